@@ -30,14 +30,14 @@ async function refusal(reply: Response | Promise<Response>) {
   return error;
 }
 
-/** No sign-in is listed, or nothing at all as one of the choices. */
+/** No sign-in is listed, or one of the alternatives is empty. */
 const needsNoSignIn = (security: readonly unknown[]) =>
   security.length === 0 || JSON.stringify(security).startsWith('[{},');
 
-/** What needs no sign-in besides signing in. */
+/** Operations that need no credentials, apart from signing in. */
 const OPEN = /^\/v1\/(health|ready|marketplace\/servers)(\/|$)/;
 
-describe('what the API refuses', () => {
+describe('the API refuses', () => {
   test.each([
     ['a field it does not know', { path: 'a', value: 'v', ttl: 1 }, 'ttl', 'is not a field here'],
     ['a missing field', { path: 'a' }, 'value', 'is missing'],
@@ -49,13 +49,13 @@ describe('what the API refuses', () => {
       'description',
       'at most 500 characters',
     ],
-  ])('%s, naming it', async (_, body, field, problem) => {
+  ])('%s and names it', async (_, body, field, problem) => {
     const error = await refusal(control.asUser('POST', '/v1/secrets', body));
     expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field }] } });
     expect(error.message).toContain(problem);
   });
 
-  test('a query it does not know', async () => {
+  test('an unknown query parameter', async () => {
     expect(await refusal(control.asUser('GET', '/v1/secrets?sort=path'))).toMatchObject({ code: 'invalid_query' });
     expect(await refusal(control.asUser('GET', '/v1/secrets?limit=501'))).toMatchObject({ code: 'invalid_query' });
     expect(await refusal(control.asUser('GET', '/v1/audit-events?type=nonsense'))).toMatchObject({
@@ -66,7 +66,7 @@ describe('what the API refuses', () => {
     });
   });
 
-  test('a body that is no JSON, is not said to be JSON, or is over 1 MiB', async () => {
+  test('a body that is not JSON, is not declared as JSON, or is over 1 MiB', async () => {
     const headers = { authorization: `Bearer ${control.localKey}` };
     const post = (type: string, body: string) =>
       control.send('/v1/secrets', { method: 'POST', headers: { ...headers, 'content-type': type }, body });
@@ -88,7 +88,7 @@ describe('what the API refuses', () => {
     expect(await refusal(control.send('/v1/secrets', streamed))).toMatchObject({ code: 'body_too_large' });
   });
 
-  test('a path it does not have', async () => {
+  test('an unknown path', async () => {
     expect(await refusal(control.asUser('GET', '/v1/nothing'))).toMatchObject({ code: 'not_found' });
     expect(await refusal(control.asUser('GET', '/v1/host-bindings/bnd_00000000000000000000000000'))).toMatchObject({
       code: 'not_found',
@@ -96,7 +96,7 @@ describe('what the API refuses', () => {
   });
 
   test.each(['evil.test', '127.0.0.1.evil.test', 'localhost.evil.test', '10.0.0.1', '[::2]'])(
-    'a call by the name %s',
+    'a call to the host name %s',
     async (name) => {
       const url = `http://${name}:7420/v1/health`;
       const app = createApp({ context: () => control.context, assets: fileAssets(), log: () => undefined });
@@ -104,7 +104,7 @@ describe('what the API refuses', () => {
     },
   );
 
-  test('every path without credentials, but those that say they need none', async () => {
+  test('every path without credentials, except those declared public', async () => {
     const document = await parsed(openApi, control.send('/openapi.json'));
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { security }]) => ({
@@ -144,19 +144,19 @@ describe('a signed-in browser', () => {
     ['another port of this machine', { origin: 'http://127.0.0.1:9999', 'sec-fetch-site': 'same-site' }],
     ['a cross-site page', { 'sec-fetch-site': 'cross-site' }],
     ['no page that says where it is from', {}],
-  ])('changes nothing from %s', async (_, headers) => {
+  ])('cannot change anything from %s', async (_, headers) => {
     expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'cross_site_request' });
   });
 
   test.each([
     [(): string => control.consoleOrigin, undefined],
     [undefined, 'same-origin'],
-  ])('may change things from our pages: %#', async (origin, site) => {
+  ])('can change things from our own pages: %#', async (origin, site) => {
     const headers = { ...(origin && { origin: origin() }), ...(site && { 'sec-fetch-site': site }) };
     expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'not_found' });
   });
 
-  test('is signed in for twelve hours, by a link of ten minutes', async () => {
+  test('is signed in for twelve hours by a link that is valid for ten minutes', async () => {
     const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
     const held = await cookie();
     control.clock.ms += 10 * 60_000 + 1_000;
@@ -166,7 +166,7 @@ describe('a signed-in browser', () => {
     expect((await control.inBrowser('/', { headers: { cookie: held } })).status).toBe(401);
   });
 
-  test('gets pages that run files of ours alone and load nothing from elsewhere', async () => {
+  test('gets pages that run only our own scripts and load nothing from elsewhere', async () => {
     for (const path of ['/', '/docs']) {
       const page = await control.inBrowser(path, { headers: { cookie: await cookie() } });
       expect(page.headers.get('content-security-policy')).toMatch(
@@ -187,7 +187,7 @@ const swap = (value: string) => ({
 });
 
 describe('bindings and secrets', () => {
-  test('paging walks each item once', async () => {
+  test('paging returns each item once', async () => {
     for (const n of [1, 2, 3, 4, 5]) await control.asUser('POST', '/v1/secrets', { path: `page/${n}`, value: 'v' });
     const seen: string[] = [];
     let cursor = '';
@@ -203,7 +203,7 @@ describe('bindings and secrets', () => {
     expect(seen).toEqual(['page/1', 'page/2', 'page/3', 'page/4', 'page/5']);
   });
 
-  test('a binding is replaced as a whole, keeps its id and owner, and frees what it used', async () => {
+  test('replacing a binding replaces all fields, keeps its id and owner, and releases the secrets it used', async () => {
     await control.asUser('POST', '/v1/secrets', { path: 'user/old', value: 'v' });
     const created = await parsed(
       hostBindingRecord,
@@ -229,7 +229,7 @@ describe('bindings and secrets', () => {
     expect((await control.asUser('DELETE', `/v1/host-bindings/${created.id}`)).status).toBe(204);
   });
 
-  test('one pattern takes one binding for each sentinel and owner', async () => {
+  test('a host pattern takes one binding for each sentinel and owner', async () => {
     const statuses = [];
     for (const body of [
       swap('sentinel-value-0001'),
@@ -243,7 +243,7 @@ describe('bindings and secrets', () => {
     expect(statuses).toEqual([201, 201, 409, 201, 201]);
   });
 
-  test('many writes at one time all happen, each with its event', async () => {
+  test('concurrent writes all succeed, each with its audit event', async () => {
     const paths = Array.from({ length: 20 }, (_, n) => `many/${n}`);
     const replies = await Promise.all(paths.map((path) => control.asUser('POST', '/v1/secrets', { path, value: 'v' })));
     expect(new Set(replies.map((reply) => reply.status))).toEqual(new Set([201]));
@@ -252,14 +252,14 @@ describe('bindings and secrets', () => {
     expect(await (await control.asUser('GET', '/v1/audit-events/verify')).json()).toMatchObject({ ok: true });
   });
 
-  test('of two creations of one binding at one time, one happens', async () => {
+  test('of two concurrent creations of the same binding, one succeeds', async () => {
     const body = { ...BINDING, host: 'race.example.test' };
     const replies = await Promise.all([1, 2, 3].map(() => control.asUser('POST', '/v1/host-bindings', body)));
     expect(replies.map((reply) => reply.status).toSorted((a, b) => a - b)).toEqual([201, 409, 409]);
   });
 });
 
-test('the description of the API names each reference it uses', async () => {
+test('the OpenAPI document defines every schema it references', async () => {
   const text = await (await control.send('/openapi.json')).text();
   const document = z
     .object({ components: z.record(z.string(), z.record(z.string(), z.unknown())) })
@@ -270,7 +270,7 @@ test('the description of the API names each reference it uses', async () => {
   expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar', 'browser']);
 });
 
-test('the description of the API has every way to sign in, and each path of it that browsers take', async () => {
+test('the OpenAPI document lists every way to sign in and every path of it that browsers use', async () => {
   const text = await (await control.send('/openapi.json')).text();
   const { paths } = z
     .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
@@ -302,18 +302,18 @@ test('the description of the API has every way to sign in, and each path of it t
   for (const name of listed) expect(docs).toContain(`<code>${name.split(' ')[1]}</code>`);
 });
 
-test('the API says the version of the package', () => {
+test("the API reports the package's version", () => {
   expect(VERSION).toBe(packageJson.version);
 });
 
-test('a planted secret is in no reply, no log line and no file of the database', async () => {
+test('a planted secret appears in no reply, log line or database file', async () => {
   const secret = `planted-${randomBytes(24).toString('hex')}`;
   const own = await startInProcess();
   const replies: string[] = [];
   const keep = async (reply: Promise<Response>) => replies.push(await (await reply).text());
   await keep(own.asUser('POST', '/v1/secrets', { path: 'user/demo', value: secret, description: 'of a test' }));
   await keep(own.asUser('POST', '/v1/host-bindings', BINDING));
-  // Where people put a secret by mistake.
+  // Places where people put a secret by mistake.
   await keep(own.asUser('POST', '/v1/secrets', { path: secret.toUpperCase(), value: secret }));
   await keep(own.asUser('POST', '/v1/host-bindings', { ...BINDING, host: 'b.example.test', credential_ref: secret }));
   await keep(own.asUser('POST', '/v1/host-bindings', { ...BINDING, host: 'c.example.test', scheme: secret }));

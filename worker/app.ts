@@ -96,7 +96,7 @@ import { deleteSidecar, getSidecars, postSidecar } from './routes/api/sidecars.t
 import { deleteToken, getTokens, postToken } from './routes/api/tokens.ts';
 import type { ProgramContext } from './installation/program_context.ts';
 
-/** The route table. Each operation says for itself who may call it; `{name+}` takes slashes too. */
+/** The route table. Each operation declares who may call it; `{name+}` also matches slashes. */
 const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/health', getHealth],
   ['get', '/v1/ready', getReady],
@@ -191,27 +191,30 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
 ];
 
-/** A run has a limit of its own (design section 11). */
+/** A run has its own limits (design section 11). */
 const maxBodyBytes = ({ maxApiBodyBytes, maxRunRequestBytes }: ApiLimits, path: string): number =>
   path === '/v1/connector-operations/run' ? maxRunRequestBytes : maxApiBodyBytes;
 
 export interface AppOptions {
-  /** The services of this program, or of this request where a runtime wants that. */
+  /** The services of this program, or of this request if the runtime needs that. */
   readonly context: (c: AppContext) => ProgramContext | Promise<ProgramContext>;
-  /** The files that pages load. */
+  /** Static files of the pages. */
   readonly assets: Assets;
-  /** The ready bindings of the catalog; none when nothing is said. They are read when they are first asked for. */
+  /** The ready bindings of the catalog; none by default. They are loaded on first use. */
   readonly templates?: () => readonly BindingTemplate[];
   readonly log: Log;
-  /** Whether replies are compressed here; else it is left to the platform. */
+  /** Whether replies are compressed here; otherwise the platform does it. */
   readonly compresses?: boolean;
-  /** The address that a call came from, as the runtime knows it; a header that anybody can send is no such thing. */
+  /** The caller's address as the runtime reports it; never taken from a header, which anybody can send. */
   readonly clientAddress?: (c: AppContext) => string | null;
-  /** Whether a call came from another user of this machine, where the runtime can tell; in local mode those sign in nowhere. */
+  /**
+   * Whether a call came from another user of this machine, if the runtime can tell. In local mode such users cannot
+   * sign in.
+   */
   readonly isOtherUser?: (c: AppContext) => Promise<boolean>;
 }
 
-/** The control API and its few pages: a request in, a response out, on every runtime. */
+/** The control API and its pages: a request in, a response out, on every runtime. */
 export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   useFieldMessages();
   const app = new OpenAPIHono<AppEnv>({

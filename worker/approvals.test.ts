@@ -67,7 +67,7 @@ async function asked(id: string): Promise<string> {
 }
 
 describe('a run that needs an approval', () => {
-  test('waits for a person, who sees what is asked for', async () => {
+  test('waits for a person, who sees what is requested', async () => {
     const id = await asked('item 7');
     expect(sent).toEqual([]);
     const record = await parsed(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`));
@@ -90,7 +90,7 @@ describe('a run that needs an approval', () => {
     expect(rejected?.data).toMatchObject({ 'svc.proxy.reason': 'approval_required', 'svc.approval.id': id });
   });
 
-  test('that was approved passes once, and only when it is the same', async () => {
+  test('passes once after it was approved, and only if it is identical', async () => {
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const id = await asked('7');
     expect(await asked('7')).toBe(id);
@@ -112,14 +112,14 @@ describe('a run that needs an approval', () => {
     });
   });
 
-  test('of ten identical ones at one time, one passes', async () => {
+  test('passes once of ten identical ones at the same time', async () => {
     await decide(await asked('7'), 'approve');
     const replies = await Promise.all(Array.from({ length: 10 }, () => remove('7')));
     expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, ...Array(9).fill(403)]);
     expect(sent).toHaveLength(1);
   });
 
-  test('that was denied stays denied, and nobody is asked again', async () => {
+  test('stays denied after it was denied, and nobody is asked again', async () => {
     const id = await asked('7');
     await decide(id, 'deny');
     expect(await refusal(remove('7'))).toMatchObject({ code: 'approval_denied', details: { approval_id: id } });
@@ -128,7 +128,7 @@ describe('a run that needs an approval', () => {
     expect(sent).toEqual([]);
   });
 
-  test('is decided once, and not after its time', async () => {
+  test('is decided once, and not after it has expired', async () => {
     const [first, second] = [await asked('1'), await asked('2')];
     await decide(first, 'approve');
     expect(await refusal(decide(first, 'deny'))).toMatchObject({
@@ -200,7 +200,7 @@ const wait = (id: string, requestId: string, seconds = 25) =>
   verified(sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=${seconds}&request_id=${requestId}`));
 
 describe('a sidecar’s request', () => {
-  test('waits with its own id, and is let through once', async () => {
+  test('waits under its own id and passes once', async () => {
     const [one, other] = [request(), request()];
     const first = await ask(one);
     expect(first).toMatchObject({ state: 'pending', request_id: one.request_id });
@@ -208,7 +208,7 @@ describe('a sidecar’s request', () => {
     expect(await wait(first.approval_id, one.request_id, 2)).toMatchObject({ state: 'pending' });
     await decide(first.approval_id, 'approve');
     expect(await wait(first.approval_id, one.request_id)).toMatchObject({ state: 'approved' });
-    // A reply that was lost is asked for again.
+    // The sidecar asks again after a lost reply.
     expect(await wait(first.approval_id, one.request_id)).toMatchObject({ state: 'approved' });
     expect(await wait(first.approval_id, other.request_id)).toMatchObject({ state: 'used' });
     expect(await ask(one)).toMatchObject({ state: 'approved' });
@@ -217,14 +217,14 @@ describe('a sidecar’s request', () => {
     expect(again.approval_id).not.toBe(first.approval_id);
   });
 
-  test('that comes back after the decision is let through at once', async () => {
+  test('passes at once when the sidecar asks again after the decision', async () => {
     const { approval_id: id } = await ask(request());
     await decide(id, 'approve');
     expect(await ask(request())).toMatchObject({ approval_id: id, state: 'approved' });
     expect(await ask(request())).toMatchObject({ state: 'pending' });
   });
 
-  test('that was denied is told so; one whose time is over has to ask again', async () => {
+  test('is told when it was denied, and must ask again when it has expired', async () => {
     const denied = await ask(request());
     await decide(denied.approval_id, 'deny');
     expect(await ask(request())).toMatchObject({ approval_id: denied.approval_id, state: 'denied' });
@@ -236,7 +236,7 @@ describe('a sidecar’s request', () => {
     expect(await ask(late)).toMatchObject({ state: 'pending' });
   });
 
-  test('takes no turn at the audit chain while nobody has decided', async () => {
+  test('does not lock the audit chain while nobody has decided', async () => {
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const one = request();
     const { approval_id: id } = await ask(one);
@@ -253,7 +253,7 @@ describe('a sidecar’s request', () => {
     expect(taken).toHaveLength(1);
   });
 
-  test('of one session never takes the place of all others', async () => {
+  test('of one session cannot block those of other sessions', async () => {
     for (const session_id of ['ses_1', null]) {
       for (let n = 0; n < 20; n += 1) await ask(numbered(n + (session_id === null ? 100 : 0), { session_id }));
       expect(await refusedAsk(numbered(99, { session_id }))).toMatchObject({
@@ -263,11 +263,11 @@ describe('a sidecar’s request', () => {
     }
     expect(await ask(numbered(99, { session_id: 'ses_2' }))).toMatchObject({ state: 'pending' });
     expect(await asked('7')).toMatch(/^apr_/);
-    // What waits already goes on waiting.
+    // Requests that wait already keep waiting.
     expect(await ask(numbered(0))).toMatchObject({ state: 'pending' });
   });
 
-  test('of a connector that its user does not have is not found', async () => {
+  test('for a connector that its user does not have is not found', async () => {
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const colleague = await addUser(control.context, me.enterprise_id);
     const theirs = await installConnector(control.context, colleague, 'personal', connectorSpec.parse(itemsSpec('5')));
@@ -276,7 +276,7 @@ describe('a sidecar’s request', () => {
     expect(await refusal(sidecar.call('POST', '/v1/sidecar/approvals', { body }))).toMatchObject({ code: 'not_found' });
   });
 
-  test('of a tool call names the server and the tool, and covers one identical call', async () => {
+  test('for a tool call names the server and the tool, and covers one identical call', async () => {
     const record = { name: 'files', command: ['/usr/bin/files'] };
     const { id: mcp_server_id } = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', record));
     const { connector_id: _, operation: __, ...rest } = request({ fingerprint: 'c'.repeat(64) });
@@ -302,7 +302,7 @@ describe('a sidecar’s request', () => {
     expect(asked_?.data).not.toHaveProperty('svc.connector.fqn');
   });
 
-  test('about a server that its user does not have, or about both things at once, is refused', async () => {
+  test('for a server that its user does not have, or for a server and a connector at once, is refused', async () => {
     const { connector_id: _, operation: __, ...rest } = request();
     const call = { ...rest, mcp_server_id: `mcp_${'0'.repeat(26)}`, tool: 'x' };
     expect(await refusedAsk(call)).toMatchObject({ code: 'not_found' });
@@ -310,7 +310,7 @@ describe('a sidecar’s request', () => {
     expect(await refusedAsk({ ...call, tool: 'a\u001b[2J' })).toMatchObject({ code: 'invalid_input' });
   });
 
-  test('cannot write the decisions of people into the log', async () => {
+  test('cannot write approval decisions into the audit log', async () => {
     const event = {
       id: `evt_${'0'.repeat(26)}`,
       type: 'connector.approval.decided',
@@ -329,7 +329,7 @@ describe.each([
   ['a colleague', (owner: Caller) => owner.enterpriseId],
   ['a stranger', () => null],
 ])('%s', (_, enterpriseOf) => {
-  test('sees and decides nothing of a user’s own', async () => {
+  test('neither sees nor decides approvals of a user’s own connector', async () => {
     const { context } = control;
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const who = await addUser(context, enterpriseOf({ userId: me.id, enterpriseId: me.enterprise_id, role: 'admin' }));
@@ -342,7 +342,7 @@ describe.each([
   });
 });
 
-test('an admin decides on a connector of the enterprise, a member on their own requests', async () => {
+test('an admin decides for a connector of the enterprise, a member only for their own requests', async () => {
   const { context } = control;
   const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
   await control.asUser('DELETE', `/v1/connectors/${connectorId}`);

@@ -21,10 +21,10 @@ const HOUR_MS = 3_600_000;
 let provider: OAuthProvider;
 let control: InProcess;
 let id = '';
-/** Bearer tokens that the upstream got. */
+/** Bearer tokens that the upstream received. */
 let sent: string[] = [];
 
-/** The provider on loopback is called; every other host is an upstream that says yes. */
+/** Calls the provider on loopback; every other host is an upstream that answers 200. */
 const real = nodeOutbound({ isLocal: true, pinned: new Map() });
 const outbound: Outbound = {
   async call(request: OutboundRequest) {
@@ -97,7 +97,7 @@ const signIn = async () => {
 };
 
 describe('an authorisation in the browser', () => {
-  test('is asked for by a link with PKCE, and makes the credential ready', async () => {
+  test('is started by a link with PKCE, and makes the credential usable', async () => {
     expect(await parsed(connectorCredentialRecord, put())).toMatchObject({
       state: 'authorisation_required',
       client_id: CLIENT_ID,
@@ -119,7 +119,7 @@ describe('an authorisation in the browser', () => {
     expect(provider.tokenCalls()).toBe(1);
   });
 
-  test('works once for each link, and ten minutes long', async () => {
+  test('works once per link, for ten minutes', async () => {
     await put();
     const back = await provider.authorise(await link());
     const open = (target: string) => control.send(target);
@@ -133,7 +133,7 @@ describe('an authorisation in the browser', () => {
     expect(provider.tokenCalls()).toBe(1);
   });
 
-  test('stores nothing when the provider refuses, or another one answers', async () => {
+  test('stores nothing if the provider refuses or another provider answers', async () => {
     await put();
     for (const change of [{ error: 'access_denied', code: '' }, { iss: 'https://evil.example' }, { code: 'stolen' }]) {
       const back = await provider.authorise(await link());
@@ -147,7 +147,7 @@ describe('an authorisation in the browser', () => {
     expect(await credential()).toMatchObject({ state: 'authorisation_required' });
   });
 
-  test('begins on a page for a signed-in browser', async () => {
+  test('starts on a page for a signed-in browser', async () => {
     await put();
     const path = `/auth/connectors/${id}/authorize`;
     expect([(await control.send(path)).status, (await control.inBrowser(path)).status]).toEqual([401, 401]);
@@ -161,8 +161,8 @@ describe('an authorisation in the browser', () => {
     ]);
   });
 
-  describe('that began in the console', () => {
-    test('comes back to loopback, goes on to the console by one step, and ends there once', async () => {
+  describe('started in the console', () => {
+    test('returns to loopback, is redirected once to the console, and ends there once', async () => {
       await put();
       const cookie = await signIn();
       const back = await beginInConsole(cookie);
@@ -182,7 +182,7 @@ describe('an authorisation in the browser', () => {
       expect((await control.send(location, { headers: { cookie } })).status).toBe(400);
     });
 
-    test('is ended by nobody without the session that began it, who saw its callback', async () => {
+    test('cannot be completed from the callback URL without the session that started it', async () => {
       await put();
       const cookie = await signIn();
       const back = await beginInConsole(cookie);
@@ -195,7 +195,7 @@ describe('an authorisation in the browser', () => {
       expect((await control.inBrowser(back.pathname + back.search, { headers: { cookie } })).status).toBe(303);
     });
 
-    test('tells the console’s name to no state that is over, or was never begun', async () => {
+    test('does not reveal the console’s host name for an expired or unknown state', async () => {
       await put();
       const back = await beginInConsole(await signIn());
       control.clock.ms += 10 * 60_000 + 1_000;
@@ -206,7 +206,7 @@ describe('an authorisation in the browser', () => {
     });
   });
 
-  test('of a hosted control plane takes tokens only for the person who began it', async () => {
+  test('of a hosted control plane accepts tokens only for the user who started it', async () => {
     await put();
     const hosted = { ...control.context, local: null };
     const begun = await beginAuthorisation(hosted, await owner(), id, {
@@ -234,7 +234,7 @@ async function owner() {
   return { userId: String(Object(me).id), enterpriseId: String(Object(me).enterprise_id), role: 'admin' as const };
 }
 
-test('the redirect URL is under the public name of a control plane that has one', async () => {
+test("the redirect URL uses the control plane's public name if it has one", async () => {
   await control.stop();
   control = await startInProcess({ outbound, publicUrl: 'https://control.example.com' });
   const spec = itemsSpec('1.0.0', { credential: { kind: 'oauth2' } });
@@ -245,7 +245,7 @@ test('the redirect URL is under the public name of a control plane that has one'
 });
 
 describe('the client of a credential', () => {
-  test.each(['client_secret_basic', 'none'] as const)('that proves itself by %s', async (authentication) => {
+  test.each(['client_secret_basic', 'none'] as const)('authenticates by %s', async (authentication) => {
     await provider.stop();
     provider = await startOAuthProvider({ redirectUris: [CALLBACK], authentication });
     await put(authentication === 'none' ? { client_secret: undefined } : { client_authentication: 'basic' });
@@ -254,7 +254,7 @@ describe('the client of a credential', () => {
   });
 
   test.each([
-    [{ token_url: undefined }, 'token_url', 'the spec names none either'],
+    [{ token_url: undefined }, 'token_url', 'the spec has no default'],
     [{ token_url: 'http://auth.example.test/token' }, 'token_url', 'https URL on port 443'],
     [{ token_url: 'https://10.0.0.1/token' }, 'token_url', 'https URL on port 443'],
     [{ token_url: 'https://auth.example.test:8443/token' }, 'token_url', 'https URL on port 443'],
@@ -265,7 +265,7 @@ describe('the client of a credential', () => {
     expect(error.message).toContain(problem);
   });
 
-  test('of a hosted control plane is on no address of its own machine', async () => {
+  test("of a hosted control plane cannot have URLs on the control plane's own machine", async () => {
     const { storeConnectorCredential } = await import('./services/connectors/connector_credentials.ts');
     const hosted = { ...control.context, local: null };
     const input = {
@@ -281,13 +281,13 @@ describe('the client of a credential', () => {
   });
 });
 
-describe('a refresh', () => {
+describe('a token refresh', () => {
   beforeEach(async () => {
     await put();
     await authorise();
   });
 
-  test('happens a minute ahead of the end, and rotates the refresh token', async () => {
+  test('happens one minute before expiry, and rotates the refresh token', async () => {
     await run();
     control.clock.ms += HOUR_MS - 61_000;
     await run();
@@ -302,7 +302,7 @@ describe('a refresh', () => {
     expect((await types()).filter((type) => type === 'control.connector.credential_refreshed')).toHaveLength(2);
   });
 
-  test('of a token that lives shortly happens when half of its time is over', async () => {
+  test('of a short-lived token happens after half of its lifetime', async () => {
     await provider.stop();
     provider = await startOAuthProvider({ redirectUris: [CALLBACK], accessTokenSeconds: () => 20 });
     await put();
@@ -316,7 +316,7 @@ describe('a refresh', () => {
     expect(new Set(sent).size).toBe(2);
   });
 
-  test('that gives a token which is over already is done once, and the token is not sent', async () => {
+  test('that returns an expired token is done once, and the token is not sent', async () => {
     control.clock.ms += HOUR_MS;
     provider.onToken(async (response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -328,9 +328,9 @@ describe('a refresh', () => {
     expect(sent).toEqual([]);
   });
 
-  test('is one for a hundred requests at the end of a token', async () => {
+  test("happens once for a hundred concurrent requests at a token's expiry", async () => {
     control.clock.ms += HOUR_MS;
-    // A hundred who wait must not move the clock a hundred times as fast.
+    // A hundred waiting calls must not advance the clock a hundred times as fast.
     control.clock.sleep = () => new Promise((resolve) => setTimeout(resolve, 5));
     const replies = await Promise.all(Array.from({ length: 100 }, () => accessToken(control.context, id)));
     expect(new Set(replies.map((reply) => reply.ok)).size).toBe(1);
@@ -338,7 +338,7 @@ describe('a refresh', () => {
     expect(provider.tokenCalls()).toBe(2);
   });
 
-  test('that another worker is at leaves the token in use while it lasts', async () => {
+  test('by another worker leaves the current token in use until it expires', async () => {
     await run();
     control.clock.ms += HOUR_MS - 30_000;
     const held = Promise.withResolvers<boolean>();
@@ -352,7 +352,7 @@ describe('a refresh', () => {
     expect(sent[2]).not.toBe(sent[0]);
   });
 
-  test('whose worker is gone is done by another one after its lease', async () => {
+  test('is taken over by another worker when the lease of a dead one expires', async () => {
     control.clock.ms += HOUR_MS;
     const never = Promise.withResolvers<boolean>();
     provider.onToken(() => never.promise);
@@ -362,12 +362,12 @@ describe('a refresh', () => {
     const second = await accessToken(control.context, id);
     expect(second).toMatchObject({ ok: true });
     expect(provider.tokenCalls()).toBe(3);
-    // The one that was thought gone undoes nothing, and goes on with what the other one stored.
+    // The worker that was thought dead overwrites nothing and uses the token that the other one stored.
     never.resolve(false);
     expect(await first).toEqual(second);
   });
 
-  test('that fails for the moment keeps the authorisation, and does not hammer the provider', async () => {
+  test('that fails temporarily keeps the authorisation and does not hammer the provider', async () => {
     control.clock.ms += HOUR_MS;
     provider.onToken(async (response) => {
       response.writeHead(503).end('later');
@@ -382,7 +382,7 @@ describe('a refresh', () => {
     expect((await run()).status).toBe(200);
   });
 
-  test('that the provider refuses asks a person, with the way to go, until it is authorised again', async () => {
+  test('that the provider refuses tells a person how to authorise again, until that is done', async () => {
     await provider.revoke();
     control.clock.ms += HOUR_MS;
     const error = await refusal(run());
@@ -399,7 +399,7 @@ describe('a refresh', () => {
     expect((await run()).status).toBe(200);
   });
 
-  test('is waited for by a program that stops, also when its caller has gone', async () => {
+  test('delays the shutdown of the program, even if its caller has gone', async () => {
     control.clock.ms += HOUR_MS;
     const answered = Promise.withResolvers<void>();
     provider.onTokenAnswer(() => answered.promise);
@@ -416,7 +416,7 @@ describe('a refresh', () => {
     expect(provider.tokenCalls()).toBe(2);
   });
 
-  test('never undoes a credential that was stored meanwhile', async () => {
+  test('never overwrites a credential that was stored meanwhile', async () => {
     control.clock.ms += HOUR_MS;
     const held = Promise.withResolvers<boolean>();
     provider.onToken(() => held.promise);
@@ -429,8 +429,8 @@ describe('a refresh', () => {
   });
 });
 
-describe('tokens that somebody has already', () => {
-  test('are used until they end, and then asked for again', async () => {
+describe('tokens that the user already has', () => {
+  test('are used until they expire, then a new authorisation is required', async () => {
     const end = new Date(control.clock.now() + HOUR_MS).toISOString();
     await put({ access_token: 'ready-made-token', expires_at: end });
     expect((await run()).status).toBe(200);
@@ -440,15 +440,15 @@ describe('tokens that somebody has already', () => {
     expect(provider.tokenCalls()).toBe(0);
   });
 
-  test('with a refresh token and no time are refreshed first', async () => {
+  test('with a refresh token but no expiry are refreshed first', async () => {
     await put({ access_token: 'who-knows-how-old', refresh_token: 'of-nobody' });
     expect(await refusal(run())).toMatchObject({ code: 'reauthorisation_required' });
     expect(sent).toEqual([]);
   });
 });
 
-describe('a device', () => {
-  test('is authorised by a code that a person types elsewhere', async () => {
+describe('a device authorisation', () => {
+  test('is completed with a code that a person types on another device', async () => {
     await put();
     const begun = await parsed(authorizeReply, begin({ grant: 'device' }));
     if (begun.grant !== 'device') throw new Error('a code was expected');
@@ -465,13 +465,13 @@ describe('a device', () => {
     expect((await run()).status).toBe(200);
   });
 
-  test('cannot be asked for where the client has no URL for it', async () => {
+  test('cannot be started if the client has no URL for it', async () => {
     await put({ device_authorization_url: undefined });
     expect(await refusal(begin({ grant: 'device' }))).toMatchObject({ details: { fields: [{ field: 'grant' }] } });
   });
 });
 
-test('a sidecar gets the access token alone, with its end, and the reason when there is none', async () => {
+test('a sidecar receives only the access token with its expiry, or the reason there is none', async () => {
   const sidecar = await control.enrolled();
   const release = async () => {
     const body = {
@@ -497,7 +497,7 @@ test('a sidecar gets the access token alone, with its end, and the reason when t
   });
 });
 
-test('no token and no client secret is in any reply, log line, event or file of the database', async () => {
+test('no token or client secret appears in a reply, log line, event or database file', async () => {
   await put();
   await authorise();
   await run();

@@ -59,7 +59,7 @@ async function refusal(answered: Response | Promise<Response>) {
 }
 
 describe('installing a connector', () => {
-  test('keeps its spec, and says what of it is in force', async () => {
+  test('stores its spec and reports what is in force', async () => {
     const record = await parsed(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`));
     expect(record).toMatchObject({
       fqn: 'acme/items',
@@ -73,14 +73,14 @@ describe('installing a connector', () => {
     expect(items[0]).not.toHaveProperty('spec');
   });
 
-  test('again with the same content changes nothing', async () => {
+  test('twice with the same content changes nothing', async () => {
     const before = (await events()).length;
     const again = await control.asUser('POST', '/v1/connectors', { ...ITEMS_SPEC, hosts: ['API.example.test'] });
     expect([again.status, (await parsed(installReply, again)).id]).toEqual([200, id]);
     expect((await events()).length).toBe(before);
   });
 
-  test('refuses another content under a version that was installed, also an earlier one', async () => {
+  test('refuses different content for a version that was installed before', async () => {
     const changed = itemsSpec('1.0.0', { hosts: ['evil.example.test'] });
     expect(await refusal(control.asUser('POST', '/v1/connectors', changed))).toMatchObject({
       code: 'connector_version_conflict',
@@ -92,17 +92,17 @@ describe('installing a connector', () => {
     });
   });
 
-  test('another version keeps the credential, and warns of hosts that may get it from now on', async () => {
+  test('with another version keeps the credential, and warns of hosts that will newly receive it', async () => {
     await bind();
     const next = itemsSpec('2.0.0', { hosts: [UPSTREAM_HOST, 'eu.example.test'] });
     const installed = await parsed(installReply, control.asUser('POST', '/v1/connectors', next));
     expect(installed).toMatchObject({ id, version: '2.0.0', credential: { state: 'ready' } });
     expect(installed.warnings).toEqual([
-      'eu.example.test did not get the credential before version 2.0.0, and may get it from now on',
+      'eu.example.test did not receive the credential before version 2.0.0, and may receive it from now on',
     ]);
   });
 
-  test('another kind of credential drops the one stored', async () => {
+  test('with another kind of credential deletes the stored one', async () => {
     await bind();
     const next = itemsSpec('2.0.0', { credential: { kind: 'oauth2', token_url: 'https://auth.example.test/token' } });
     const installed = await parsed(installReply, control.asUser('POST', '/v1/connectors', next));
@@ -110,7 +110,7 @@ describe('installing a connector', () => {
     expect(await (await control.asUser('GET', '/v1/secrets')).json()).toMatchObject({ items: [] });
   });
 
-  test('names every field that is wrong', async () => {
+  test('names every invalid field', async () => {
     const broken = itemsSpec('3', {
       hosts: ['*.example.test'],
       operations: [{ ...ITEMS_SPEC.operations[0], effet: 'read' }],
@@ -123,7 +123,7 @@ describe('installing a connector', () => {
     }
   });
 
-  test('can be asked for without doing it, and tells of operations that overlap', async () => {
+  test('can be tried without effect, and reports overlapping operations', async () => {
     const [get] = ITEMS_SPEC.operations;
     const inputs = [{ name: 'a', in: 'path', required: true }];
     const twin = { ...get, inputs, audit: [] };
@@ -138,13 +138,13 @@ describe('installing a connector', () => {
     expect(checked).toMatchObject({
       fqn: 'acme/items',
       warnings: [
-        'one and two overlap: a request that fits both /x/{a}/y/{b} and /x/y/{a}/z is neither, and no connector request',
-        'two and three overlap: a request that fits both /x/y/{a}/z and /x/y/y/{a} is neither, and no connector request',
+        'one and two overlap: a request that matches both /x/{a}/y/{b} and /x/y/{a}/z matches neither operation, so it is not a connector request',
+        'two and three overlap: a request that matches both /x/y/{a}/z and /x/y/y/{a} matches neither operation, so it is not a connector request',
       ],
     });
   });
 
-  test('has a JSON Schema at its URL', async () => {
+  test('serves a JSON Schema at its URL', async () => {
     const schema = await control.send('/schemas/connector-spec-1.json');
     expect(await schema.json()).toMatchObject({
       $id: 'http://127.0.0.1:7420/schemas/connector-spec-1.json',
@@ -154,7 +154,7 @@ describe('installing a connector', () => {
 });
 
 describe('the credential of a connector', () => {
-  test('is stored at its own place, which nobody else writes to or deletes', async () => {
+  test('is stored at a reserved place that only the connector service writes to and deletes', async () => {
     expect(await (await bind()).json()).toMatchObject({ state: 'ready', ref: 'vault://connectors/acme/items' });
     expect(await refusal(control.asUser('DELETE', '/v1/secrets/connectors%2Facme%2Fitems'))).toMatchObject({
       code: 'secret_in_use',
@@ -164,7 +164,7 @@ describe('the credential of a connector', () => {
     expect(await refusal(control.asUser('POST', '/v1/secrets', value))).toMatchObject({ code: 'invalid_input' });
   });
 
-  test('goes with the connector', async () => {
+  test('is deleted with the connector', async () => {
     await bind();
     expect((await control.asUser('DELETE', `/v1/connectors/${id}`)).status).toBe(204);
     expect(await (await control.asUser('GET', '/v1/secrets')).json()).toMatchObject({ items: [] });
@@ -175,7 +175,7 @@ describe('the credential of a connector', () => {
     expect(await refusal(run('get-item', { id: '1' }))).toMatchObject({ code: 'connector_operation_not_found' });
   });
 
-  test('of another kind than the spec says is refused', async () => {
+  test("is refused if its kind differs from the spec's", async () => {
     const next = itemsSpec('2.0.0', { credential: { kind: 'oauth2', token_url: 'https://auth.example.test/token' } });
     await control.asUser('POST', '/v1/connectors', next);
     expect(await refusal(bind())).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: 'kind' }] } });
@@ -183,7 +183,7 @@ describe('the credential of a connector', () => {
 });
 
 describe('a run', () => {
-  test('sends the request with the credential and answers with the upstream’s status, type and body', async () => {
+  test('sends the request with the credential and returns the upstream’s status, type and body', async () => {
     await bind();
     upstream.onRequest((exchange) =>
       exchange.write(reply(404, '{"no":"item"}', ['Content-Type: application/json', 'Set-Cookie: a=b'])),
@@ -222,7 +222,7 @@ describe('a run', () => {
   });
 
   test.each(['', ' x', 'a b', 'a\nb', 'a\u202eb', 'ä', 'x'.repeat(129), '-x', '{"a":1}', 7, null])(
-    'with the tool %j is refused: it is a name, and goes into the log',
+    'with the tool %j is refused: a tool is a name, and is logged',
     async (tool) => {
       await bind();
       const error = await refusal(run('get-item', { id: '1' }, { tool }));
@@ -231,7 +231,7 @@ describe('a run', () => {
     },
   );
 
-  test('whose args make the request of another operation is refused, and so is a way round an approval', async () => {
+  test("whose args produce another operation's request is refused, so an approval cannot be bypassed", async () => {
     const [read] = ITEMS_SPEC.operations;
     const latest = { ...read, name: 'latest', path: '/items/latest', approval: 'required', inputs: [], audit: [] };
     await control.asUser(
@@ -248,7 +248,7 @@ describe('a run', () => {
     expect((await run('get-item', { id: 'latest1' })).status).toBe(200);
   });
 
-  test('has the limits that are set: of its request, its reply and its time, and none of the others', async () => {
+  test('uses the configured limits for its request, reply and time, and no others', async () => {
     await control.stop();
     const limits = { maxApiBodyBytes: 600_000, maxRunRequestBytes: 2048, maxRunReplyBytes: 1024, runTimeoutSeconds: 1 };
     control = await startInProcess({ outbound, limits });
@@ -274,7 +274,7 @@ describe('a run', () => {
     expect((await refusal(described(600_001))).code).toBe('body_too_large');
   });
 
-  test('of POST sends a JSON body, which is in no event', async () => {
+  test('of POST sends a JSON body, which is in no audit event', async () => {
     await bind();
     upstream.onRequest(async (exchange) => {
       await exchange.readBody();
@@ -305,7 +305,7 @@ describe('a run', () => {
     ['get-item', { id: '../x' }, 'args.id holds a dot segment'],
     ['get-item', { id: '1', Q: 'x' }, 'did you mean "q"?'],
     ['create-item', { title: 5 }, 'args.title must be a text'],
-  ])('of %s with %j is refused, named and audited', async (operation, args, message) => {
+  ])('of %s with %j is refused, and named in the audit log', async (operation, args, message) => {
     await bind();
     const error = await refusal(run(operation, args));
     expect(error.code).toBe('invalid_args');
@@ -321,7 +321,7 @@ describe('a run', () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test('of what is not installed, and without a credential, is refused', async () => {
+  test('of a connector that is not installed, or without a credential, is refused', async () => {
     expect(await refusal(run('get-items', {}))).toMatchObject({
       code: 'connector_operation_not_found',
       message: 'acme/items has no operation with that name: did you mean "get-item"?',
@@ -339,7 +339,7 @@ describe('a run', () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test('whose upstream fails says so, and is audited', async () => {
+  test('whose upstream fails reports it and is audited', async () => {
     await bind();
     upstream.onRequest((exchange) => exchange.write(reply(200, Buffer.alloc(5 * 1024 * 1024))));
     expect(await refusal(run('get-item', { id: '1' }))).toMatchObject({ code: 'upstream_response_too_large' });
@@ -351,7 +351,7 @@ describe('a run', () => {
     ]);
   });
 
-  test('takes the personal connector where the enterprise has one of that name', async () => {
+  test("prefers the personal connector to the enterprise's connector of the same name", async () => {
     const shared = await parsed(
       installReply,
       control.asUser('POST', '/v1/connectors?owner=enterprise', itemsSpec('7')),
@@ -370,7 +370,7 @@ describe('a run', () => {
 });
 
 describe('a sidecar', () => {
-  test('gets installed connectors in its snapshot, and their credentials sealed to it', async () => {
+  test('gets installed connectors in its snapshot, and their credentials encrypted to it', async () => {
     const sidecar = await control.enrolled();
     const version = Number((await bind()).headers.get('svc-policy-version'));
     const snapshot = await sidecar.verified(
@@ -399,7 +399,7 @@ describe('a sidecar', () => {
     expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: KEY });
   });
 
-  test('acts on no connector of a snapshot that has one it cannot read', async () => {
+  test('rejects a snapshot that has a connector it cannot read', async () => {
     const sidecar = await control.enrolled();
     const polled = await sidecar.call('GET', '/v1/sidecar/snapshot');
     const { connectors } = await sidecar.verified(await polled.text(), SNAPSHOT_TYP, snapshotPayload);
@@ -419,7 +419,7 @@ describe.each([
   ['a colleague', (owner: Caller) => owner.enterpriseId],
   ['a stranger', () => null],
 ])('%s', (_, enterpriseOf) => {
-  test('finds nothing of a user’s own connectors', async () => {
+  test('finds none of a user’s own connectors', async () => {
     const { context } = control;
     await bind();
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
@@ -448,7 +448,7 @@ test('only an admin installs for the enterprise', async () => {
   });
 });
 
-test('a planted credential is in no reply, no log line, no event and no file of the database', async () => {
+test('a planted credential appears in no reply, log line, event or database file', async () => {
   const replies: string[] = [];
   const keep = async (answer: Promise<Response>) => void replies.push(await (await answer).text());
   await keep(bind());

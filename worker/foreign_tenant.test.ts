@@ -9,7 +9,7 @@ import { signInsPage } from '../shared/wire/sign_ins.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
 import { freshId, nowText } from './kernel/service_context.ts';
 
-/** A word that stands in each thing that the first tenant has. */
+/** A word that is in every resource of the first tenant. */
 const PLANTED = 'planted-of-tenant-one';
 const NOTHING = '00000000000000000000000000';
 
@@ -24,7 +24,7 @@ let stranger: HostedUser;
 let strangerSidecar: TestSidecar;
 let tenantSidecar: TestSidecar;
 let routes: { method: string; path: string; access: string }[] = [];
-/** The id that stands in each path, and a body that would do. */
+/** The id for each path, and a valid body. */
 let places: Record<string, { readonly id: string; readonly body?: unknown }> = {};
 
 const BINDING = { host: 'api.example.test', scheme: 'bearer', credential_ref: `vault://${PLANTED}/key` };
@@ -35,7 +35,10 @@ async function sidecarOf(user: HostedUser): Promise<TestSidecar> {
   return sidecar;
 }
 
-/** A thing of the first tenant: personal ones, and where there are such the enterprise's, are in the lists too. */
+/**
+ * A resource of the first tenant. Personal resources, and those of the enterprise if there are any, are also in the
+ * lists.
+ */
 async function made(path: string, body: object): Promise<string> {
   return (await parsed(withId, tenant.call('POST', path, body))).id;
 }
@@ -125,14 +128,14 @@ beforeAll(async () => {
 });
 afterAll(() => control.stop());
 
-/** Entries of the registry are everybody's. */
+/** Registry entries are visible to all tenants. */
 const isOfRegistry = (path: string) => path.startsWith('/v1/marketplace/');
 const withPlace = () =>
   routes.filter(({ path, access }) => path.includes('{') && isOfProgram(access) && !isOfRegistry(path));
-/** What a browser is answered with is a page, and looked at by itself. */
+/** Replies to browsers are pages, and have a test of their own. */
 const isOfProgram = (access: string) => access !== 'anyone' && access !== 'browser';
 
-/** A call of one tenant's user or sidecar to the place of the first tenant's thing. */
+/** A call by another tenant's user or sidecar to a resource of the first tenant. */
 function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSidecar): Promise<Response> {
   const place = places[route.path];
   const path = route.path.replace(/\{\w+\}/, place?.id ?? '').replace('{name}', 'TOKEN');
@@ -142,7 +145,7 @@ function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSi
   return user.call(route.method, path, takesBody ? place?.body : undefined);
 }
 
-/** A refusal as it would be for any id. */
+/** The refusal that any unknown id gets. */
 async function refusal(answer: Promise<Response>) {
   const reply = await answer;
   const { code, message } = errorBody.parse(await reply.json()).error;
@@ -150,13 +153,13 @@ async function refusal(answer: Promise<Response>) {
 }
 
 describe('with the token of another tenant', () => {
-  test('each route that names a thing is walked here: add a place for a new one', () => {
+  test('this test calls every route that names a resource: add an example for a new one', () => {
     expect(withPlace().length).toBeGreaterThan(14);
     expect(withPlace().filter(({ path }) => places[path] === undefined)).toEqual([]);
     expect(Object.entries(places).filter(([, { id }]) => id === '' || id.startsWith('undefined'))).toEqual([]);
   });
 
-  test('each of them answers that there is nothing, and says so as for an id that nobody has', async () => {
+  test('each route answers "not found", as for an unknown id', async () => {
     for (const route of withPlace()) {
       const foreign = await refusal(visit(route, stranger, strangerSidecar));
       expect([route.method, route.path, foreign.status, foreign.code]).toEqual([
@@ -173,7 +176,7 @@ describe('with the token of another tenant', () => {
     }
   });
 
-  test('no list and nothing else to read shows anything of the first tenant', async () => {
+  test('no list and no other reply shows anything of the first tenant', async () => {
     const ids = Object.values(places).map(({ id }) => id.split('?')[0] ?? '');
     const readable = routes.filter(
       ({ method, path }) => method === 'GET' && !path.includes('{') && !path.endsWith('/stream'),
@@ -195,7 +198,7 @@ describe('with the token of another tenant', () => {
     }
   });
 
-  test('what a browser opens of another tenant is what it opens of nobody’s', async () => {
+  test("pages for another tenant's resources look like pages for unknown ids", async () => {
     const cookie = await signInBrowser(control, stranger.caller);
     const ofBrowsers = routes.filter(({ path, access }) => access === 'browser' && path.includes('{id}'));
     expect(ofBrowsers.map(({ path }) => path)).toEqual(['/auth/connectors/{id}/authorize']);
@@ -210,7 +213,7 @@ describe('with the token of another tenant', () => {
     expect([foreign.status, foreign.page.includes(PLANTED)]).toEqual([400, false]);
   });
 
-  test('what a body names is looked for among the caller’s own', async () => {
+  test('resources named in a body are looked up among the caller’s own', async () => {
     const run = { connector_fqn: ITEMS_SPEC.connector.fqn, operation: 'get-item', args: { id: '1' } };
     expect(await outcome(stranger.call('POST', '/v1/connector-operations/run', run))).toBe(
       'connector_operation_not_found',
@@ -224,7 +227,7 @@ describe('with the token of another tenant', () => {
     expect(await explained.json()).toMatchObject({ decision: 'passthrough' });
   });
 
-  test('a binding of the same name leads to the caller’s own secret, and a personal one never to an enterprise’s', async () => {
+  test('a binding of the same name uses the caller’s own secret, and a personal binding never uses an enterprise’s', async () => {
     for (const user of [stranger, tenant]) {
       const body = { ...BINDING, host: 'other.example.test', owner: 'personal' };
       expect(await outcome(user.call('POST', '/v1/host-bindings', body))).toBe(201);
@@ -243,13 +246,13 @@ describe('with the token of another tenant', () => {
   });
 });
 
-test('the first tenant finds each of its things at the same place', async () => {
+test('the first tenant finds each of its resources at the same path', async () => {
   const order = ['GET', 'PUT', 'POST', 'DELETE'];
   const deepFirst = withPlace().toSorted(
     (a, b) => order.indexOf(a.method) - order.indexOf(b.method) || b.path.length - a.path.length,
   );
   for (const route of deepFirst) {
-    // Its own sidecar asked for no approval: that one is of a run of the user's.
+    // Its own sidecar did not request this approval: it is for a run of the user's.
     if (route.access === 'sidecar') continue;
     const reply = await visit(route, tenant, tenantSidecar);
     expect([route.method, route.path, reply.status]).not.toEqual([route.method, route.path, 404]);

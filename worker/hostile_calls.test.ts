@@ -19,7 +19,7 @@ async function refusal(reply: Response | Promise<Response>) {
   return error;
 }
 
-/** Stores a secret with a body as it is on the wire. */
+/** Stores a secret with a raw request body. */
 function post(body: string | Uint8Array<ArrayBuffer>): Promise<Response> {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   return control.send('/v1/secrets', { method: 'POST', headers, body });
@@ -27,7 +27,7 @@ function post(body: string | Uint8Array<ArrayBuffer>): Promise<Response> {
 const stored = async () => secretsPage.parse(await (await control.asUser('GET', '/v1/secrets')).json()).items;
 
 describe('a body', () => {
-  test('that is no UTF-8 is refused: what would be stored is not what was sent', async () => {
+  test('that is not valid UTF-8 is refused, because other bytes would be stored than were sent', async () => {
     const body = new Uint8Array([...Buffer.from('{"path":"a","value":"p'), 0xe4, ...Buffer.from('ss"}')]);
     expect((await refusal(post(body))).message).toContain('not UTF-8');
     expect(await stored()).toEqual([]);
@@ -38,20 +38,17 @@ describe('a body', () => {
     ['as many that are closed again', '['.repeat(250_000) + ']'.repeat(250_000)],
     ['a field as deep as that', `{"path":${'['.repeat(250_000)}${']'.repeat(250_000)},"value":"v"}`],
     ['objects in objects', '{"path":'.repeat(50_000) + '1' + '}'.repeat(50_000)],
-  ])('of %s is an error like any other', async (_, body) => {
+  ])('of %s is an ordinary error', async (_, body) => {
     expect(['invalid_json', 'invalid_input']).toContain((await refusal(post(body))).code);
   });
 
-  test.each(['__proto__', 'constructor', 'toString'])(
-    'with a field %s does not change what is understood',
-    async (key) => {
-      const body = `{"path":"a","value":"v",${JSON.stringify(key)}:{"owner":"enterprise"}}`;
-      expect(await refusal(post(body))).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: key }] } });
-      expect(await stored()).toEqual([]);
-    },
-  );
+  test.each(['__proto__', 'constructor', 'toString'])('with a field %s is read the same as without it', async (key) => {
+    const body = `{"path":"a","value":"v",${JSON.stringify(key)}:{"owner":"enterprise"}}`;
+    expect(await refusal(post(body))).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: key }] } });
+    expect(await stored()).toEqual([]);
+  });
 
-  test('with very many wrong fields, or with very long ones, gets a short answer', async () => {
+  test('with very many or very long invalid fields gets a short answer', async () => {
     const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`k${n}`, 1]));
     expect((await (await post(JSON.stringify(many))).text()).length).toBeLessThan(5_000);
     const long = JSON.stringify({ ['k'.repeat(500_000)]: 1 });
@@ -62,7 +59,7 @@ describe('a body', () => {
     ['\ud800', 'Unicode'],
     ['two\nlines', 'line break'],
     ['a\u202eb', 'control character'],
-  ])('does not put %j where people read a line', async (line, problem) => {
+  ])('does not put %j into text that people read', async (line, problem) => {
     const described = control.asUser('POST', '/v1/secrets', { path: 'a', value: 'v', description: line });
     expect((await refusal(described)).message).toContain(`description ${problem === 'Unicode' ? 'is' : 'has'}`);
     const named = control.asUser('POST', '/v1/sidecars', { name: line, signing_key: {}, receiving_key: {} });
@@ -73,20 +70,20 @@ describe('a body', () => {
   });
 });
 
-describe('a method that a path does not take', () => {
+describe('an unsupported method', () => {
   test.each([
     ['PATCH', '/v1/secrets', 'POST, GET, HEAD'],
     ['POST', '/v1/secrets/a/b/c', 'DELETE'],
     ['POST', '/', 'GET, HEAD'],
     ['PUT', '/auth/link/x', 'GET, HEAD'],
-  ])('%s %s is answered with those it takes', async (method, path, allow) => {
+  ])('%s %s is answered with the supported methods', async (method, path, allow) => {
     const reply = await control.asUser(method, path);
     expect(reply.headers.get('allow')).toBe(allow);
     expect(await refusal(reply)).toMatchObject({ code: 'method_not_allowed' });
   });
 
   test.each(['%0A', 'a%0Ab', '%00', '%E2%80%A8', '%ff', 'a%2F%0A'])(
-    'is not at issue for the secret %s',
+    'is not checked for the secret %s',
     async (path) => {
       expect(await refusal(control.send(`/v1/secrets/${path}`, { method: 'DELETE' }))).toMatchObject({
         code: 'unauthenticated',
@@ -96,13 +93,13 @@ describe('a method that a path does not take', () => {
     },
   );
 
-  test('does not make a path of ours out of one that is not', async () => {
+  test('does not normalise an unknown path into one of ours', async () => {
     expect(await refusal(control.asUser('GET', '/v1/secretsx'))).toMatchObject({ code: 'not_found' });
     expect(await refusal(control.asUser('GET', '/openapiXjson'))).toMatchObject({ code: 'not_found' });
   });
 });
 
-/** From here on nothing happens while a call waits, until its caller goes away. */
+/** From here on a waiting call ends only when its caller disconnects. */
 function standStill(): void {
   control.clock.sleep = (_milliseconds, signal) =>
     new Promise<void>((resolve) => {
@@ -111,8 +108,8 @@ function standStill(): void {
 }
 const stream = (method = 'GET') => control.asUser(method, '/v1/audit-events/stream');
 
-describe('calls that stay open', () => {
-  test('as audit streams are 32 for a user, and one that ends makes room', async () => {
+describe('long-lived calls', () => {
+  test('for audit streams are limited to 32 per user, and a closed one frees its slot', async () => {
     standStill();
     const open = await Promise.all(Array.from({ length: 32 }, () => stream()));
     expect(new Set(open.map(({ status }) => status))).toEqual(new Set([200]));
@@ -121,18 +118,18 @@ describe('calls that stay open', () => {
     expect((await stream()).status).toBe(200);
   });
 
-  test('have their place back when their time is over, also when nobody told that the reader left', async () => {
+  test('free their slot when their time is up, even if the disconnect was never reported', async () => {
     standStill();
     await Promise.all(Array.from({ length: 32 }, () => stream()));
     control.clock.ms += 16 * 60_000;
     expect((await stream()).status).toBe(200);
   });
 
-  test('are none when only the head of a stream is asked for', async () => {
+  test('are not counted for a HEAD request', async () => {
     for (let n = 0; n < 40; n += 1) expect((await stream('HEAD')).status).toBe(200);
   });
 
-  test('as polls are 8 for a sidecar, and one that is given up makes room', async () => {
+  test('for polls are limited to 8 per sidecar, and a cancelled one frees its slot', async () => {
     const sidecar = await control.enrolled();
     standStill();
     const poll = async (_: unknown, number: number) => {
@@ -150,7 +147,7 @@ describe('calls that stay open', () => {
     expect((await waiting?.reply)?.status).toBe(304);
   });
 
-  test('as verifications are two for an enterprise, and one that ends makes room', async () => {
+  test('for verifications are limited to two per enterprise, and a finished one frees its slot', async () => {
     const { enterprise_id: enterprise } = meReply.parse(await (await control.asUser('GET', '/v1/me')).json());
     const [leave] = [1, 2].map(() => control.context.openCalls.enter('audit verification', enterprise));
     const verify = () => control.asUser('GET', '/v1/audit-events/verify');
@@ -159,7 +156,7 @@ describe('calls that stay open', () => {
     for (let n = 0; n < 3; n += 1) expect((await verify()).status).toBe(200);
   });
 
-  test('end when the database fails, so that whoever reads them asks again and is told', async () => {
+  test('end when the database fails, so that the client asks again and gets the error', async () => {
     const reader = (await stream()).body?.getReader();
     await reader?.read();
     control.context.database.client.close();
@@ -184,19 +181,19 @@ async function send(...events: object[]) {
   return sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload);
 }
 
-describe('an event of a hostile sidecar', () => {
+describe('an event from a hostile sidecar', () => {
   test.each([
     ['half of a surrogate pair as its session', { session_id: '\ud800' }],
     ['a NUL as its actor', { actor: 'a\0b' }],
     ['half of a surrogate pair in its path', { data: { 'svc.proxy.upstream.path': '/\udc00' } }],
     ['a field nobody knows', { data: { ['x'.repeat(10_000)]: 1 } }],
-  ])('with %s holds up none of the others', async (_, change) => {
+  ])('with %s does not block the other events', async (_, change) => {
     const outcome = await send(event(1, change), event(2, {}));
     expect(outcome).toMatchObject({ accepted: [event(2, {}).id], rejected: [{ index: 0 }] });
     expect(outcome.rejected[0]?.message.length).toBeLessThan(200);
   });
 
-  test('with a path that is cut between the halves of a character is kept, and its chain holds', async () => {
+  test('with a path cut inside a surrogate pair is stored, and its chain verifies', async () => {
     const path = `/${'a'.repeat(4_094)}${'\u{1f600}'.repeat(100)}`;
     expect((await send(event(1, { data: { 'svc.proxy.upstream.path': path } }))).rejected).toEqual([]);
     const verified = await control.asUser('GET', '/v1/audit-events/verify');

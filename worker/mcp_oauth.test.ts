@@ -19,7 +19,7 @@ import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
 const HOUR_MS = 3_600_000;
 
-/** A remote MCP server that wants a token, and says where to get it. */
+/** A remote MCP server that requires a token and says where to get it. */
 class ProtectedServer {
   readonly #server: Server = createServer((request, response) => {
     this.asked.push(`${request.method} ${request.url}`);
@@ -47,7 +47,7 @@ let provider: OAuthProvider;
 let control: InProcess;
 let sidecar: TestSidecar;
 let id = '';
-/** What was sent outwards. */
+/** Outgoing requests. */
 let sent: OutboundRequest[] = [];
 const real = nodeOutbound({ isLocal: true, pinned: new Map() });
 const outbound: Outbound = {
@@ -77,7 +77,7 @@ afterEach(async () => {
   server.stop();
 });
 
-/** The provider is at another host than the server, which the person agrees to. */
+/** The provider is on another host than the server; the person agrees to it. */
 const begin = (body: object = {}) =>
   control.asUser('POST', `/v1/mcp-servers/${id}/authorize`, {
     authorization_hosts: [new URL(provider.origin).host, 'auth.example.test'],
@@ -97,7 +97,7 @@ async function refusal(answered: Response | Promise<Response>) {
 const clientOf = (link: string) => new URL(link).searchParams.get('client_id');
 const why = async () => (await refusal(begin())).message;
 
-/** Opens the link and comes back, as a browser does; what the page says. */
+/** Opens the link and returns, as a browser does. Gives the text of the page. */
 async function open(link: string): Promise<string> {
   const back = await provider.authorise(link);
   return (await control.send(back.pathname + back.search)).text();
@@ -117,7 +117,7 @@ async function released(): Promise<string> {
 }
 
 describe('the authorisation of a remote server', () => {
-  test('finds where, registers a client, and gives the sidecar tokens for that server alone', async () => {
+  test('discovers the endpoints, registers a client, and gives the sidecar tokens for that server only', async () => {
     const link = await begun();
     expect(link).toMatchObject({ authorization_server: provider.origin, redirect_uri: CALLBACK });
     const asked = new URL(link.authorization_url).searchParams;
@@ -145,7 +145,7 @@ describe('the authorisation of a remote server', () => {
     expect(await types()).toContain('control.mcp_server.credential_stored');
   });
 
-  test('sends neither the query of its URL nor a reference anywhere', async () => {
+  test("sends neither the query of the server's URL nor a reference anywhere", async () => {
     await open((await begun()).authorization_url);
     expect(server.asked[0]).toBe('POST /mcp');
     const texts = sent.map(
@@ -154,7 +154,7 @@ describe('the authorisation of a remote server', () => {
     expect(texts.filter((text) => text.includes('vault:') || text.includes('KEY'))).toEqual([]);
   });
 
-  test('shows no token in a reply, a log line or a readable byte of the database', async () => {
+  test('shows no token in a reply, log line or readable byte of the database', async () => {
     await open((await begun()).authorization_url);
     const token = await released();
     const texts = await Promise.all(
@@ -164,7 +164,7 @@ describe('the authorisation of a remote server', () => {
     expect((await control.databaseBytes()).includes(token)).toBe(false);
   });
 
-  test('is renewed before it ends, for the same server, and by nobody else', async () => {
+  test('is renewed before it expires, for the same server, and by nobody else', async () => {
     await open((await begun()).authorization_url);
     const first = await released();
     const calls = provider.tokenCalls();
@@ -176,7 +176,7 @@ describe('the authorisation of a remote server', () => {
     expect(await types()).toContain('control.mcp_server.credential_refreshed');
   });
 
-  test('that is taken back says so, and can be made anew with the same client', async () => {
+  test('reports a revoked grant, and can be repeated with the same client', async () => {
     const first = await begun();
     await open(first.authorization_url);
     await provider.revoke();
@@ -192,7 +192,7 @@ describe('the authorisation of a remote server', () => {
     expect(decodeJwt(await released()).aud).toBe(resource());
   });
 
-  test('takes a client that was made by hand', async () => {
+  test('accepts a client that was registered by hand', async () => {
     const client = { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, client_authentication: 'post' };
     const link = await begun(client);
     expect(new URL(link.authorization_url).searchParams.get('client_id')).toBe(CLIENT_ID);
@@ -201,14 +201,14 @@ describe('the authorisation of a remote server', () => {
     expect(await refusal(begin({ client_secret: CLIENT_SECRET }))).toMatchObject({ code: 'invalid_input' });
   });
 
-  test('ends with the URL it was for, and with the server', async () => {
+  test("is deleted when the server's URL changes, and with the server", async () => {
     await open((await begun()).authorization_url);
     const stale = (await begun()).authorization_url;
     const moved = { name: 'hub', mode: 'remote', url: 'https://other.example.test/mcp' };
     await control.asUser('PUT', `/v1/mcp-servers/${id}`, moved);
     expect((await record()).authorization).toBeNull();
     expect((await release()).missing).toHaveLength(1);
-    expect(await open(stale)).toContain('begin again');
+    expect(await open(stale)).toContain('start again');
     await control.asUser('DELETE', `/v1/mcp-servers/${id}`);
     const { rows } = await control.context.database.client.execute(
       'SELECT (SELECT count(*) FROM connector_credentials) + (SELECT count(*) FROM secrets) AS n',
@@ -216,7 +216,7 @@ describe('the authorisation of a remote server', () => {
     expect(rows[0]?.['n']).toBe(0);
   });
 
-  test('stays when something else of the server changes, and is forgotten when asked', async () => {
+  test('survives other changes of the server, and is deleted on request', async () => {
     await open((await begun()).authorization_url);
     const same = { name: 'renamed', mode: 'remote', url: `${resource()}?other=1` };
     await control.asUser('PUT', `/v1/mcp-servers/${id}`, same);
@@ -231,7 +231,7 @@ describe('the authorisation of a remote server', () => {
     );
   });
 
-  test('is begun by who may change the server', async () => {
+  test('can be started by users who may change the server', async () => {
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN, inConsole: false };
     const colleague = await addUser(control.context, me.enterprise_id);
@@ -241,7 +241,7 @@ describe('the authorisation of a remote server', () => {
   });
 });
 
-/** Tells of one that somebody else runs, and gives out tokens for whatever it likes. */
+/** Names somebody else's authorization server, and issues tokens for any resource. */
 class HostileProvider {
   readonly #server: Server = createServer((request, response) => {
     this.asked.push(`${request.method} ${request.url?.split('?')[0]}`);
@@ -280,7 +280,7 @@ function tokenFor(aud: unknown): string {
   return `${jwtPart({ alg: 'none' })}.${jwtPart({ iss: 'https://victim.example.test', aud })}.c2ln`;
 }
 
-describe('a server that names the authorization server of somebody else', () => {
+describe("a server that names somebody else's authorization server", () => {
   let victim: HostileProvider;
   const host = () => new URL(victim.origin).host;
   const agreed = () => ({ authorization_hosts: [host()] });
@@ -296,18 +296,18 @@ describe('a server that names the authorization server of somebody else', () => 
     ['nothing', () => ({ authorization_hosts: undefined })],
     ['another host', () => ({ authorization_hosts: [new URL(provider.origin).host] })],
     ['a host with another port', () => ({ authorization_hosts: ['127.0.0.1'] })],
-  ])('has nobody sign in there who agreed to %s', async (_what, body) => {
+  ])('sends nobody there who agreed only to %s', async (_what, body) => {
     const refused = await refusal(begin(body()));
     expect(refused).toMatchObject({
       code: 'authorization_server_unconfirmed',
-      message: expect.stringContaining(`hub is at ${new URL(resource()).host}, and has you sign in at ${host()}`),
+      message: expect.stringContaining(`hub is at ${new URL(resource()).host}, and its sign-in uses ${host()}`),
       details: { authorization_server: victim.origin, hosts: [host()] },
     });
     expect(victim.asked.filter((asked) => !asked.includes('.well-known'))).toEqual([]);
     expect((await record()).authorization).toBeNull();
   });
 
-  test('is gone on with once the person agreed to that very host', async () => {
+  test('proceeds once the person has agreed to that exact host', async () => {
     const link = await begun(agreed());
     expect(new URL(link.authorization_url).host).toBe(host());
     expect(new URL(link.authorization_url).searchParams.get('resource')).toBe(resource());
@@ -324,7 +324,7 @@ describe('a server that names the authorization server of somebody else', () => 
     },
   );
 
-  test('needs nobody to agree to its own host', async () => {
+  test('needs no agreement for its own host', async () => {
     server.documents['/metadata'] = { resource: resource(), authorization_servers: [server.origin] };
     const own = { ...victim.metadata(), issuer: server.origin, registration_endpoint: undefined };
     const places = { authorization_endpoint: `${server.origin}/a`, token_endpoint: `${server.origin}/t` };
@@ -347,14 +347,14 @@ describe('a server that names the authorization server of somebody else', () => 
     const link = new URL((await begun(agreed())).authorization_url);
     const state = link.searchParams.get('state') ?? '';
     const page = await (await control.send(`/auth/connectors/callback?code=c&state=${state}`)).text();
-    expect(page).toContain(isTaken ? 'hub is authorised' : 'gave a token for another server');
+    expect(page).toContain(isTaken ? 'hub is authorised' : 'issued a token for another server');
     expect((await record()).authorization?.state).toBe(isTaken ? 'ready' : 'authorisation_required');
     expect((await release()).credentials).toHaveLength(isTaken ? 1 : 0);
   });
 
-  test('is refused where that one says which servers it signs in to', async () => {
+  test('is refused if the authorization server lists other resources', async () => {
     victim.more = { protected_resources: ['https://victim.example.test/api'] };
-    expect((await refusal(begin(agreed()))).message).toContain('signs in to other servers only');
+    expect((await refusal(begin(agreed()))).message).toContain('issues tokens for other servers only');
     victim.more = { protected_resources: [resource()] };
     expect((await begin(agreed())).status).toBe(200);
   });
@@ -364,12 +364,12 @@ describe('a server that names the authorization server of somebody else', () => 
     'request_uri=https://evil.example.test/r',
     'resource=https://victim.example.test/api',
     'Prompt=none',
-  ])('says nothing of what is asked for by its URL: %s', async (query) => {
+  ])('sends nothing that its URL requests by itself: %s', async (query) => {
     victim.more = { authorization_endpoint: `${victim.origin}/authorize?${query}` };
-    expect((await refusal(begin(agreed()))).message).toContain('which is for us to say');
+    expect((await refusal(begin(agreed()))).message).toContain('which only the client may set');
   });
 
-  test('is shown by the console, which sends nobody there before a form of its own', async () => {
+  test('is shown by the console, which sends nobody there before they submit a form', async () => {
     const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
     const signedIn = await control.send(url);
     const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
@@ -388,7 +388,7 @@ describe('a server that names the authorization server of somebody else', () => 
     expect([agreedTo.status, (await agreedTo.text()).includes(`Continue to ${host()}`)]).toEqual([200, true]);
   });
 
-  test('gets a client of its own, and never that of another server', async () => {
+  test('gets its own client, never that of another server', async () => {
     const other = { name: 'second', mode: 'remote', url: resource() };
     const { id: second } = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', other));
     server.documents['/metadata'] = { resource: resource(), authorization_servers: [provider.origin] };
@@ -400,26 +400,26 @@ describe('a server that names the authorization server of somebody else', () => 
   });
 });
 
-describe('what a server may say of where it is signed in to', () => {
-  test('lies at its well-known places too', async () => {
+describe('metadata of a server', () => {
+  test('may be at the well-known URLs too', async () => {
     server.challenge = null;
     server.documents['/.well-known/oauth-protected-resource/mcp'] = server.documents['/metadata'];
     expect((await begun()).authorization_server).toBe(provider.origin);
     expect(new URL((await begun()).authorization_url).searchParams.get('scope')).toBe('offline_access');
   });
 
-  test('is for this server, and not for another one', async () => {
+  test('must be for this server', async () => {
     for (const other of ['https://victim.example.test/mcp', `${server.origin}/mcpx`, `${server.origin}/mcp/deeper`]) {
       server.documents['/metadata'] = { resource: other, authorization_servers: [provider.origin] };
-      expect([other, await why()]).toEqual([other, expect.stringContaining('is about another server')]);
+      expect([other, await why()]).toEqual([other, expect.stringContaining('is for another server')]);
     }
   });
 
-  test('has to be there when it is named', async () => {
+  test('must exist if it is named', async () => {
     delete server.documents['/metadata'];
-    expect(await why()).toContain('names metadata that cannot be read');
+    expect(await why()).toContain('names a metadata URL that has no valid metadata');
     server.challenge = null;
-    expect(await why()).toContain('no authorization server says how to sign in there');
+    expect(await why()).toContain('no authorization server metadata was found');
   });
 
   const METADATA = {
@@ -429,14 +429,14 @@ describe('what a server may say of where it is signed in to', () => {
     code_challenge_methods_supported: ['S256'],
   };
   const BAD: readonly (readonly [object, RegExp])[] = [
-    [{ issuer: 'https://victim.example.test' }, /is about another server \(RFC 8414/],
+    [{ issuer: 'https://victim.example.test' }, /names another issuer \(RFC 8414/],
     [{ code_challenge_methods_supported: ['plain'] }, /PKCE with S256/],
     [{ code_challenge_methods_supported: undefined }, /PKCE with S256/],
-    [{ authorization_endpoint: 'javascript:alert(1)' }, /only https is called/],
-    [{ token_endpoint: 'http://10.0.0.1/token' }, /only https is called/],
-    [{}, /client_id is missing: 127\.0\.0\.1 registers no clients by itself/],
+    [{ authorization_endpoint: 'javascript:alert(1)' }, /only https URLs are called/],
+    [{ token_endpoint: 'http://10.0.0.1/token' }, /only https URLs are called/],
+    [{}, /client_id is missing: 127\.0\.0\.1 does not register clients automatically/],
   ];
-  test('names an authorization server that is what it says, and safe', async () => {
+  test('must name a consistent and safe authorization server', async () => {
     server.documents['/metadata'] = { resource: resource(), authorization_servers: [server.origin] };
     for (const [changes, message] of BAD) {
       server.documents['/.well-known/oauth-authorization-server'] = { ...METADATA, issuer: server.origin, ...changes };
@@ -445,7 +445,7 @@ describe('what a server may say of where it is signed in to', () => {
     expect((await record()).authorization).toBeNull();
   });
 
-  test('is looked for no longer than half a minute, however many places it names', async () => {
+  test('is searched for at most half a minute, however many URLs the server names', async () => {
     let asked = 0;
     const slow: Outbound = {
       async call(request) {
@@ -461,31 +461,31 @@ describe('what a server may say of where it is signed in to', () => {
     expect(asked).toBe(2);
   });
 
-  test('and an answer that another provider names itself in is not taken', async () => {
+  test('and an answer naming another issuer is rejected', async () => {
     const link = new URL((await begun()).authorization_url);
     const state = link.searchParams.get('state') ?? '';
     const page = await control.send(
       `/auth/connectors/callback?code=stolen&state=${state}&iss=https://victim.example.test`,
     );
-    expect(await page.text()).toContain('another provider answered');
+    expect(await page.text()).toContain('another provider than the requested one answered');
     const silent = new URL((await begun()).authorization_url).searchParams.get('state') ?? '';
     const unnamed = await control.send(`/auth/connectors/callback?code=stolen&state=${silent}`);
-    expect(await unnamed.text()).toContain('another provider answered');
+    expect(await unnamed.text()).toContain('another provider than the requested one answered');
     expect(provider.tokenCalls()).toBe(0);
   });
 
-  test('is asked of a public name alone when hosted', async () => {
+  test('is fetched only from public host names if hosted', async () => {
     const hosted = { ...control.context, local: null, outbound: nodeOutbound({ isLocal: false, pinned: new Map() }) };
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const caller = { userId: me.id, enterpriseId: me.enterprise_id, role: me.role };
     const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN, inConsole: false };
     expect(await beginMcpAuthorisation(hosted, caller, id, how)).toMatchObject({
-      error: { code: 'oauth_provider_failed', message: expect.stringContaining('https alone') },
+      error: { code: 'oauth_provider_failed', message: expect.stringContaining('https URLs only') },
     });
   });
 });
 
-test('a local server is signed in to nowhere', async () => {
+test('a local server has no sign-in', async () => {
   const body = { name: 'files', command: ['a-server'] };
   const local = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body));
   const answered = control.asUser('POST', `/v1/mcp-servers/${local.id}/authorize`, {});

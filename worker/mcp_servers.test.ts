@@ -66,7 +66,7 @@ async function release(sidecar: TestSidecar, paths: readonly string[]) {
 }
 
 describe('registering a server', () => {
-  test('answers with its record: stopped, as the specification says, and with what is known beside it', async () => {
+  test('returns its record: stopped, as the specification says, with what is known about it', async () => {
     const reply = await post({ ...LOCAL, description: 'Files of a test', version: '1.2.3', registry_id: 'acme/files' });
     expect(reply.status).toBe(201);
     expect(Number(reply.headers.get('svc-policy-version'))).toBeGreaterThan(0);
@@ -91,14 +91,14 @@ describe('registering a server', () => {
     ]);
   });
 
-  test('gives references the id of the server, and says which credentials it needs', async () => {
+  test("puts the server's id into references, and lists the credentials it needs", async () => {
     const server = await made(REMOTE);
     expect(server.transport).toBe('streamable-http');
     expect(server.headers).toEqual({ Authorization: `Bearer vault://mcp-servers/${server.id}/TOKEN` });
     expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
   });
 
-  test('refuses a name that the owner has given already, whoever asks for it second', async () => {
+  test('refuses a name that the owner already uses, for concurrent requests too', async () => {
     const { id } = await made(LOCAL);
     expect(await refusal(post({ ...REMOTE, name: 'files' }))).toMatchObject({
       code: 'name_taken',
@@ -118,7 +118,7 @@ describe('registering a server', () => {
     [{ env: { KEY: 'vault://user/demo' } }, 'env.KEY', /not the server's own/],
     [{ command: ['x', 'vault://mcp-servers/{id}/Avault://mcp-servers/{id}/B'] }, 'command.1', /runs into the next/],
   ];
-  test('refuses what would run anything, or reach other secrets', async () => {
+  test('refuses a configuration that would run anything else or read other secrets', async () => {
     for (const [changes, field, message] of REFUSED) {
       const error = await refusal(post({ ...LOCAL, ...changes }));
       expect([changes, error]).toMatchObject([{}, { code: 'invalid_input', details: { fields: [{ field }] } }]);
@@ -127,7 +127,7 @@ describe('registering a server', () => {
     expect((await parsed(mcpServersPage, control.asUser('GET', '/v1/mcp-servers'))).items).toEqual([]);
   });
 
-  test('tells what a person should know of the command', async () => {
+  test('warns of risks in the command', async () => {
     const unknown = await made({ name: 'unknown', command: ['erl', '-eval', 'x'] });
     expect(unknown.warnings).toMatchObject([
       { code: 'unchecked_code', message: expect.stringContaining('the server runs code that nobody checked') },
@@ -141,7 +141,7 @@ describe('registering a server', () => {
 });
 
 describe('changing a server', () => {
-  test('replaces every field, and keeps what it was', async () => {
+  test('replaces every field and keeps the previous configuration', async () => {
     const { id } = await made({ ...LOCAL, description: 'one', registry_id: 'acme/files' });
     const second = await parsed(mcpServerRecord, put(id, { ...LOCAL, name: 'renamed', enabled: false }));
     expect(second).toMatchObject({ description: '', name: 'renamed', enabled: false, revision: 2, id });
@@ -153,14 +153,14 @@ describe('changing a server', () => {
     ]);
   });
 
-  test('with what it has already changes nothing', async () => {
+  test('with the same configuration changes nothing', async () => {
     const { id } = await made(LOCAL);
     const again = await parsed(mcpServerRecord, put(id, { registry_id: null, ...LOCAL, enabled: true }));
     expect(again.revision).toBe(1);
     expect(await events('control.mcp_server.updated')).toEqual([]);
   });
 
-  test('keeps the last 20 configurations, and goes back to one of them', async () => {
+  test('keeps the last 20 configurations, and restores one of them', async () => {
     const { id } = await made(LOCAL);
     for (let number = 2; number <= 25; number += 1) await put(id, { ...LOCAL, description: `number ${number}` });
     const revisions = await parsed(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
@@ -173,7 +173,7 @@ describe('changing a server', () => {
     expect(await refusal(rollback(1))).toMatchObject({ code: 'not_found' });
   });
 
-  test('that is started in a way which is refused by now can be disabled, and nothing else', async () => {
+  test('with a command that is refused by now can only disable it', async () => {
     const { id } = await made(LOCAL);
     const { client } = control.context.database;
     await client.execute(`UPDATE mcp_servers SET record = replace(record, '"npx"', '"bash"')`);
@@ -183,7 +183,7 @@ describe('changing a server', () => {
     expect((await parsed(mcpServerRecord, put(id, { ...bash, enabled: false }))).enabled).toBe(false);
   });
 
-  test('does not change its owner', async () => {
+  test('cannot change its owner', async () => {
     const { id } = await made(LOCAL);
     expect(await refusal(put(id, { ...LOCAL, owner: 'enterprise' }))).toMatchObject({
       code: 'invalid_input',
@@ -193,7 +193,7 @@ describe('changing a server', () => {
 });
 
 describe('a credential', () => {
-  test('makes the env entry of a local server the reference', async () => {
+  test('replaces the env entry of a local server by a reference', async () => {
     const { id } = await made({ ...LOCAL, env: { TOKEN: 'typed-by-mistake' } });
     expect(await parsed(mcpCredentialReply, credential(id, 'TOKEN'))).toEqual({ env_var_name: 'TOKEN', stored: true });
     const server = await got(id);
@@ -205,7 +205,7 @@ describe('a credential', () => {
     ]);
   });
 
-  test('that was typed into the configuration before does not stay in the earlier ones', async () => {
+  test('that was typed into the configuration is removed from the earlier revisions', async () => {
     const { id } = await made({ ...LOCAL, env: { TOKEN: VALUE, LOG_LEVEL: 'info' } });
     await put(id, { ...LOCAL, env: { TOKEN: VALUE } });
     await credential(id, 'TOKEN', 'another-value');
@@ -219,19 +219,19 @@ describe('a credential', () => {
     expect(back.env).toEqual({ TOKEN: `vault://mcp-servers/${id}/TOKEN`, LOG_LEVEL: 'info' });
   });
 
-  test('leaves a configuration alone that refers to it elsewhere', async () => {
+  test('does not change a configuration that refers to it elsewhere', async () => {
     const { id } = await made({ ...LOCAL, env: { AUTH: 'Bearer vault://mcp-servers/{id}/TOKEN' } });
     await credential(id, 'TOKEN');
     expect(await got(id)).toMatchObject({ revision: 1, env: { AUTH: `Bearer vault://mcp-servers/${id}/TOKEN` } });
   });
 
-  test('of a remote server has to be referred to', async () => {
+  test('of a remote server must be referred to', async () => {
     const { id } = await made(REMOTE);
     expect((await credential(id, 'TOKEN')).status).toBe(200);
     expect((await refusal(credential(id, 'OTHER'))).message).toMatch(/it refers to TOKEN/);
   });
 
-  test('cannot be called as what steers the program or the service', async () => {
+  test('cannot have the name of a variable that controls the program or the service', async () => {
     const { id } = await made(LOCAL);
     for (const name of ['SVC_OAUTH', 'LD_PRELOAD', 'a-b', '']) {
       expect([name, (await refusal(credential(id, name))).code]).toEqual([name, 'invalid_input']);
@@ -239,7 +239,7 @@ describe('a credential', () => {
     expect(await secretPaths()).toEqual([]);
   });
 
-  test('is deleted by the server alone, and goes with it', async () => {
+  test('is deleted only through the server, and with it', async () => {
     const { id } = await made(LOCAL);
     await credential(id, 'TOKEN');
     await credential(id, 'OTHER');
@@ -268,7 +268,7 @@ describe('a credential', () => {
     ['another path of its host', REMOTE, { ...REMOTE, url: 'https://mcp.example.test/somebody-else' }],
     ['a program', REMOTE, { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }],
     ['a URL, once it was a program', { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }, REMOTE],
-  ])('is for what it was stored for: the server that becomes %s has it no more', async (_what, before, after) => {
+  ])('is deleted when its target changes: the server that becomes %s has it no more', async (_what, before, after) => {
     const sidecar = await control.enrolled();
     const { id } = await made(before);
     await credential(id, 'TOKEN');
@@ -282,7 +282,7 @@ describe('a credential', () => {
     expect((await got(id)).credentials).toMatchObject([{ name: 'TOKEN', set: false }]);
   });
 
-  test('stays when the server is still the same one', async () => {
+  test('is kept while the server has the same target', async () => {
     const { id } = await made(REMOTE);
     await credential(id, 'TOKEN');
     await put(id, {
@@ -298,13 +298,13 @@ describe('a credential', () => {
     expect((await got(local.id)).credentials).toMatchObject([{ name: 'TOKEN', set: true }]);
   });
 
-  test('is nobody else’s to write: the place in the vault is reserved', async () => {
+  test('cannot be written by anything else: its place in the vault is reserved', async () => {
     const { id } = await made(LOCAL);
     const body = { path: `mcp-servers/${id}/TOKEN`, value: VALUE };
     expect((await refusal(control.asUser('POST', '/v1/secrets', body))).code).toBe('invalid_input');
   });
 
-  test('is in no reply, no log line and no readable byte of the database', async () => {
+  test('appears in no reply, log line or readable byte of the database', async () => {
     const { id } = await made({ ...LOCAL, command: [...LOCAL.command, '--key=vault://mcp-servers/{id}/KEY'] });
     const texts: string[] = [];
     for (const reply of [
@@ -329,7 +329,7 @@ describe('a credential', () => {
 });
 
 describe('a sidecar', () => {
-  test('is given the servers of its user, and the credentials that they refer to', async () => {
+  test('receives the servers of its user, and the credentials that they refer to', async () => {
     const { id } = await made(REMOTE);
     await made({ ...LOCAL, owner: 'enterprise' });
     await credential(id, 'TOKEN');
@@ -348,7 +348,7 @@ describe('a sidecar', () => {
     expect(released.missing).toEqual([{ owner: 'personal', path: `mcp-servers/${id}/OTHER` }]);
   });
 
-  test('is given a credential no more once nothing refers to it', async () => {
+  test('does not receive a credential that nothing refers to any more', async () => {
     const { id } = await made(LOCAL);
     await credential(id, 'TOKEN');
     await put(id, LOCAL);
@@ -357,7 +357,7 @@ describe('a sidecar', () => {
     expect((await release(sidecar, [`mcp-servers/${id}/TOKEN`])).credentials).toEqual([]);
   });
 
-  test('says what runs on its machine, for its own user to see', async () => {
+  test('reports what runs on its machine, visible to its own user', async () => {
     const { id } = await made({ ...LOCAL, owner: 'enterprise' });
     const sidecar = await control.enrolled();
     const say = (state: string, checkedAt: number, lastError: string | null = null) => {
@@ -380,10 +380,10 @@ describe('a sidecar', () => {
   });
 });
 
-describe('what the enterprise owns', () => {
+describe('a server of the enterprise', () => {
   const input = mcpServerInput.parse({ ...LOCAL, owner: 'enterprise' });
 
-  test('is seen by its members and changed by its admins', async () => {
+  test('is visible to its members and changed by its admins', async () => {
     const admin = await addUser(control.context, null);
     const member = await addUser(control.context, admin.enterpriseId);
     const created = await createMcpServer(control.context, admin, input);
@@ -401,7 +401,7 @@ describe('what the enterprise owns', () => {
       expect(await attempt).toMatchObject({ ok: false, error: { code: 'admin_required' } });
   });
 
-  test('and what somebody else owns is not found', async () => {
+  test('of another enterprise or user is not found', async () => {
     const { id } = await made(LOCAL);
     const stranger = await addUser(control.context, null);
     expect(await getMcpServer(control.context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });

@@ -246,7 +246,7 @@ describe('svc mcp authorize', () => {
 
   describe('at hosts of others', () => {
     const hosts = ['accounts.example.net', 'tokens.example.net'];
-    const message = 'hub is at mcp.example.com, and has you sign in at accounts.example.net';
+    const message = 'hub is at mcp.example.com, and its sign-in uses accounts.example.net';
     const code = 'authorization_server_unconfirmed';
     const asking = (): Answer => {
       const answer = signingIn();

@@ -97,7 +97,7 @@ describe('without JavaScript', () => {
     const changed = { ...OAUTH_SPEC, hosts: ['other.example.test'] };
     await page.getByLabel('Connector spec').fill(JSON.stringify(changed));
     await page.getByRole('button', { name: 'Install', exact: true }).click();
-    expect(await page.getByRole('alert').innerText()).toContain('give the changed spec a version of its own');
+    expect(await page.getByRole('alert').innerText()).toContain('change the version of the spec');
   });
 
   test('a client that is refused is given back without its secrets', async () => {

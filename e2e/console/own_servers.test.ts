@@ -277,7 +277,7 @@ describe('a remote server of one’s own', () => {
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('button', { name: 'Sign in there' }).click();
-    expect(await page.locator('#client_id-problem').innerText()).toContain('registers no clients by itself');
+    expect(await page.locator('#client_id-problem').innerText()).toContain('does not register clients automatically');
     expect(await mainText(page)).toContain(`${suite.world.control.url}/auth/connectors/callback`);
     await page.getByLabel('Client secret').fill(PLANTED_SECRET);
     await page.getByRole('button', { name: 'Sign in' }).click();
@@ -317,7 +317,7 @@ describe('a connector that is authorised in the browser', () => {
     await page.waitForURL(`**/connectors/${id}?done=connector_authorised`);
     expect(await mainText(page)).toMatch(/It is authorised[^]*ready/);
     await page.goto('/auth/connectors/callback?state=made-up&code=x');
-    expect(await page.getByRole('alert').innerText()).toContain('begin again');
+    expect(await page.getByRole('alert').innerText()).toContain('start again');
     await page.goto('/auth/connectors/con_00000000000000000000000000/authorize');
     expect(await page.getByRole('link', { name: 'Back to the connector' }).count()).toBe(1);
   });

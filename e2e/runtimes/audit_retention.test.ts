@@ -109,7 +109,7 @@ describe('svc audit prune', () => {
     expect((await svc('verify')).exitCode).toBe(0);
     expect(await svc('prune', '--older-than', '1h')).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining('less than a day'),
+      stderr: expect.stringContaining('at least a day ago'),
     });
   });
 

@@ -46,7 +46,7 @@ async function expectRefused(shown: Promise<{ readonly status: number; readonly 
   const { status, text } = await shown;
   expect([status, text]).toEqual([
     400,
-    expect.stringContaining('this sign-in was not begun in this browser, was used already'),
+    expect.stringContaining('this sign-in was started in another browser, was used already'),
   ]);
   expect((await home(by)).status).toBe(401);
 }
@@ -137,7 +137,7 @@ describe('specification section 5: federated sign-in in Chromium', () => {
   test('is an error of the code-hosting provider without a primary, verified email', async () => {
     world.codeHost.user = { id: 78, login: 'frank', name: 'Frank', email: null };
     world.codeHost.emails = [{ email: 'frank@zeta.test', primary: true, verified: false }];
-    expect(await signInByCodeHost()).toContain('gave no primary, verified email address');
+    expect(await signInByCodeHost()).toContain('has no primary, verified email address');
     expect((await home()).status).toBe(401);
   });
 
@@ -180,7 +180,7 @@ describe('a way to sign in that is added in Chromium', () => {
     await signInByCodeHost(other);
     expect((await other.click('Ways you sign in')).text).toContain('carol@gamma.test');
     expect((await other.click('Remove')).text).not.toContain('carol@gamma.test');
-    expect((await other.click('Remove')).text).toContain('the last way that signs you in');
+    expect((await other.click('Remove')).text).toContain('your last way to sign in');
   });
 
   test('is not added by what somebody else brought back from there', async () => {

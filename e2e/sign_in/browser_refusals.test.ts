@@ -4,7 +4,7 @@ import { BrowserPage } from './browser_page.ts';
 import { type BrowserWorld, startBrowserWorld } from './browser_world.ts';
 
 const MISSING = chromiumProblem();
-const UNPROVEN = 'answered with what does not prove who you are';
+const UNPROVEN = 'does not prove who you are';
 const ALICE = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
 let world: BrowserWorld;
 let page: BrowserPage;
@@ -42,7 +42,7 @@ describe('issue 6: Chromium is not signed in', () => {
     await page.click('Continue with Code hosting');
     const begun = page.visited.find((url) => url.includes('/login/oauth/authorize')) ?? '';
     const { search } = world.codeHost.authorise(begun);
-    await expectRefused(page.goto(`${world.origin}/auth/general/callback${search}`), 'was not begun in this browser');
+    await expectRefused(page.goto(`${world.origin}/auth/general/callback${search}`), 'was started in another browser');
   });
 
   test('by an answer that names another issuer, or none where the provider names itself', async () => {

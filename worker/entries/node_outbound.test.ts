@@ -188,7 +188,7 @@ test.each(['localhost', 'localhost.', 'vault', 'vault.'])(
   async (host) => {
     const request = { method: 'GET', url: `https://${host}/`, headers: {}, body: null };
     const called = await fetchOutbound(false).call(request);
-    expect(called).toMatchObject({ ok: false, error: { message: expect.stringContaining('public names alone') } });
+    expect(called).toMatchObject({ ok: false, error: { message: expect.stringContaining('public host names only') } });
   },
 );
 

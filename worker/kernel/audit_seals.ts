@@ -3,16 +3,16 @@ import type { AuditHeadRow } from '../store/audit_events.ts';
 import { sha256Base64Url } from './encoding.ts';
 import type { Vault } from './vault.ts';
 
-/** What every seal of this form begins with. Those before it did not cover the enterprise, and are of no use any more. */
+/** The prefix of every seal of this version. Earlier seals did not cover the enterprise and are no longer valid. */
 const FORM = 'v2.';
 
 /**
- * The seal of a chain that was continued behind a head that did not verify. No head has it as its own, so the chain goes on
- * failing: a new seal would hide what was done to it.
+ * The seal of a chain that was continued after a head that did not verify. It is never valid, so the chain keeps
+ * failing verification: a new seal would hide the manipulation.
  */
 export const BROKEN_SEAL = `${FORM}broken`;
 
-/** Who writes for an enterprise: how many chains were begun, and a hash over all of their names in that order. */
+/** The writers of an enterprise: how many chains were begun, and a hash over all their names in order. */
 export interface WriterSet {
   readonly writers: number;
   readonly writersHash: string;
@@ -20,7 +20,7 @@ export interface WriterSet {
 
 export const NO_WRITERS: WriterSet = { writers: 0, writersHash: '' };
 
-/** The set with one more writer. */
+/** Adds a writer to the set. */
 export async function withWriter(set: WriterSet, writer: string): Promise<WriterSet> {
   const writers = set.writers + 1;
   return {
@@ -33,15 +33,18 @@ type SealedHead = Omit<AuditHeadRow, 'seal'>;
 type SealedBeginning = Omit<AuditBeginningRow, 'seal'>;
 
 /**
- * What the seal of a head is over: whose chain it is, where it ends and, on the control plane's own, who else writes for the
- * enterprise. Without the master key nobody can cut events off the end, give a chain to another enterprise or take a whole
- * chain away, and make it look right.
+ * The text that a head's seal covers: whose chain it is, where it ends and, on the control plane's own chain, the set
+ * of writers. Without the master key nobody can cut events off the end, move a chain to another enterprise or remove a
+ * whole chain unnoticed.
  */
 function headText({ enterpriseId, writer, sequence, hash, writers, writersHash }: SealedHead): string {
   return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);
 }
 
-/** What the seal of a beginning is over: without the master key nobody can cut events off a chain's beginning. */
+/**
+ * The text that a beginning's seal covers. Without the master key nobody can cut events off a chain's beginning
+ * unnoticed.
+ */
 function beginningText({ enterpriseId, writer, sequence, hash }: SealedBeginning): string {
   return JSON.stringify(['svc audit beginning 2', enterpriseId, writer, sequence, hash]);
 }
@@ -54,12 +57,12 @@ export async function sealBeginning(vault: Vault, beginning: SealedBeginning): P
   return FORM + (await vault.mac(beginningText(beginning)));
 }
 
-/** Whether the head of a chain is what this control plane sealed, by either key while the master key is changed. */
+/** Whether this control plane sealed the head, with either key while the master key is being changed. */
 export function isSealedHead(vault: Vault, head: AuditHeadRow): Promise<boolean> {
   return isSeal(vault, headText(head), head.seal);
 }
 
-/** The same of a beginning. */
+/** The same for a beginning. */
 export function isSealedBeginning(vault: Vault, beginning: AuditBeginningRow): Promise<boolean> {
   return isSeal(vault, beginningText(beginning), beginning.seal);
 }
@@ -69,7 +72,7 @@ async function isSeal(vault: Vault, text: string, seal: string): Promise<boolean
   return macs.some((mac) => seal === FORM + mac);
 }
 
-/** The seals that versions before this one made. They are looked at once, when a database is taken over. */
+/** The seals of earlier versions. They are read once, when a database is taken over. */
 export const FORMER_SEALS = {
   async isHead(vault: Vault, { writer, sequence, hash, seal }: AuditHeadRow): Promise<boolean> {
     return (await vault.macs(JSON.stringify(['svc audit head', writer, sequence, hash]))).includes(seal);
@@ -77,6 +80,6 @@ export const FORMER_SEALS = {
   async isBeginning(vault: Vault, { writer, sequence, hash, seal }: AuditBeginningRow): Promise<boolean> {
     return (await vault.macs(JSON.stringify(['svc audit beginning', writer, sequence, hash]))).includes(seal);
   },
-  /** Whether a text has the form of this version's seals, right or wrong. */
+  /** Whether a text has the format of this version's seals, valid or not. */
   isOver: (seal: string): boolean => seal.startsWith(FORM),
 } as const;

@@ -3,37 +3,37 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { hasRole, type Role } from '../../shared/model/role.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 
-/** The user a call is made for. */
+/** The user that a call is made for. */
 export interface Caller {
   readonly userId: string;
   readonly enterpriseId: string;
   readonly role: Role;
-  /** The sign-in that the call came with: the hash of a browser's session token, or the id of a program's sign-in. */
+  /** The sign-in of the call: the hash of a browser's session token, or the id of a program's sign-in. */
   readonly signIn?: string;
 }
 
-/** Whether a caller may do what this role may: the one place that knows how roles compare. */
+/** Whether the caller's role includes this one. This is the only place that compares roles. */
 export function mayActAs(caller: Pick<Caller, 'role'>, needed: Role): boolean {
   return hasRole(caller.role, needed);
 }
 
-/** Whose rows a caller sees: its own and its enterprise's. */
+/** The owners whose rows a caller sees: itself and its enterprise. */
 export function visibleOwners(caller: Pick<Caller, 'userId' | 'enterpriseId'>, owner?: Owner): string[] {
   if (owner === undefined) return [caller.enterpriseId, caller.userId];
   return [ownerId(caller, owner)];
 }
 
-/** The id that rows of this owner carry. */
+/** The owner id of rows with this owner. */
 export function ownerId(caller: Pick<Caller, 'userId' | 'enterpriseId'>, owner: Owner): string {
   return owner === 'enterprise' ? caller.enterpriseId : caller.userId;
 }
 
-/** Which owner a row's id stands for. */
+/** The owner that a row's owner id stands for. */
 export function ownerName(id: string): Owner {
   return id.startsWith('ent_') ? 'enterprise' : 'personal';
 }
 
-/** The id to write rows under; the enterprise's rows are for admins. */
+/** The owner id to write rows with. Writing the enterprise's rows requires the role admin. */
 export function writableOwner(caller: Caller, owner: Owner): Result<string, ApiError> {
   if (owner === 'enterprise' && !mayActAs(caller, 'admin')) {
     return err(

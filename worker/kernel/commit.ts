@@ -18,31 +18,31 @@ import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './a
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
 import type { Vault } from './vault.ts';
 
-/** An event of the control plane, before it has its id and time. */
+/** An audit event of the control plane, before it gets its id and time. */
 export type AuditDraft = Pick<AuditEvent, 'type' | 'actor' | 'data'>;
 
-/** What a decision wants written, and what it answers. */
+/** What a decision writes, and the value it returns. */
 export interface Change<T> {
   readonly statements: readonly Statement[];
   readonly events: readonly (AuditDraft | AuditEvent)[];
-  /** Writers whose chains begin with this change of the control plane's own chain. No other write makes a chain. */
+  /** Writers whose chains begin with this change of the control plane's own chain. Nothing else begins a chain. */
   readonly begins?: readonly string[];
   readonly value: T;
 }
 
-/** Whose chain the events of a change go to: a sidecar's id, or the enterprise's for the control plane. */
+/** The chain that a change's events go to. `writer` is a sidecar's id, or the enterprise's for the control plane. */
 export interface Chain {
   readonly enterpriseId: string;
   readonly writer: string;
 }
 
-/** The code of what is thrown when a write or a consistent reading failed for others' writes, again and again. */
+/** The error code when a write or a consistent read conflicted with other writes too often. */
 export const WRITE_CONTENTION = 'write_contention';
 const MAX_ATTEMPTS = 60;
 
 /**
- * Decides and writes: the change and its audit events happen together or not at all. When another write came between
- * the reading and the writing, `decide` looks at the world again; it refuses with a value, and writes nothing then.
+ * Decides, then writes the change and its audit events in one transaction. If another write conflicts, `decide` runs
+ * again on the new state. If `decide` refuses, nothing is written.
  */
 export async function commit<T>(
   context: ServiceContext,
@@ -53,14 +53,14 @@ export async function commit<T>(
   return committed.ok ? ok(committed.value.value) : committed;
 }
 
-/** What was written, and where its chain ended before and after. */
+/** The value, and the chain's head before and after the write. */
 export interface Committed<T> {
   readonly value: T;
   readonly before: ChainHead;
   readonly after: ChainHead;
 }
 
-/** The same, for whoever tells others where the chain ends. */
+/** Like {@link commit}; also returns the chain's heads, for callers that report them. */
 export function commitChained<T>(
   context: ServiceContext,
   chain: Chain,
@@ -87,19 +87,19 @@ async function decideAndWrite<T>(
     if (written.ok) return ok({ value, before: end.head, after: audit.after });
     await context.clock.sleep(Math.ceil(Math.random() * Math.min(attempt * 2, 50)));
   }
-  throw Object.assign(new Error('a write met another one each time it was tried'), { code: WRITE_CONTENTION });
+  throw Object.assign(new Error('the write conflicted with another one at every attempt'), { code: WRITE_CONTENTION });
 }
 
-/** The end of a chain as it is continued. */
+/** The head of a chain that is about to be continued. */
 interface ChainEnd {
   readonly head: AuditHeadRow;
-  /** `intact`: its head is what was sealed. `found_broken`: it is not, and nobody noted that yet. */
+  /** `intact`: the head has a valid seal. `found_broken`: it does not, and this is not recorded yet. */
   readonly state: 'intact' | 'found_broken' | 'known_broken';
 }
 
 /**
- * Where a chain goes on. What stands there is believed for its seal alone: a head that somebody put there, or took away, would
- * otherwise get a right seal by the next write. Such a chain goes on, for what happens has to be recorded, and stays broken.
+ * Reads the head of a chain and checks its seal. A forged or removed head must not get a valid seal by the next write.
+ * A chain with such a head still takes events, because they must be recorded, but it stays broken.
  */
 async function readEnd(
   context: ServiceContext,
@@ -141,7 +141,7 @@ function brokenHead({ writer, sequence, hash }: AuditHeadRow): AuditDraft {
   return { type: 'control.audit.head_broken', actor: null, data };
 }
 
-/** The control plane's head with more writers under it, and the chains of those that are not its own. */
+/** The control plane's head with the new writers in its set, and the first heads of their chains. */
 async function begin(
   context: ServiceContext,
   head: AuditHeadRow,
@@ -159,13 +159,13 @@ async function begin(
   return { head: { ...head, ...set }, statements: beginChains(context.database, writers, heads) };
 }
 
-/** The sealed head of a chain that has no event yet. */
+/** The sealed head of a chain that has no events yet. */
 export async function emptyHead(vault: Vault, chain: Chain, set = NO_WRITERS): Promise<AuditHeadRow> {
   const head = { ...chain, ...EMPTY_CHAIN, ...set };
   return { ...head, seal: await sealHead(vault, head) };
 }
 
-/** The control plane's own chain of an enterprise that is made outside of a change: it has no event yet. */
+/** The control plane's own chain of an enterprise that is created outside of a commit. It has no events yet. */
 export async function beginEnterprise(database: Database, vault: Vault, enterpriseId: string): Promise<Statement[]> {
   const set = await withWriter(NO_WRITERS, enterpriseId);
   const head = await emptyHead(vault, { enterpriseId, writer: enterpriseId }, set);
@@ -205,7 +205,7 @@ function toRow(enterpriseId: string, event: Chained): NewAuditEventRow {
   };
 }
 
-/** What an event is found by, besides what is hashed: columns that repeat a part of it. */
+/** Columns that events are searched by. They repeat parts of what is hashed. */
 export function derivedColumns({ data }: Pick<StoredAuditEvent, 'data'>): Pick<AuditEventRow, 'host' | 'connector'> {
   return { host: data['svc.proxy.upstream.host'] ?? null, connector: data['svc.connector.fqn'] ?? null };
 }

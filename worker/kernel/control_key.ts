@@ -3,21 +3,21 @@ import { Secret } from '../../shared/model/secret.ts';
 import { signingKey, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { Vault } from './vault.ts';
 
-/** The control plane as its sidecars know it: an id, and the key that signs what they act on. */
+/** The control plane's identity for its sidecars: an id, and the key that signs its replies. */
 export interface ControlPlane {
   readonly id: string;
   readonly publicKey: SigningKey;
-  /** A compact JWS of the JSON payload. */
+  /** Signs a JSON payload as a compact JWS. */
   sign(typ: string, payload: unknown): Promise<string>;
 }
 
-/** The signing key as it is stored: the private half is sealed in the vault. */
+/** The signing key as stored: the vault encrypts the private half. */
 export interface StoredControlKey {
   readonly publicKey: string;
   readonly sealedPrivateKey: string;
 }
 
-/** Where the private half is sealed. */
+/** The vault place of the private half. */
 export const CONTROL_KEY_PLACE = { owner: 'installation', path: 'signing-key', version: 1 };
 
 export async function makeControlKey(vault: Vault): Promise<StoredControlKey> {
@@ -30,7 +30,7 @@ export async function makeControlKey(vault: Vault): Promise<StoredControlKey> {
   };
 }
 
-/** Null when the key cannot be opened with this vault. */
+/** Null if this vault cannot decrypt the key. */
 export async function openControlPlane(
   id: string,
   stored: StoredControlKey,

@@ -4,22 +4,22 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import { fromBase64Url, toBase64Url } from './encoding.ts';
 
-/** A cursor: the place of the last item, as base64url JSON. It says nothing that the item did not say. */
+/** Encodes the place of a page's last item as base64url JSON. The cursor reveals nothing that the item did not. */
 export function encodeCursor(place: unknown): string {
   return toBase64Url(new TextEncoder().encode(JSON.stringify(place)));
 }
 
-/** The place a cursor stands for; null without one. */
+/** Decodes a cursor; null without one. */
 export function decodeCursor<T>(schema: z.ZodType<T>, cursor: string | undefined): Result<T | null, ApiError> {
   if (cursor === undefined) return ok(null);
   try {
     return ok(schema.parse(JSON.parse(new TextDecoder().decode(fromBase64Url(cursor)))));
   } catch {
-    return err(apiError('invalid_cursor', 'the cursor is not one that this list gave: begin again without it'));
+    return err(apiError('invalid_cursor', 'the cursor is not one that this list returned: start again without it'));
   }
 }
 
-/** A page out of up to `limit + 1` rows: the one too many says that there are more. */
+/** Makes a page of up to `limit + 1` rows. The extra row shows that there are more. */
 export function toPage<Row, Item>(
   rows: readonly Row[],
   limit: number,

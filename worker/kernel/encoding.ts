@@ -5,14 +5,14 @@ export function toBase64Url(bytes: Uint8Array): string {
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
-/** Throws on what is not base64url. */
+/** Throws if the text is not base64url. */
 export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
   if (!/^[A-Za-z0-9_-]*$/.test(text)) throw new TypeError('not base64url');
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** base64url of the SHA-256 of bytes or of a text's UTF-8. */
+/** base64url of the SHA-256 of bytes or of a text in UTF-8. */
 export async function sha256Base64Url(data: string | Uint8Array<ArrayBuffer>): Promise<string> {
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data;
   return toBase64Url(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));

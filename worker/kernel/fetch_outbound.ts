@@ -10,8 +10,8 @@ import {
 } from './outbound.ts';
 
 /**
- * Outgoing calls by the runtime's own `fetch`, for workerd, which resolves names itself. Addresses and names without a dot are
- * refused; what another name resolves to is for the platform to guard, whose network a worker cannot see.
+ * Outgoing calls by the runtime's `fetch`, for workerd, which resolves names itself. Refuses addresses and names
+ * without a dot. A worker cannot see its network, so the platform must guard what other names resolve to.
  */
 export function fetchOutbound(isLocal: boolean): Outbound {
   return {
@@ -22,7 +22,8 @@ export function fetchOutbound(isLocal: boolean): Outbound {
       try {
         return await callOnce(url, request);
       } catch (error) {
-        // Runtimes throw errors of different kinds when there is no reply, whose texts may hold the whole URL.
+        // Runtimes throw different errors when there is no reply. Their messages may hold the whole URL, so they are
+        // not used.
         const timedOut = error instanceof Error && error.name === 'TimeoutError';
         return err(unreachable(url.hostname, timedOut ? 'no answer in time' : 'the call failed'));
       }

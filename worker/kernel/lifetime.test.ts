@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { endOfWait, ProgramLifetime, requestLifetime } from './lifetime.ts';
 
 describe('a program', () => {
-  test('waits for what was deferred, and for what that defers, before it ends', async () => {
+  test('waits for deferred work, and for work that it defers, before it ends', async () => {
     const done: string[] = [];
     const lifetime = new ProgramLifetime(() => undefined);
     const gate = Promise.withResolvers<void>();
@@ -21,7 +21,7 @@ describe('a program', () => {
     expect(done).toEqual(['first', 'second']);
   });
 
-  test('says which deferred work failed, and drains all the same', async () => {
+  test('reports which deferred work failed, and still drains the rest', async () => {
     const onFailure = vi.fn<(what: string, error: unknown) => void>();
     const lifetime = new ProgramLifetime(onFailure);
     const error = new Error('no');
@@ -38,7 +38,7 @@ describe('a program', () => {
     );
   });
 
-  test('ends the waits of calls when it stops', () => {
+  test('cancels waiting calls when it stops', () => {
     const lifetime = new ProgramLifetime(() => undefined);
     const end = endOfWait(new Request('http://127.0.0.1/'), lifetime);
     expect(end.aborted).toBe(false);
@@ -47,7 +47,7 @@ describe('a program', () => {
   });
 });
 
-test('a request keeps the platform until what it deferred is done, also when that fails', async () => {
+test('a request keeps the platform until its deferred work is done, also when that fails', async () => {
   const kept: Promise<void>[] = [];
   const onFailure = vi.fn<(what: string, error: unknown) => void>();
   const lifetime = requestLifetime((work) => kept.push(work), onFailure);

@@ -1,18 +1,18 @@
-/** Work that a reply does not wait for, with what it is, for the log. It may fail without anybody being told but the log. */
+/** Work that a reply does not wait for, with a name for the log. If it fails, only the log shows it. */
 export type Defer = (what: string, work: () => Promise<unknown>) => void;
 
-/** How long what serves a call is there. */
+/** The lifetime of the program or request that serves a call. */
 export interface Lifetime {
-  /** Does work after the reply. Whoever ends the program waits for it: nothing deferred is lost to an orderly stop. */
+  /** Runs work after the reply. An orderly shutdown waits for it, so no deferred work is lost. */
   readonly defer: Defer;
-  /** Aborted when the program is asked to stop: calls that wait for something answer at once with what there is. */
+  /** Aborted when the program is asked to stop: waiting calls then answer at once with what they have. */
   readonly stopping: AbortSignal;
 }
 
-/** Told of deferred work that failed. */
+/** Receives the error of deferred work that failed. */
 export type OnFailure = (what: string, error: unknown) => void;
 
-/** The lifetime of a program that serves every request (Node, Deno): what is deferred is drained when it stops. */
+/** The lifetime of a program that serves all requests (Node, Deno). Deferred work is drained when it stops. */
 export class ProgramLifetime implements Lifetime {
   readonly #stop = new AbortController();
   readonly #onFailure: OnFailure;
@@ -31,18 +31,18 @@ export class ProgramLifetime implements Lifetime {
     this.#running.add(done);
   };
 
-  /** Tells those who wait that the program stops. */
+  /** Aborts `stopping`. */
   beginStop(): void {
     this.#stop.abort();
   }
 
-  /** Resolves when nothing deferred is left, also of what that defers. */
+  /** Resolves when no deferred work is left, including work that deferred work defers. */
   async drain(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 }
 
-/** The lifetime of one request on a platform that keeps it until `waitUntil` is done, and never asks it to stop. */
+/** The lifetime of one request on a platform that keeps it until `waitUntil` is done and never asks it to stop. */
 export function requestLifetime(waitUntil: (work: Promise<void>) => void, onFailure: OnFailure): Lifetime {
   return {
     defer: (what, work) => waitUntil(settled(what, work, onFailure)),
@@ -58,7 +58,7 @@ async function settled(what: string, work: () => Promise<unknown>, onFailure: On
   }
 }
 
-/** Aborted when the client has gone or the program stops: the end of a call that waits. */
+/** Aborted when the client disconnects or the program stops: a waiting call then ends. */
 export function endOfWait(request: Request, lifetime: Pick<Lifetime, 'stopping'>): AbortSignal {
   return AbortSignal.any([request.signal, lifetime.stopping]);
 }

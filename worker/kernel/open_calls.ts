@@ -2,8 +2,8 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 
 /**
- * How many calls of a kind one caller may have open at a time, for each of them looks at the database again and again; and
- * how long one lasts at the most. After that its place is free again, also where a runtime does not tell that a client left.
+ * How many calls of a kind a caller may have open at once, because each polls the database, and how long a call lasts
+ * at most. After that its slot is free again, even if the runtime does not report that the client disconnected.
  */
 const KINDS = {
   'audit stream': { most: 32, lastsMs: 16 * 60_000 },
@@ -14,13 +14,13 @@ const KINDS = {
 } as const;
 export type LongCall = keyof typeof KINDS;
 
-/** Gives a call's place back. Harmless when called again. */
+/** Frees a call's slot. May be called more than once. */
 export type Leave = () => void;
 
-/** Counts the calls that stay open, by who makes them, so that one caller cannot take what all share. */
+/** Limits the long-lived calls of each caller, so that one caller cannot use up what all share. */
 export class OpenCalls {
   readonly #now: () => number;
-  /** When each open call of a kind and caller is over at the latest. */
+  /** The latest end of each open call, by kind and caller. */
   readonly #ends = new Map<string, Set<{ readonly endMs: number }>>();
 
   /** `now`: milliseconds since the epoch. */
@@ -45,6 +45,6 @@ export class OpenCalls {
 }
 
 function tooMany(kind: LongCall, open: number): ApiError {
-  const message = `you have ${open} of this kind open already (${kind}): end one of them, or wait until it ends`;
+  const message = `you have ${open} open calls of this kind already (${kind}): close one, or wait until one ends`;
   return apiError('too_many_open_calls', message);
 }

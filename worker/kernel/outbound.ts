@@ -2,31 +2,31 @@ import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { isIpLiteral } from '../../shared/net/ip_literal.ts';
 
-/** A call that the control plane makes itself (design section 7): every one goes through this port. */
+/** An outgoing call of the control plane (design section 7). All of them use this port. */
 export interface Outbound {
   call(request: OutboundRequest): Promise<Result<OutboundReply, OutboundError>>;
 }
 
 export interface OutboundRequest {
   readonly method: string;
-  /** https on port 443; plain http on loopback, in local mode. */
+  /** https on port 443, or plain http to loopback in local mode. */
   readonly url: string;
-  /** Lower-case names; values are byte text. */
+  /** Lower-case names. Values are byte text. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array<ArrayBuffer> | null;
-  /** {@link CALL_LIMITS} when nothing is said. */
+  /** Default: {@link CALL_LIMITS}. */
   readonly limits?: CallLimits;
 }
 
-/** A reply in full. A redirect is a reply like any other: it is never followed. */
+/** A complete reply. Redirects are returned as replies and never followed. */
 export interface OutboundReply {
   readonly status: number;
   readonly contentType: string;
-  /** Its `Retry-After`, when it has one. */
+  /** The `Retry-After` header, if any. */
   readonly retryAfter?: string;
-  /** Its `WWW-Authenticate`, when it has one. */
+  /** The `WWW-Authenticate` header, if any. */
   readonly wwwAuthenticate?: string;
-  /** Decoded, when the upstream compressed it in spite of what it was asked. */
+  /** Decoded, if the upstream compressed it unasked. */
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
@@ -37,7 +37,7 @@ export interface OutboundError {
     | 'upstream_tls_failed'
     | 'upstream_invalid_reply'
     | 'upstream_response_too_large';
-  /** Never a query, a header or a body. */
+  /** Never contains a query, a header or a body. */
   readonly message: string;
 }
 
@@ -47,34 +47,34 @@ export interface CallLimits {
   readonly timeoutMs: number;
 }
 
-/** Of calls that the control plane makes on its own account, whatever is set for runs. */
+/** Limits for calls that the control plane makes for itself; settings for runs do not change them. */
 export const CALL_LIMITS: CallLimits = { maxReplyBytes: 4 * 1024 * 1024, timeoutMs: 30_000 };
 
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
 
-/** Why a URL is not called; null when it may be. What its name resolves to is checked when it is dialled. */
+/** Why a URL must not be called; null if it may. What its name resolves to is checked when dialling. */
 export function targetProblem(url: URL, isLocal: boolean): OutboundError | null {
-  if (url.username !== '' || url.password !== '') return refused(url, 'its URL holds a user name or password');
+  if (url.username !== '' || url.password !== '') return refused(url, 'its URL contains a user name or password');
   if (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) {
-    return isLocal ? null : refused(url, 'a hosted control plane calls https alone');
+    return isLocal ? null : refused(url, 'a hosted control plane calls https URLs only');
   }
-  if (url.protocol !== 'https:') return refused(url, 'only https is called');
+  if (url.protocol !== 'https:') return refused(url, 'only https URLs are called');
   if (url.port !== '') return refused(url, 'only port 443 is called');
-  if (isIpLiteral(url.hostname)) return refused(url, 'a host is called by its name, never by an address');
+  if (isIpLiteral(url.hostname)) return refused(url, 'use a host name: IP addresses are not called');
   const isPublicName = /[^.][.][^.]/.test(url.hostname);
-  return isLocal || isPublicName ? null : refused(url, 'a hosted control plane calls public names alone');
+  return isLocal || isPublicName ? null : refused(url, 'a hosted control plane calls public host names only');
 }
 
 function refused(url: URL, why: string): OutboundError {
-  return { reason: 'upstream_unreachable', message: `${url.hostname} is not called: ${why}` };
+  return { reason: 'upstream_unreachable', message: `${url.hostname} cannot be called: ${why}` };
 }
 
 export function tooLarge(host: string, maxBytes: number): OutboundError {
-  const message = `the reply of ${host} is larger than ${formatQuantity(maxBytes, 'bytes')}: ask for less at a time`;
+  const message = `the reply of ${host} is larger than ${formatQuantity(maxBytes, 'bytes')}: request less at a time`;
   return { reason: 'upstream_response_too_large', message };
 }
 
-/** Takes the body's chunks up to the limit. Refuses with `upstream_response_too_large`. */
+/** Collects the body's chunks up to the limit. Refuses with `upstream_response_too_large`. */
 export class ReplyBody {
   readonly #host: string;
   readonly #chunks: Uint8Array[] = [];
@@ -104,7 +104,7 @@ export class ReplyBody {
   }
 }
 
-/** A body without its content coding, up to the same limit. Refuses a coding that was not asked for and is not known. */
+/** Decodes a body, up to the same limit. Refuses an unknown content coding. */
 export async function decodedBody(
   host: string,
   coding: string,
@@ -114,17 +114,17 @@ export async function decodedBody(
   const name = coding.trim().toLowerCase();
   if (name === '' || name === 'identity' || body.length === 0) return ok(body);
   if (name !== 'gzip' && name !== 'deflate')
-    return err(invalidReply(host, 'is compressed in a way it was not asked for'));
+    return err(invalidReply(host, 'has a Content-Encoding that was not requested'));
   try {
     const plain = new Blob([body]).stream().pipeThrough(new DecompressionStream(name));
     return await readBody(host, plain, maxBytes);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    return err(invalidReply(host, 'is compressed, and broken'));
+    return err(invalidReply(host, 'is compressed, and its compressed data is corrupt'));
   }
 }
 
-/** Reads a stream up to the limit, and lets go of it beyond. Throws what the stream fails with. */
+/** Reads a stream up to the limit and cancels it beyond. Throws the stream's error. */
 export async function readBody(
   host: string,
   stream: ReadableStream<Uint8Array>,
@@ -142,7 +142,7 @@ export async function readBody(
   }
 }
 
-/** The headers that a reply carries on. */
+/** The reply headers that are passed on. */
 export function carriedHeaders(
   header: (name: 'retry-after' | 'www-authenticate') => string | null | undefined,
 ): Pick<OutboundReply, 'retryAfter' | 'wwwAuthenticate'> {

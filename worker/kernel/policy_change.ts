@@ -5,18 +5,18 @@ import type { Caller } from './caller.ts';
 import type { Chain } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 
-/** A change of bindings or secrets, with the first policy version that has it. */
+/** A change of bindings or secrets, with the first policy version that includes it. */
 export interface Changed<T> {
   readonly value: T;
   readonly policyVersion: number;
 }
 
-/** The control plane's own chain of an enterprise. */
+/** The control plane's own chain of the caller's enterprise. */
 export function controlChain(caller: Pick<Caller, 'enterpriseId'>): Chain {
   return { enterpriseId: caller.enterpriseId, writer: caller.enterpriseId };
 }
 
-/** Adds the version that a snapshot must have at least to hold the change. */
+/** Adds the lowest policy version of a snapshot that includes the change. */
 export async function withPolicyVersion<T>(
   context: ServiceContext,
   caller: Caller,

@@ -20,7 +20,7 @@ const secretsOf = async () => page.parse(await (await control.asUser('GET', '/v1
 const store = (path: string, description: string) =>
   control.asUser('POST', '/v1/secrets', { path, value: 'the value', description });
 
-/** The replica as it is now at the primary; each of its secrets says that it was read there. */
+/** A replica of the primary as it is now. A secret's name shows that it was read there. */
 async function replicate(): Promise<void> {
   await primary.execute('PRAGMA wal_checkpoint(TRUNCATE)');
   replica.close();
@@ -33,7 +33,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-replica-'));
   primary = openAt('primary.db');
   replica = openAt('replica.db');
-  // Its sleep takes time: a replica is given up after a while.
+  // Its sleep takes time: a replica read times out.
   const { ms } = new TestClock();
   const clock: Clock = { now: () => ms, sleep: (wait, signal) => SYSTEM_CLOCK.sleep(wait, signal) };
   control = await startInProcess({ database: openDatabase(primary, replica), masterKey: newMasterKey(), clock });
@@ -46,7 +46,7 @@ afterEach(async () => {
 });
 
 describe('a list', () => {
-  test('comes from a replica that holds all that was recorded', async () => {
+  test('comes from a replica that has everything recorded', async () => {
     await store('a', 'read at the primary');
     await replicate();
     expect(await secretsOf()).toMatchObject([{ path: 'a', description: 'read at the replica' }]);
@@ -61,7 +61,7 @@ describe('a list', () => {
     expect(await secretsOf()).toMatchObject([{ description: 'read at the replica' }, { path: 'b' }]);
   });
 
-  test("comes from the primary while the replica lacks what the enterprise's sidecar recorded", async () => {
+  test("comes from the primary while the replica lacks an event of the enterprise's sidecar", async () => {
     const sidecar = await control.enrolled();
     await store('a', 'read at the primary');
     await replicate();
@@ -78,14 +78,14 @@ describe('a list', () => {
     expect(await secretsOf()).toMatchObject([{ description: 'read at the primary' }]);
   });
 
-  test('comes from the primary when the replica is gone or has nothing', async () => {
+  test('comes from the primary if the replica is unreachable or empty', async () => {
     await store('a', 'read at the primary');
     expect(await secretsOf()).toMatchObject([{ description: 'read at the primary' }]);
     replica.close();
     expect(await secretsOf()).toMatchObject([{ description: 'read at the primary' }]);
   });
 
-  test('comes from the primary when the replica fails after it said how far it is', async () => {
+  test('comes from the primary if the replica fails after it reported its position', async () => {
     await store('a', 'read at the primary');
     await replicate();
     await replica.execute('DROP TABLE secrets');
@@ -93,7 +93,7 @@ describe('a list', () => {
   });
 });
 
-test('what decides about a call never comes from the replica', async () => {
+test('authorisation data never comes from the replica', async () => {
   const sidecar = await control.enrolled();
   await replicate();
   await control.asUser('DELETE', `/v1/sidecars/${sidecar.enrolled.sidecar_id}`);

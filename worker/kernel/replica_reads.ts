@@ -3,14 +3,14 @@ import type { Database } from '../store/database.ts';
 import { isWorthRetrying } from './failures.ts';
 import type { ServiceContext } from './service_context.ts';
 
-/** How long a replica may take to say how far it is. After that the primary is asked, as if there were no replica. */
+/** How long a replica may take to report its position. After that the primary is read. */
 const REPLICA_MS = 500;
 
 /**
- * Answers a reading from the replica when it is there, and holds everything that was recorded for this enterprise before the
- * call: a caller finds what it, or anybody of its enterprise, wrote on whichever worker. Else, and when the replica fails
- * half-way, the primary answers. Whatever changes a list writes an audit event in the same transaction, so the ends of the
- * enterprise's audit chains say how far a copy of the database is.
+ * Reads from the replica if it has everything that was recorded for this enterprise before the call, so that callers
+ * see their own writes and those of their enterprise, from any worker. Otherwise, or if the replica fails, it reads
+ * from the primary. Every change of a list writes an audit event in the same transaction, so the heads of the
+ * enterprise's audit chains show how current a replica is.
  */
 export async function readFromReplica<C extends ServiceContext, T>(
   context: C,
@@ -27,7 +27,7 @@ export async function readFromReplica<C extends ServiceContext, T>(
   }
 }
 
-/** The replica as a database whose writes still go to the primary; null when it does not answer in time or lags behind. */
+/** A database that reads from the replica and writes to the primary; null if the replica is stale or too slow. */
 async function upToDateReplica(context: ServiceContext, enterpriseId: string): Promise<Database | null> {
   const { database } = context;
   if (database.replica === null) return null;

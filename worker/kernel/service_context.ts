@@ -9,7 +9,7 @@ import type { Outbound } from './outbound.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
 
-/** What every service works with. It is made once a program, or once a request where a runtime wants that. */
+/** What every service needs. It is made once per program, or once per request if the runtime needs that. */
 export interface ServiceContext extends Lifetime {
   readonly database: Database;
   readonly vault: Vault;
@@ -18,30 +18,32 @@ export interface ServiceContext extends Lifetime {
   readonly openCalls: OpenCalls;
   readonly outbound: Outbound;
   readonly turns: Turns;
-  /** Where the heads of the audit log are sent; null: nowhere. */
+  /** Where the heads of the audit log are sent; null if nowhere. */
   readonly anchors: AnchorSettings | null;
   readonly limits: ApiLimits;
-  /** Null when this is a hosted control plane. */
+  /** Null on a hosted control plane. */
   readonly local: LocalMode | null;
-  /** The configured origin of this control plane: what tokens, mails and pages name, never a Host header. Null when none is set. */
+  /**
+   * The configured origin of this control plane, for tokens, mails and pages; never a Host header. Null if none is set.
+   */
   readonly publicUrl: string | null;
 }
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after a while, or at once when the signal is aborted. */
+  /** Resolves after this time, or at once when the signal is aborted. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** Local mode: one user, signed in by a key file. */
 export interface LocalMode {
   readonly userId: string;
-  /** base64url SHA-256 of the local key. Hashes are compared, so that the time it takes says nothing about the key. */
+  /** base64url SHA-256 of the local key. Comparing hashes keeps the comparison's timing from revealing the key. */
   readonly keyHash: string;
   /**
-   * The host name that the console has to itself, `svc-….localhost`. Only a browser that signed in knows it: a cookie goes to
-   * every port of its host, and so to every server of another user that is called by this name.
+   * The console's own host name, `svc-….localhost`. Only a signed-in browser knows it. Browsers send a cookie to every
+   * port of its host, so on a known name other users' servers could receive it.
    */
   readonly consoleHost: string;
 }
@@ -62,17 +64,17 @@ export const SYSTEM_CLOCK: Clock = {
     }),
 };
 
-/** Now, as every time is written. */
+/** The current time, in the format of all stored times. */
 export function nowText(context: { readonly clock: Clock }): string {
   return new Date(context.clock.now()).toISOString();
 }
 
-/** `now`, or a millisecond after `before` when the clock has not moved: each change of a row has a time of its own. */
+/** `now`, or a millisecond after `before` if the clock has not advanced: each change of a row has a distinct time. */
 export function laterThan(now: string, before: string): string {
   return now > before ? now : new Date(Date.parse(before) + 1).toISOString();
 }
 
-/** A fresh id that sorts by the time it was made. */
+/** A new id. Ids sort by creation time. */
 export function freshId(context: { readonly clock: Clock }, prefix: IdPrefix): string {
   return newId(prefix, crypto.getRandomValues(new Uint8Array(16)), context.clock.now());
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { NO_TURNS, QueuedTurns } from './turns.ts';
 
-/** Work that tells when it begins and ends when it is told to. */
+/** Work that reports when it begins, and ends when told to. */
 function work(name: string, began: string[]) {
   const { promise, resolve } = Promise.withResolvers<string>();
   const run = () => {
@@ -14,7 +14,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 const PATIENT = { sleep: () => new Promise<void>(() => undefined) };
 
 describe('turns', () => {
-  test('are taken one after the other, in the order of asking, and each gives what its work gives', async () => {
+  test('are taken in order, and each returns the result of its work', async () => {
     const turns = new QueuedTurns(PATIENT);
     const began: string[] = [];
     const all = ['a', 'b', 'c'].map((name) => work(name, began));
@@ -28,7 +28,7 @@ describe('turns', () => {
     expect(began).toEqual(['a', 'b', 'c']);
   });
 
-  test('go on after work that failed', async () => {
+  test('continue after work that failed', async () => {
     const turns = new QueuedTurns(PATIENT);
     const failed = turns.take('x', () => Promise.reject(new Error('no')));
     const next = turns.take('x', async () => 'done');
@@ -36,7 +36,7 @@ describe('turns', () => {
     expect(await next).toBe('done');
   });
 
-  test('of different things do not wait for one another, and none do where there are no turns', async () => {
+  test('of different keys do not wait for each other, and with NO_TURNS none do', async () => {
     const began: string[] = [];
     const turns = new QueuedTurns(PATIENT);
     void turns.take('x', work('a', began).run);
@@ -47,7 +47,7 @@ describe('turns', () => {
     expect(began).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('are not waited for without end', async () => {
+  test('do not wait forever', async () => {
     const began: string[] = [];
     const turns = new QueuedTurns({ sleep: () => Promise.resolve() });
     void turns.take('x', work('stuck', began).run);

@@ -1,20 +1,20 @@
 import type { Clock } from './service_context.ts';
 
 /**
- * Puts work that would get in one another's way in a row, so that it need not be tried again. It makes things quick and not
- * right: what is written holds whether anybody took turns or not.
+ * Queues work on the same key, so that it does not conflict and need a retry. This is only an optimisation: writes are
+ * correct without it.
  */
 export interface Turns {
   take<T>(of: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** For a runtime whose requests may not wait for one another (workerd). */
+/** For a runtime whose requests cannot wait for each other (workerd). */
 export const NO_TURNS: Turns = { take: (_, work) => work() };
 
-/** After this time work begins out of turn: what is before it waits for a database that does not answer. */
+/** After this time work starts out of turn: the work before it hangs on a database that does not answer. */
 const PATIENCE_MS = 1_000;
 
-/** For a runtime where one program serves every request. */
+/** For a runtime where one program serves all requests. */
 export class QueuedTurns implements Turns {
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #ends = new Map<string, Promise<void>>();

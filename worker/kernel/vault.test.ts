@@ -7,7 +7,7 @@ import { Vault } from './vault.ts';
 const place = { owner: 'usr_1', path: 'user/demo', version: 1 };
 
 describe('the vault', () => {
-  test('opens what it sealed, and seals nothing twice alike', async () => {
+  test('opens what it sealed, and never produces the same ciphertext twice', async () => {
     const vault = await Vault.open(newMasterKey());
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 200 }), async (text) => {
@@ -40,7 +40,7 @@ describe('the vault', () => {
     const sealed = await vault.seal(place, new Secret('value'));
     await fc.assert(
       fc.asyncProperty(fc.nat(sealed.length - 1), async (index) => {
-        // The last character of a part may carry bits that mean nothing; a change of the one before it always counts.
+        // The last character of a part may carry unused bits; a change of the one before it always counts.
         const at = /[.]|$/.test(sealed.charAt(index + 1)) && index > 0 ? index - 1 : index;
         const other = sealed.charAt(at) === 'A' ? 'B' : 'A';
         expect(await vault.open(place, sealed.slice(0, at) + other + sealed.slice(at + 1))).toBeNull();
@@ -49,17 +49,17 @@ describe('the vault', () => {
     );
   });
 
-  test('takes a key of 32 bytes alone', async () => {
+  test('accepts only a key of 32 bytes', async () => {
     await expect(Vault.open(new Secret('AAAA'))).rejects.toThrow('not 32 bytes');
   });
 
-  test('makes another seal over a text with another key', async () => {
+  test('makes a different seal with another key', async () => {
     const [one, other] = await Promise.all([Vault.open(newMasterKey()), Vault.open(newMasterKey())]);
     expect(await one.mac('text')).toBe(await one.mac('text'));
     expect(await one.mac('text')).not.toBe(await other.mac('text'));
   });
 
-  test('makes one fingerprint of a value of an owner, and another one for another value, owner or key', async () => {
+  test('makes the same fingerprint for the same value and owner, and another one for another value, owner or key', async () => {
     const vault = await Vault.open(newMasterKey());
     const other = await Vault.open(newMasterKey());
     const first = await vault.fingerprint('usr_1', new Secret('value'));

@@ -1,15 +1,15 @@
 import { Secret } from '../../shared/model/secret.ts';
 import { fromBase64Url, toBase64Url } from './encoding.ts';
 
-/** A key of the runtime's own Web Crypto; each runtime has a type of its own for it. */
+/** A Web Crypto key; each runtime has its own type for it. */
 type CryptoKey = Parameters<typeof crypto.subtle.encrypt>[1];
 
-/** What a sealed value is bound to: it opens at no other place. */
+/** What a sealed value is bound to. It cannot be opened at another place. */
 export interface SealPlace {
   /** The owner's id, or `installation`. */
   readonly owner: string;
   readonly path: string;
-  /** Ties the value to its row's version, so that an older value cannot be put back in its place. */
+  /** Binds the value to its row's version, so that nobody can restore an older value. */
   readonly version: number;
 }
 
@@ -17,7 +17,7 @@ const NONCE_BYTES = 12;
 const KEY_BYTES = 32;
 const FORMAT = 'v1';
 
-/** A master key, and what is derived from it. None of it is extractable. */
+/** A master key and the keys derived from it, none of them extractable. */
 interface Keys {
   readonly master: CryptoKey;
   readonly mac: CryptoKey;
@@ -26,9 +26,9 @@ interface Keys {
 }
 
 /**
- * Seals with AES-256-GCM: each value under a data key of its own, the data key under the master key, both bound to the
- * place. The master key is not extractable and never leaves this class. While the master key of a database is changed
- * there are two: everything is sealed with the first, and what either one sealed opens.
+ * Seals with AES-256-GCM. Each value has its own data key, encrypted with the master key; both are bound to the place.
+ * The master key is not extractable and never leaves this class. While the master key of a database is being changed
+ * there are two: the first seals, and both open.
  */
 export class Vault {
   readonly #keys: Keys;
@@ -39,17 +39,20 @@ export class Vault {
     this.#previous = previous;
   }
 
-  /** Each key: 32 bytes as base64url. Throws when one is anything else. */
+  /** Keys of 32 bytes as base64url. Throws if one is not. */
   static async open(masterKey: Secret, previous: Secret | null = null): Promise<Vault> {
     return new Vault(await deriveKeys(masterKey), previous && (await deriveKeys(previous)));
   }
 
-  /** What every fingerprint of this key begins with: it tells those of an earlier key apart, and says nothing of a value. */
+  /**
+   * The prefix of this key's fingerprints. It distinguishes them from those of an earlier key and reveals nothing of a
+   * value.
+   */
   get fingerprintMark(): string {
     return this.#keys.fingerprintMark;
   }
 
-  /** Names the key that seals. It says nothing of the key. */
+  /** Identifies the sealing key without revealing it. */
   get keyMark(): string {
     return this.#keys.fingerprintMark.slice(0, -1);
   }
@@ -63,7 +66,7 @@ export class Vault {
     return `${FORMAT}.${toBase64Url(wrapped)}.${toBase64Url(value)}`;
   }
 
-  /** The secret sealed at this place; null when it was sealed with another key, at another place, or altered. */
+  /** The secret sealed at this place; null if it was sealed with another key or at another place, or was altered. */
   async open(place: SealPlace, sealed: string): Promise<Secret | null> {
     const [format, wrapped, value] = sealed.split('.');
     if (format !== FORMAT || wrapped === undefined || value === undefined) return null;
@@ -80,18 +83,18 @@ export class Vault {
     return decrypt(this.#previous.master, wrapped, bound(place, 'data key'));
   }
 
-  /** A keyed seal over a text, that nobody without the master key can make. */
+  /** A keyed MAC over a text. Only the holder of the master key can make it. */
   async mac(text: string): Promise<string> {
     return hmac(this.#keys.mac, text);
   }
 
-  /** The seals that a text may have: this key's, and that of the other one that is read with. */
+  /** The MACs that a text may have: with this key, and with the second key if there is one. */
   async macs(text: string): Promise<readonly string[]> {
     const mac = await this.mac(text);
     return this.#previous === null ? [mac] : [mac, await hmac(this.#previous.mac, text)];
   }
 
-  /** Tells whether two values of one owner are the same, to nobody but the holder of the master key. */
+  /** A keyed hash that is equal for equal values of one owner. It reveals that only to the holder of the master key. */
   async fingerprint(owner: string, secret: Secret): Promise<string> {
     return this.#keys.fingerprintMark + (await hmac(this.#keys.fingerprint, JSON.stringify([owner, secret.reveal()])));
   }
@@ -141,12 +144,12 @@ async function decrypt(
     const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv, additionalData }, key, bytes.slice(NONCE_BYTES));
     return new Uint8Array(plain);
   } catch {
-    // WebCrypto gives one error for a wrong key, a wrong place and an altered text: all of them mean "not this secret".
+    // WebCrypto gives one error for a wrong key, a wrong place and an altered text: all mean "not this secret".
     return null;
   }
 }
 
-/** JSON of an array keeps the parts apart, so that no two places have one encoding. */
+/** A JSON array keeps the parts apart, so that each place has its own encoding. */
 function bound(place: SealPlace, part: 'data key' | 'value'): Uint8Array<ArrayBuffer> {
   return utf8(JSON.stringify(['svc vault', FORMAT, part, place.owner, place.path, place.version]));
 }

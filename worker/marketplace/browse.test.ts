@@ -37,7 +37,7 @@ const browse = (query = '') => parsed(marketplacePage, control.send(`/v1/marketp
 const searches = () => registry.calls.filter((call) => call.includes('search='));
 const names = (page: { readonly items: readonly { readonly name: string }[] }) => page.items.map(({ name }) => name);
 
-/** The mirror as it is once the sync under way is through. */
+/** The mirror after the running sync. */
 async function mirrored(): Promise<void> {
   await browse();
   await lifetime.drain();
@@ -55,29 +55,29 @@ async function everyPage(query: string): Promise<string[]> {
 }
 
 describe('before there is a mirror', () => {
-  test("the first page is the registry's own, and nobody waits for more", async () => {
+  test('the first page comes from the registry, without waiting', async () => {
     const page = await browse('?limit=20');
     expect(page).toMatchObject({ stale: false, partial: false });
     expect(names(page)).toEqual(Array.from({ length: 20 }, (_, index) => registry.entry(index).server.name));
     expect(page.items.every(({ installed }) => !installed)).toBe(true);
   });
 
-  test('all of it can be paged through', async () => {
+  test('all entries can be paged through', async () => {
     registry.behaviour = 'well';
     const all = await everyPage('?limit=30');
     expect(new Set(all).size).toBe(250);
     expect(all).toHaveLength(250);
   });
 
-  test('a search rests on the one of the registry, and says so', async () => {
+  test("a search uses the registry's search, and says so", async () => {
     const wanted = registry.entry(123).server.name;
     const page = await browse(`?q=${encodeURIComponent(wanted.toUpperCase())}`);
     expect([names(page), page.partial]).toEqual([[wanted], true]);
   });
 });
 
-describe('once there is a mirror', () => {
-  test('the registry is not asked to search', async () => {
+describe('with a complete mirror', () => {
+  test('the registry is not called for searches', async () => {
     await mirrored();
     const page = await browse('?q=mcp&limit=100');
     expect([page.items.length, page.partial, page.stale]).toEqual([100, false, false]);
@@ -85,7 +85,7 @@ describe('once there is a mirror', () => {
     expect(new Set(await everyPage('?q=MCP&limit=70')).size).toBe(250);
   });
 
-  test('names and descriptions are searched, whatever the case', async () => {
+  test('names and descriptions are searched, ignoring case', async () => {
     await mirrored();
     const { server } = registry.entry(77);
     const words = String(server['description']).split(' ').slice(0, 4).join(' ');
@@ -94,7 +94,7 @@ describe('once there is a mirror', () => {
     expect(names(await browse('?q=nothing%20has%20this'))).toEqual([]);
   });
 
-  test('lists are narrowed by transport and by package registry', async () => {
+  test('lists can be filtered by transport and by package registry', async () => {
     await mirrored();
     const local = await browse('?limit=100&transport=stdio');
     expect(local.items.length).toBeGreaterThan(20);
@@ -103,7 +103,7 @@ describe('once there is a mirror', () => {
     expect(names(await browse('?registry_type=pypi'))).toEqual([]);
   });
 
-  test('what changes in the registry arrives, and what is deleted goes', async () => {
+  test('changed entries appear and deleted ones disappear', async () => {
     await mirrored();
     const [changed, deleted, deprecated] = [registry.entry(1), registry.entry(2), registry.entry(3)];
     const updatedAt = new Date(clock.now()).toISOString();
@@ -125,7 +125,7 @@ describe('once there is a mirror', () => {
     expect(registry.calls.filter((call) => call.includes('updated_since'))).toHaveLength(1);
   });
 
-  test('a registry that is down leaves answers that say how old they are', async () => {
+  test('with the registry down, replies say how old they are', async () => {
     await mirrored();
     const { fetched_at } = await browse();
     await registry.stop();
@@ -136,7 +136,7 @@ describe('once there is a mirror', () => {
     await registry.start();
   });
 
-  test('nothing is installed from what it had of an entry when that is old', async () => {
+  test('with the registry down, nothing is installed from an old entry', async () => {
     await mirrored();
     const { name } = registry.entry(0).server;
     const install = () =>
@@ -155,7 +155,7 @@ describe('once there is a mirror', () => {
     await registry.start();
   });
 
-  test('another worker on the same database does not fetch it again', async () => {
+  test('another worker with the same database does not fetch it again', async () => {
     await mirrored();
     const calls = registry.calls.length;
     await mirrored();
@@ -163,9 +163,9 @@ describe('once there is a mirror', () => {
   });
 });
 
-describe('a registry that is in trouble', () => {
+describe('a failing registry', () => {
   test.each(['too_many', 'failing', 'garbage', 'endless', 'redirecting'] as const)(
-    '%s: there is no list, and it is not asked again and again',
+    '%s: there is no list, and it is not called again and again',
     async (behaviour) => {
       registry.behaviour = behaviour;
       const reply = await control.send('/v1/marketplace/servers');
@@ -175,7 +175,7 @@ describe('a registry that is in trouble', () => {
     },
   );
 
-  test('a page that was there before is shown, marked as stale', async () => {
+  test('a page that was fetched before is shown, marked as stale', async () => {
     registry.behaviour = 'cursor_loop';
     const { fetched_at } = await browse();
     await lifetime.drain();
@@ -184,20 +184,20 @@ describe('a registry that is in trouble', () => {
     expect(await browse()).toMatchObject({ stale: true, fetched_at });
   });
 
-  test('cursors that run in a circle are noticed, and the mirror is not taken for complete', async () => {
+  test('circular cursors are detected, and the mirror is not considered complete', async () => {
     registry.behaviour = 'cursor_loop';
     await mirrored();
     expect(registry.calls.length).toBeLessThan(10);
     expect((await browse('?q=mcp')).partial).toBe(true);
   });
 
-  test('bad entries do not keep the others away', async () => {
+  test('invalid entries do not block the others', async () => {
     registry.behaviour = 'bad_entries';
     await mirrored();
     expect(await everyPage('?limit=100')).toHaveLength(250);
   });
 
-  test('many who ask at once make one call', async () => {
+  test('concurrent requests make one call', async () => {
     registry.behaviour = 'slow';
     registry.slowMs = 50;
     await Promise.all(Array.from({ length: 20 }, () => browse()));
@@ -205,7 +205,7 @@ describe('a registry that is in trouble', () => {
   });
 });
 
-test('a query that is none is refused', async () => {
+test('an invalid query is refused', async () => {
   for (const query of ['?limit=0', '?limit=101', '?transport=carrier-pigeon', '?registry_type=%00', '?sort=name']) {
     expect((await control.send(`/v1/marketplace/servers${query}`)).status).toBe(400);
   }

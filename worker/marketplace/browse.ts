@@ -15,18 +15,18 @@ import { anyPage } from './registry_pages.ts';
 import { entryOf, type RegistryRecord } from './registry_record.ts';
 import { ServerIndex, type ServerQuery } from './server_index.ts';
 
-/** A mirror that is older was not brought up to date when it should have been. */
+/** An older mirror has missed an update. */
 const STALE_MS = SYNC_EVERY_MS + 5 * 60_000;
-/** One worker looks after the mirror so often, however many browse. */
+/** How often one worker checks the mirror, however many users browse. */
 const LOOK_AFTER_MS = 2_000;
 
-/** Where a page goes on: in the order of the mirror, or so far into a page of the registry. */
+/** Where the next page starts: a place in the mirror's order, or an offset in a registry page. */
 const mirrorPlace = z.strictObject({ rank: z.number().int(), name: z.string() });
 const registryPlace = z.strictObject({ cursor: z.string().nullable(), offset: z.number().int().min(0) });
 const browsePlace = z.union([mirrorPlace, registryPlace]);
 type BrowsePlace = z.infer<typeof browsePlace>;
 
-/** Entries of a page as they were published, and how far the answer can be relied on. */
+/** Published entries of a page, and how reliable the reply is. */
 interface Listed {
   readonly documents: readonly string[];
   readonly next: BrowsePlace | null;
@@ -36,8 +36,8 @@ interface Listed {
 }
 
 /**
- * The servers of the registry, or those that a text is found in. Once the mirror is complete it answers; until then the
- * registry's own list does, so that nobody waits for the mirror. Refuses with `invalid_cursor`, `registry_unavailable`.
+ * Lists or searches the servers of the registry. A complete mirror answers; until then the registry's own list does, so
+ * that nobody waits for the mirror. Refuses with `invalid_cursor`, `registry_unavailable`.
  */
 export async function browse(
   context: MarketplaceContext,
@@ -63,7 +63,7 @@ export async function browse(
   });
 }
 
-/** The mirror's row. A complete one is read every few seconds, for nothing of it is urgent. */
+/** The mirror's row. For a complete mirror it is cached for a few seconds. */
 async function currentMirror({ registry, database, clock }: MarketplaceContext): Promise<RegistryMirrorRow | null> {
   const known = registry.known.find(clock.now());
   if (known !== null) return known;
@@ -72,7 +72,7 @@ async function currentMirror({ registry, database, clock }: MarketplaceContext):
   return mirror;
 }
 
-/** Has the mirror brought up to date after the reply, when it is due. */
+/** Updates the mirror after the reply, if it is due. */
 export function lookAfterMirror(context: MarketplaceContext, mirror: RegistryMirrorRow | null): void {
   const { registry, clock } = context;
   if (!isSyncDue(mirror, clock.now()) || !registry.syncs.mayBegin(clock.now(), LOOK_AFTER_MS)) return;
@@ -93,14 +93,14 @@ async function list(
   if (place !== null && !isOfRegistry) return err(apiError('invalid_cursor', CURSOR_OVER));
   const listed = await listRegistry(context, query, place ?? { cursor: null, offset: 0 });
   if (listed.ok) return listed;
-  // What the mirror has by now is better than nothing.
+  // An incomplete mirror is better than nothing.
   const part = mirror !== null && mirror.change > 0 ? await listMirror(context, mirror, query, null) : null;
   return part === null || place !== null ? err(registryUnavailable(listed.error)) : ok({ ...part, partial: true });
 }
 
-const CURSOR_OVER = 'the list that this cursor is of is no longer there: begin again without it';
+const CURSOR_OVER = 'the list of this cursor no longer exists: start again without it';
 
-/** A page out of the mirror; null when its copy in memory could not be made. */
+/** A page from the mirror; null if its copy in memory could not be loaded. */
 async function listMirror(
   context: MarketplaceContext,
   mirror: RegistryMirrorRow,
@@ -115,7 +115,7 @@ async function listMirror(
   const documents = await findDocuments(context.database, mirror.id, names);
   const fetchedAt = mirror.syncedAt ?? mirror.beganAt ?? new Date(0).toISOString();
   return {
-    // One that was deleted a moment ago is in the copy and has no document.
+    // An entry that was just deleted may still be in the copy; it has no document.
     documents: names.map((name) => documents.get(name)).filter((document) => document !== undefined),
     next: found.length > query.limit ? (shown.at(-1) ?? null) : null,
     fetchedAt,
@@ -124,7 +124,7 @@ async function listMirror(
   };
 }
 
-/** A page out of the registry's own list or search. Its search looks at names alone, and some do not search at all. */
+/** A page of the registry's own list or search. Its search covers only names, and some registries have none. */
 async function listRegistry(
   context: MarketplaceContext,
   query: MarketplaceQuery,
@@ -146,7 +146,7 @@ async function listRegistry(
   });
 }
 
-/** What a query finds among records, in the order that it has everywhere. */
+/** The records that match a query, in the same order as everywhere. */
 function findIn(records: readonly RegistryRecord[], query: ServerQuery): readonly RegistryRecord[] {
   const listed = new Map(
     records.filter((each) => each.isLatest && each.state !== 'deleted').map((each) => [each.name, each]),
@@ -162,7 +162,7 @@ function searchOf({ q, transport, registry_type }: MarketplaceQuery): ServerQuer
 }
 
 export function registryUnavailable({ message, retryAfterSeconds }: RegistryProblem): ApiError {
-  const text = `the MCP registry cannot be asked (${message}): try again`;
+  const text = `the MCP registry is unavailable (${message}): try again`;
   return apiError('registry_unavailable', text, {
     ...(retryAfterSeconds !== null && { retry_after_seconds: retryAfterSeconds }),
   });

@@ -37,14 +37,14 @@ async function codeOf(id: string): Promise<string> {
 }
 
 describe('an entry', () => {
-  test('is found by its name, with its slash as it is or encoded', async () => {
+  test('is found by its name, with its slash encoded or not', async () => {
     const { name } = registry.entry(5).server;
     expect((await detail(name)).name).toBe(name);
     expect((await detail(encodeURIComponent(name))).name).toBe(name);
     expect((await detail(name.replace('/', '%2f'))).name).toBe(name);
   });
 
-  test('is shown with its versions and in the one that is asked for', async () => {
+  test('is shown with its versions, in the requested one', async () => {
     const { server } = registry.entry(5);
     registry.publish({ ...registry.entry(5), server: { ...server, version: '7.0.0' } });
     const shown = await detail(server.name);
@@ -53,7 +53,7 @@ describe('an entry', () => {
     expect(await codeOf(`${server.name}?version=8.0.0`)).toBe('not_found');
   });
 
-  test('says what an install comes to, or why there is none', async () => {
+  test('shows what an install would do, or why it cannot be installed', async () => {
     const all = await Promise.all(Array.from({ length: 30 }, (_, index) => detail(registry.entry(index).server.name)));
     const remote = all.find(({ remotes }) => remotes.length > 0);
     expect(remote?.preview).toMatchObject({
@@ -77,7 +77,7 @@ describe('an entry', () => {
     expect([refused.preview, refused.options[0]?.installable]).toEqual([null, false]);
   });
 
-  test('has of each package where it is from, and how its publisher would start it; secrets have no value', async () => {
+  test('shows the source and start command of each package; secrets have no value', async () => {
     const name = 'io.example/runtime';
     const key = { type: 'named', name: '--key', isSecret: true, value: 'a-value', default: 'a-default' };
     const local = {
@@ -119,13 +119,13 @@ describe('an entry', () => {
     expect(page.items.find((item) => item.name === name)?.packages).toEqual(packages);
   });
 
-  test('that was deleted is gone', async () => {
+  test('that was deleted is not found', async () => {
     const entry = registry.entry(4);
     registry.publish({ ...entry, status: 'deleted' });
     expect(await codeOf(entry.server.name)).toBe('not_found');
   });
 
-  test('of which a version was deleted has only the others', async () => {
+  test('with one deleted version has only the others', async () => {
     const entry = registry.entry(6);
     const { name, version } = entry.server;
     registry.publish({ ...entry, server: { ...entry.server, version: '7.0.0' } });
@@ -134,7 +134,7 @@ describe('an entry', () => {
     expect(await codeOf(`${name}?version=${version}`)).toBe('not_found');
   });
 
-  test('is asked for once in 15 minutes', async () => {
+  test('is fetched once in 15 minutes', async () => {
     const { name } = registry.entry(5).server;
     await detail(name);
     await detail(name);
@@ -144,7 +144,7 @@ describe('an entry', () => {
     expect(registry.calls).toHaveLength(2);
   });
 
-  test('is shown as it was, and marked so, when the registry is down', async () => {
+  test('is shown from the cache, marked as stale, when the registry is down', async () => {
     const { name } = registry.entry(5).server;
     const { fetched_at } = await detail(name);
     await registry.stop();
@@ -154,7 +154,7 @@ describe('an entry', () => {
     await registry.start();
   });
 
-  test('of the flat shape is found by a registry that has no versions', async () => {
+  test('in the flat format is found in a registry without version lists', async () => {
     registry.behaviour = 'flat_only';
     const { name } = registry.entry(5).server;
     expect((await detail(name)).version).toBe(registry.entry(5).server.version);
@@ -175,7 +175,7 @@ test.each([
   'x'.repeat(900),
   'a/b?version=%00',
   "a'/b%22;drop",
-])('%s is not found, and no fault', async (id) => {
+])('%s is not found, without an error', async (id) => {
   expect(await codeOf(id)).toBe('not_found');
   const calls = registry.calls.filter((call) => !/^\/v0\/servers(\?|\/[^/]+\/versions(\/[^/]+)?$)/.test(call));
   expect(calls).toEqual([]);

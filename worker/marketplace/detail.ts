@@ -11,7 +11,10 @@ import { findEntry } from './find_entry.ts';
 import { toItem } from './items.ts';
 import { toOption, toPreview } from './plan_view.ts';
 
-/** An entry with its versions, the ways to install it, and what an install comes to. Refuses with `not_found`, `registry_unavailable`. */
+/**
+ * An entry with its versions, the ways to install it, and the result of an install. Refuses with `not_found`,
+ * `registry_unavailable`.
+ */
 export async function showEntry(
   context: MarketplaceContext,
   caller: Caller | null,

@@ -10,13 +10,13 @@ import { listUrl, type RegistryProblem, versionsUrl } from './registry_client.ts
 import { anyPage, freshPage, type Page } from './registry_pages.ts';
 import { entryOf, type RegistryRecord } from './registry_record.ts';
 
-/** An entry of the registry in one version, and which others there are. */
+/** One version of a registry entry, and the other versions. */
 export interface FoundEntry {
   readonly entry: RegistryEntry;
-  /** Newest first, as the registry lists them; with the one that was found. */
+  /** Newest first, in the registry's order, including the one that was found. */
   readonly versions: readonly RegistryEntry[];
   readonly fetchedAt: string;
-  /** What the registry said longer ago than 15 minutes, for it does not answer now. */
+  /** Older than 15 minutes, because the registry does not answer now. */
   readonly isStale: boolean;
 }
 
@@ -26,7 +26,7 @@ interface Wanted {
   readonly version: string | null;
 }
 
-/** `fresh`: what the registry says, not older than 15 minutes. `any`: what it said last, when it does not answer. */
+/** `fresh`: not older than 15 minutes. `any`: also an older reply if the registry does not answer. */
 export type Freshness = 'fresh' | 'any';
 
 const MAX_VERSIONS = 200;
@@ -46,12 +46,12 @@ export async function findEntry(
   return isUsable ? choose(mirrored, wanted) : err(notAnswered(asked.error, wanted, mirrored));
 }
 
-/** Whether a registry could have an entry of this name: others are not asked for. */
+/** Whether a registry could have an entry of this name. Other names are not looked up. */
 function isEntryName(name: string): boolean {
   return name.isWellFormed() && readRegistryEntry({ name }).ok;
 }
 
-/** The versions of an entry. Registries of early 2025 have no list of them, and are asked to search for the name. */
+/** The versions of an entry. Registries of early 2025 have no version list, so the name is searched for. */
 async function askFor(
   context: MarketplaceContext,
   { name, version }: Wanted,
@@ -75,7 +75,7 @@ async function ask(
   return fresh.ok ? ok({ ...fresh.value, isStale: false }) : fresh;
 }
 
-/** What the mirror has of an entry, as the registry would answer. */
+/** What the mirror has of an entry, in the registry's format. */
 async function mirroredPage(context: MarketplaceContext, name: string): Promise<Page | null> {
   const mirror = await findMirror(context.database, context.registry.url);
   if (mirror?.syncedAt === null || mirror === null) return null;
@@ -102,7 +102,7 @@ function choose({ page, fetchedAtMs, isStale }: Page, { name, version }: Wanted)
   });
 }
 
-/** The version that the registry calls its latest; without such a word the last one that was published. */
+/** The version that the registry marks as latest, otherwise the last one published. */
 function newestOf(records: readonly RegistryRecord[]): RegistryRecord | undefined {
   const there = records.filter(({ state }) => state !== 'deleted');
   const latest = there.filter(({ isLatest }) => isLatest);
@@ -121,12 +121,12 @@ function noEntry(name: string): ApiError {
   return apiError('not_found', `the registry has no entry${shown}: search with GET /v1/marketplace/servers?q=`);
 }
 
-/** With what is known from before, which is not installed from. */
+/** Adds an earlier known version, which is not used for an install. */
 function notAnswered(problem: RegistryProblem, { name }: Wanted, mirrored: Page | null): ApiError {
   const refusal = registryUnavailable(problem);
   if (mirrored === null) return refusal;
   const [record] = mirrored.page.records;
   const lastSeen = { version: record?.version ?? null, fetched_at: new Date(mirrored.fetchedAtMs).toISOString() };
-  const message = `${refusal.message}. What is known of ${name} is from ${lastSeen.fetched_at}, and nothing is installed from that`;
+  const message = `${refusal.message}. The last data of ${name} is from ${lastSeen.fetched_at}, which is too old to install from`;
   return { ...refusal, message, details: { ...refusal.details, last_seen: lastSeen } };
 }

@@ -7,7 +7,7 @@ const clock = new QuickClock();
 const lifetime = new ProgramLifetime(() => undefined);
 const context = { clock, defer: lifetime.defer };
 
-/** Something that many want, and how often it was fetched. */
+/** A value that many callers want, and how often it was fetched. */
 function wanted(fetchMs: number) {
   const state = { value: null as string | null, fetches: 0 };
   const work = async () => {
@@ -18,14 +18,14 @@ function wanted(fetchMs: number) {
   return { state, flight: { key: 'k', patienceMs: 5_000, look: () => state.value, work } };
 }
 
-test('many who want the same make one flight, and all of them get it', async () => {
+test('concurrent callers start one flight, and all get its result', async () => {
   const { state, flight } = wanted(200);
   const flights = new Flights();
   const got = await Promise.all(Array.from({ length: 50 }, () => flights.join(context, flight)));
   expect([new Set(got), state.fetches]).toEqual([new Set(['there']), 1]);
 });
 
-test('who waits no longer goes without, and the flight goes on for the others', async () => {
+test('a caller that stops waiting gets nothing, and the flight continues for the others', async () => {
   const { state, flight } = wanted(1_000);
   const flights = new Flights();
   const hasty = flights.join(context, { ...flight, patienceMs: 100 });
@@ -33,7 +33,7 @@ test('who waits no longer goes without, and the flight goes on for the others', 
   expect([await hasty, await patient, state.fetches]).toEqual([null, 'there', 1]);
 });
 
-test('a flight whose request is gone is taken over', async () => {
+test('a flight whose request is gone is started again', async () => {
   const { state, flight } = wanted(10);
   const flights = new Flights();
   const lost = flights.join(context, { ...flight, patienceMs: 50, work: () => new Promise<void>(() => undefined) });
@@ -42,7 +42,7 @@ test('a flight whose request is gone is taken over', async () => {
   expect([await flights.join(context, flight), state.fetches]).toEqual(['there', 1]);
 });
 
-test('flights of different things do not wait for one another', async () => {
+test('flights of different keys do not wait for each other', async () => {
   const [slow, quick] = [wanted(3_000), wanted(10)];
   const flights = new Flights();
   const first = flights.join(context, slow.flight);

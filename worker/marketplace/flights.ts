@@ -1,23 +1,23 @@
 import type { Lifetime } from '../kernel/lifetime.ts';
 import type { Clock } from '../kernel/service_context.ts';
 
-/** Who begins work that others wait for, and how long they do. */
+/** What starts the work and how long callers wait for it. */
 type Joining = Pick<Lifetime, 'defer'> & { readonly clock: Clock };
 
 const LOOK_MS = 20;
-/** Work that began so long ago is taken for lost with the request that began it. */
+/** Work that started this long ago is considered lost with its request. */
 const LOST_MS = 35_000;
 
 /**
- * One flight for many who want the same. What is shared is only the time that a flight began: a request of workerd must not
- * wait for a promise of another one, so those who come later look again until the result is there.
+ * Does the same work once for concurrent callers. They share only the time when the work started, because a workerd
+ * request must not await another request's promise. Later callers look again until the result is there.
  */
 export class Flights {
   readonly #began = new Map<string, number>();
 
   /**
-   * What `look` finds, after `work` was done once by somebody. Null when it is not there after `patienceMs`: the work goes on.
-   * `work` must leave something for `look` to find, also when it fails.
+   * Returns what `look` finds after `work` ran once. Null if nothing is there after `patienceMs`; the work continues.
+   * `work` must leave something for `look` to find even if it fails.
    */
   async join<T>(
     context: Joining,
@@ -50,7 +50,7 @@ export class Flights {
     const flown = work().finally(() => {
       if (this.#began.get(key) === began) this.#began.delete(key);
     });
-    // It goes on when who began it has gone, or waits no longer.
+    // It continues if its caller has gone or stopped waiting.
     context.defer(`a call that others wait for`, () => flown);
     const over = new AbortController();
     await Promise.race([flown, context.clock.sleep(patienceMs, over.signal)]);

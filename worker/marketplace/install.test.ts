@@ -35,7 +35,7 @@ const remote = {
 let registry: RegistryServer;
 let control: InProcess;
 let clock: QuickClock;
-/** The entry of each test, and the name that its server gets. */
+/** The entry of each test, and the name of its server. */
 let NAME = '';
 let SERVER = '';
 let tests = 0;
@@ -51,7 +51,7 @@ beforeAll(async () => {
 beforeEach(() => {
   SERVER = `weather-${(tests += 1)}`;
   NAME = `io.example.acme/${SERVER}`;
-  // Whatever the registry said to the test before is over.
+  // Replies that earlier tests got from the registry have expired.
   clock.move(16 * MINUTE_MS);
   publish({ packages: [npm], remotes: [remote] });
 });
@@ -78,7 +78,7 @@ async function refused(body?: unknown, id = NAME) {
 const servers = async () => (await control.asUser('GET', '/v1/mcp-servers')).text();
 
 describe('an install', () => {
-  test('takes npm first, pins the version, and refers to what is stored next', async () => {
+  test('prefers npm, pins the version, and refers to a credential that is stored later', async () => {
     const { status, server, required_credentials } = await installed();
     expect(status).toBe(201);
     expect(server).toMatchObject({
@@ -99,7 +99,7 @@ describe('an install', () => {
     expect(marketplacePage.parse(await anonymous.json()).items[0]?.installed).toBe(false);
   });
 
-  test('again changes nothing, and needs no registry', async () => {
+  test('again changes nothing, and does not call the registry', async () => {
     const first = await installed();
     await registry.stop();
     clock.move(60 * MINUTE_MS);
@@ -112,13 +112,13 @@ describe('an install', () => {
     await registry.start();
   });
 
-  test('many times at once makes one server', async () => {
+  test('repeated concurrently creates one server', async () => {
     const all = await Promise.all([1, 2, 3, 4, 5].map(() => installed()));
     expect(new Set(all.map(({ server }) => server?.id)).size).toBe(1);
     expect(all.filter(({ status }) => status === 201)).toHaveLength(1);
   });
 
-  test('keeps a secret that is given in the vault alone', async () => {
+  test('stores a given secret only in the vault', async () => {
     const { server, required_credentials } = await installed({ inputs: { API_KEY: SECRET, REGION: 'us' } });
     expect(server?.env).toEqual({ API_KEY: `vault://mcp-servers/${server?.id}/API_KEY`, REGION: 'us' });
     expect(server?.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
@@ -138,25 +138,25 @@ describe('an install', () => {
     expect(required_credentials).toMatchObject([{ name: 'token', required: true }]);
   });
 
-  test('under another name makes another server, and a name that is taken gets a number', async () => {
+  test('under another name creates another server; a name that is taken gets a number', async () => {
     await control.asUser('POST', '/v1/mcp-servers', { name: SERVER, command: ['/usr/bin/true'] });
     expect((await installed()).server?.name).toBe(`${SERVER}-2`);
     expect((await installed({ name: 'work' })).server?.name).toBe('work');
     expect(await refused({ name: SERVER })).toMatchObject({ status: 409, code: 'name_taken' });
   });
 
-  test('of an earlier version is pinned to that', async () => {
+  test('of an earlier version is pinned to that version', async () => {
     publish({ version: '2.0.0', packages: [{ ...npm, version: '2.0.0' }] });
     expect((await installed({ version: '1.2.3' })).server?.version).toBe('1.2.3');
     expect(await refused({ version: '3.0.0', name: 'other' })).toMatchObject({ status: 404 });
   });
 
-  test('that is only tried installs nothing', async () => {
+  test('as a dry run installs nothing', async () => {
     expect(await installed({ dry_run: true })).toMatchObject({ status: 200, server: null });
     expect(await servers()).not.toContain(NAME);
   });
 
-  test('is of who asks: another one installs for themselves', async () => {
+  test('belongs to the caller; another user installs a server of their own', async () => {
     await installed();
     const other = await addUser(control.context, null);
     const theirs = await install(control.context, other, NAME, {});
@@ -180,7 +180,7 @@ describe('an install is refused', () => {
     expect(await servers()).not.toContain(NAME);
   });
 
-  test('while inputs are missing, and says which', async () => {
+  test('if inputs are missing, and lists them', async () => {
     const packageArguments = [
       { type: 'positional', valueHint: 'directory', isRequired: true, description: 'Where to look' },
     ];
@@ -195,7 +195,7 @@ describe('an install is refused', () => {
     ]);
   });
 
-  test('with inputs that the entry does not have, or a reference as a value', async () => {
+  test('if there are unknown inputs, or a reference as a value', async () => {
     expect(await refused({ inputs: { NOTHING: 'x' } })).toMatchObject({ code: 'inputs_required' });
     const value = 'vault://mcp-servers/mcp_00000000000000000000000000/API_KEY';
     expect(await refused({ inputs: { REGION: value } })).toMatchObject({ code: 'inputs_required' });
@@ -206,7 +206,7 @@ describe('an install is refused', () => {
     expect(await refused(undefined, '..%2f..%2fetc')).toMatchObject({ status: 404, code: 'not_found' });
   });
 
-  test('when the registry is down, whatever it said before', async () => {
+  test('when the registry is down, whatever it answered before', async () => {
     await control.send(`/v1/marketplace/servers/${NAME}`);
     await registry.stop();
     expect((await installed({ dry_run: true })).status).toBe(200);
@@ -230,7 +230,7 @@ describe('an install is refused', () => {
   });
 });
 
-test('a preview shows what is started, asked for and warned of, and no value of a secret', async () => {
+test('a preview shows the command, inputs and warnings, and no secret value', async () => {
   const reply = await post({ inputs: { API_KEY: SECRET } }, NAME, 'preview');
   const text = await reply.text();
   const shown = marketplacePreviewReply.parse(JSON.parse(text));
@@ -245,7 +245,7 @@ test('a preview shows what is started, asked for and warned of, and no value of 
   expect(text).not.toContain(SECRET);
 });
 
-test('the body of an install may be left out', () => {
+test('the body of an install is optional', () => {
   const empty: MarketplaceInstallInput = marketplaceInstallInput.parse({});
   expect(empty).toEqual({});
 });

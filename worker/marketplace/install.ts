@@ -21,18 +21,18 @@ import type { McpServerRow } from '../store/mcp_servers.ts';
 import { completed, notInstallable, planEntry } from './install_plan.ts';
 import { numbered, plainLine, serverName } from './server_names.ts';
 
-/** What an install answered with: a new server, or the one that was there. */
+/** The result of an install: a new server, or the existing one. */
 export interface Installed {
   readonly reply: MarketplaceInstallReply;
   readonly isNew: boolean;
 }
 type Installing = Promise<Result<Changed<Installed>, ApiError>>;
 
-/** Servers whose names differ by a number alone. */
+/** The limit for servers whose names differ only by a number. */
 const MAX_NUMBERED = 20;
 const MAX_DESCRIPTION = 1_000;
 
-/** Where a server of an entry goes; without a name, one that is made of the entry's. */
+/** The owner and name of an entry's server; the default name is made from the entry's. */
 interface Place {
   readonly registryId: string;
   readonly owner: Owner;
@@ -40,9 +40,9 @@ interface Place {
 }
 
 /**
- * Installs an entry: what the registry says now, or said in the last 15 minutes, and never what it said before. A server that
- * is installed already is answered as it is. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`,
- * `inputs_required`, `admin_required`, `name_taken`.
+ * Installs an entry as the registry returns it now or returned it within the last 15 minutes. If the server is
+ * installed already, it is returned unchanged. Refuses with `not_found`, `registry_unavailable`,
+ * `package_not_installable`, `inputs_required`, `admin_required`, `name_taken`.
  */
 export async function install(
   context: MarketplaceContext,
@@ -65,7 +65,7 @@ export async function install(
   return create(context, caller, { place, configuration: configuration.value, complete: complete.value });
 }
 
-/** The caller's server that an install of this entry would make again. */
+/** The caller's server that an install of this entry would create again. */
 async function installedBefore(
   context: MarketplaceContext,
   caller: Caller,
@@ -98,12 +98,12 @@ function configurationOf(
   return checkedConfiguration(registryId, input);
 }
 
-/** What an entry comes to has to be a configuration that anybody could have written. */
+/** The result must be a valid configuration, like one that a user writes. */
 export function checkedConfiguration(registryId: string, input: McpServerInput): Result<ValidMcpServer, ApiError> {
   const valid = mcpServerInput.safeParse(input);
   if (valid.success) return ok(valid.data);
   const problems = fieldProblems(valid.error).map(({ field, message }) => `${field} ${message}`);
-  const message = `What it comes to is no configuration of a server: ${problems.join('; ')}`;
+  const message = `Its configuration would be invalid: ${problems.join('; ')}`;
   return err(notInstallable(registryId, { reason: 'command_refused', message }));
 }
 
@@ -113,7 +113,7 @@ interface Creation {
   readonly complete: CompletedInstallation;
 }
 
-/** Under the name that was asked for, or the first one that is free. Of two installs at once, one makes the server. */
+/** Creates the server under the requested name or the first free one. Of two concurrent installs, one creates it. */
 async function create(context: MarketplaceContext, caller: Caller, creation: Creation): Installing {
   const { place, configuration } = creation;
   for (let number = 1; ; number += 1) {
@@ -127,13 +127,13 @@ async function create(context: MarketplaceContext, caller: Caller, creation: Cre
   }
 }
 
-/** What would be the caller's mistake in a configuration of their own is the entry's here. */
+/** An invalid configuration is the entry's fault here, not the caller's. */
 function asRefusedEntry(registryId: string, error: ApiError): ApiError {
   if (error.code !== 'invalid_input') return error;
   return notInstallable(registryId, { reason: 'command_refused', message: `Its command is refused: ${error.message}` });
 }
 
-/** Stores what was given and is secret; the configuration only refers to it. */
+/** Stores the given secrets; the configuration only refers to them. */
 async function withCredentials(
   context: MarketplaceContext,
   caller: Caller,
@@ -150,7 +150,7 @@ async function withCredentials(
   return withPolicyVersion(context, caller, ok({ reply, isNew: true }));
 }
 
-/** A server that was there; what it lacks is what it refers to. */
+/** The existing server; what it lacks are the credentials it refers to. */
 async function asItIs(context: MarketplaceContext, caller: Caller, row: McpServerRow): Installing {
   const server = await toRecordOf(context, caller, row);
   const required_credentials = listMissingCredentials(server).map((name) => {

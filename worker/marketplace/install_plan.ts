@@ -10,15 +10,15 @@ import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
 import { toMarketplaceInput, toPreview } from './plan_view.ts';
 
-/** An id of no server. */
+/** An id that no server has. */
 const NO_SERVER = 'mcp_00000000000000000000000000';
 
-/** An entry, and how it is installed. */
+/** An entry, and the way it is installed. */
 export interface Planned extends FoundEntry {
   readonly plan: InstallationPlan;
 }
 
-/** Which package, remote and version somebody wants. */
+/** The wanted package, remote and version. */
 type Wanted = Pick<MarketplacePreviewInput, 'package' | 'remote' | 'version'>;
 
 /** Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
@@ -39,7 +39,7 @@ function choiceOf(wanted: Wanted): InstallChoice | undefined {
   return wanted.remote === undefined ? undefined : { kind: 'remote', index: wanted.remote };
 }
 
-/** What a plan comes to with the inputs that are given. Refuses with `inputs_required`. */
+/** The configuration of a plan with the given inputs. Refuses with `inputs_required`. */
 export function completed(
   plan: InstallationPlan,
   given: InputValues | undefined,
@@ -52,7 +52,7 @@ function open(text: string): string {
   return text.replaceAll(mcpReference(NO_SERVER, ''), mcpReference('{id}', ''));
 }
 
-/** The same for a server that is yet to be made: `{id}` stands for its id in each reference. */
+/** The same for a server without an id yet: references contain `{id}` in its place. */
 function withOpenId(complete: CompletedInstallation): CompletedInstallation {
   const openAll = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, open(text)]));
@@ -66,7 +66,10 @@ function withOpenId(complete: CompletedInstallation): CompletedInstallation {
   };
 }
 
-/** What an install would come to, and what it lacks. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
+/**
+ * What an install would create, and what is missing. Refuses with `not_found`, `registry_unavailable`,
+ * `package_not_installable`.
+ */
 export async function previewInstall(
   context: MarketplaceContext,
   registryId: string,
@@ -88,7 +91,7 @@ export function notInstallable(registryId: string, { reason, message }: NotInsta
   return apiError('package_not_installable', `${registryId} cannot be installed. ${message}`, { reason });
 }
 
-/** With what is asked for, so that whoever installs can be asked. */
+/** Lists the missing inputs, so that the client can ask for them. */
 export function inputsRequired(plan: InstallationPlan, problems: readonly InputProblem[]): ApiError {
   const named = new Set(problems.map(({ input }) => input));
   const inputs = plan.inputs.filter(({ name }) => named.has(name)).map((input) => toMarketplaceInput(input));

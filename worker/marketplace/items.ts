@@ -5,7 +5,7 @@ import type { Caller } from '../kernel/caller.ts';
 import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 
-/** The names among these that the caller has installed; nothing for who is not signed in. */
+/** Those of these names that the caller has installed; empty without a sign-in. */
 export async function installedAmong(
   context: MarketplaceContext,
   caller: Caller | null,
@@ -16,7 +16,7 @@ export async function installedAmong(
   return new Set(rows.map(({ registryId }) => registryId).filter((id) => id !== null));
 }
 
-/** An entry as the marketplace shows it. */
+/** An entry in the marketplace's format. */
 export function toItem(entry: RegistryEntry, installed: boolean): MarketplaceItem {
   return {
     name: entry.name,

@@ -4,13 +4,16 @@ import { listChanged, listServers, type RegistryServerRow } from '../store/regis
 import { parseFacets } from './facets.ts';
 import type { IndexedServer, ServerIndex } from './server_index.ts';
 
-/** Rows of one reading: some 2 MB, for a reply of a database server may have 10. */
+/** Rows of one read: about 2 MB, because a database server's reply may have at most 10. */
 const PAGE = 10_000;
-/** While a sync is writing, a copy may be behind by as long. */
+/** During a sync a copy may be this old. */
 const BEHIND_MS = 10_000;
 const PATIENCE_MS = 10_000;
 
-/** The searchable copy of a mirror in memory, up to date. It is read once for all who wait; null when that takes too long. */
+/**
+ * The up-to-date searchable copy of a mirror in memory. It is loaded once for all waiting callers; null if that takes
+ * too long.
+ */
 export async function indexOf(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<ServerIndex | null> {
   const { registry, clock } = context;
   const { index } = registry;
@@ -35,7 +38,7 @@ async function load(context: MarketplaceContext, mirror: RegistryMirrorRow): Pro
   context.registry.index.replace(url, servers, { change, nowMs: context.clock.now() });
 }
 
-/** Takes over what was written since, all of it or nothing. */
+/** Applies the changes since the last load, all of them or none. */
 async function update(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<void> {
   const { index } = context.registry;
   const rows: RegistryServerRow[] = [];

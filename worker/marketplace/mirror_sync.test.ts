@@ -39,7 +39,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** One worker of those that share the database. */
+/** One of the workers that share the database. */
 async function worker(options: { readonly syncMs?: number; readonly lifetime?: ProgramLifetime } = {}) {
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
   clients.push(client);
@@ -70,7 +70,7 @@ const namesIn = async (context: ServiceContext) =>
 const pages = () => registry.calls.length;
 
 describe('the mirror', () => {
-  test('has every entry after one sync, and is left alone until it is due', async () => {
+  test('has every entry after one sync, and is not synced again until due', async () => {
     const context = await worker();
     await syncMirror(context);
     expect(await namesIn(context)).toHaveLength(ENTRIES);
@@ -82,13 +82,13 @@ describe('the mirror', () => {
     expect(isSyncDue(mirror, clock.now() + 16 * MINUTE_MS)).toBe(true);
   });
 
-  test('is kept by one worker of many', async () => {
+  test('is synced by one of many workers', async () => {
     const workers = await Promise.all([worker(), worker(), worker()]);
     await Promise.all(workers.map((each) => syncMirror(each)));
     expect(pages()).toBe(5);
   });
 
-  test('is made in slices where a request may not go on for long, each from where the last one ended', async () => {
+  test('is synced in slices if a request has a time limit, each continuing the last one', async () => {
     const context = await worker({ syncMs: 1 });
     for (let slice = 0; slice < 5; slice += 1) await syncMirror(context);
     expect(await namesIn(context)).toHaveLength(ENTRIES);
@@ -96,7 +96,7 @@ describe('the mirror', () => {
     expect(pages()).toBe(5);
   });
 
-  test('goes on where a worker that was killed had come to, once its lease is over', async () => {
+  test('is continued by another worker when the lease of a killed one expires', async () => {
     const context = await worker({ syncMs: 1 });
     await syncMirror(context);
     const { id } = await mirrorOf(context);
@@ -113,7 +113,7 @@ describe('the mirror', () => {
     expect([pages(), (await namesIn(other)).length]).toEqual([5, ENTRIES]);
   });
 
-  test('stops between two pages when the program does', async () => {
+  test('stops between two pages when the program stops', async () => {
     const lifetime = new ProgramLifetime(() => undefined);
     const context = await worker({ lifetime });
     const syncing = syncMirror(context);
@@ -123,7 +123,7 @@ describe('the mirror', () => {
     expect((await mirrorOf(context)).lease).toBeNull();
   });
 
-  test('waits as long as the registry wants, and loses nothing', async () => {
+  test('waits as long as the registry asks, and loses nothing', async () => {
     const context = await worker();
     registry.behaviour = 'too_many';
     await syncMirror(context);
@@ -134,7 +134,7 @@ describe('the mirror', () => {
     expect(await namesIn(context)).toHaveLength(ENTRIES);
   });
 
-  test('takes over what has changed, and forgets what was deleted', async () => {
+  test('applies changes, and removes deleted entries', async () => {
     const context = await worker();
     await syncMirror(context);
     const [changed, deleted] = [registry.entry(9), registry.entry(10)];
@@ -150,7 +150,7 @@ describe('the mirror', () => {
     expect([documents.size, documents.get(changed.server.name)]).toEqual([1, expect.stringContaining('another one')]);
   });
 
-  test('an older version of an entry does not take the place of a newer one', async () => {
+  test('keeps the newer version of an entry when an older one arrives', async () => {
     const context = await worker();
     await syncMirror(context);
     const { server } = registry.entry(3);
@@ -162,7 +162,7 @@ describe('the mirror', () => {
     expect((await findDocuments(context.database, id, [server.name])).get(server.name)).toContain(server.version);
   });
 
-  test('is fetched anew once a week: what is gone without a word goes then', async () => {
+  test('is fetched completely once a week: entries that vanished are then removed', async () => {
     const context = await worker();
     await syncMirror(context);
     await registry.stop();

@@ -15,34 +15,34 @@ import { facetText } from './facets.ts';
 import { askRegistry, listUrl, type RegistryPage, type RegistryProblem } from './registry_client.ts';
 import type { RegistryRecord } from './registry_record.ts';
 
-/** How old the mirror gets before it asks what has changed. */
+/** How old the mirror may get before changes are fetched. */
 export const SYNC_EVERY_MS = 15 * 60_000;
-/** After a sync of many pages, later: a registry that does not know `updated_since` answers with everything. */
+/** Longer after a sync of many pages: a registry that does not know `updated_since` returns everything. */
 const SYNC_LARGE_EVERY_MS = 6 * 3600_000;
 const LARGE_PAGES = 50;
-/** Everything is fetched anew after this: what was deleted without a trace goes then. */
+/** When everything is fetched again. Entries that vanished without a deletion record are then removed. */
 const CRAWL_EVERY_MS = 7 * 24 * 3600_000;
-/** Between two pages: 300 a minute, half of what the public registry takes. */
+/** Pause between two pages: 300 a minute, half of the public registry's limit. */
 const PACE_MS = 200;
-/** Longer than a page can take; after it another worker goes on where this one was. */
+/** Longer than a page takes. After that another worker may continue. */
 const LEASE_MS = 90_000;
-/** More pages than any registry has: its cursors run in a circle. */
+/** More pages than any registry has: its cursors are circular. */
 const MAX_PAGES = 3_000;
-/** What has changed is asked for with an overlap: two clocks are compared. */
+/** Changes are requested with an overlap, because two clocks are compared. */
 const OVERLAP_MS = 5 * 60_000;
-/** After a failure; the first retries come soon, for a crawl goes on where it was. */
+/** Delays after failures. The first retries are soon, because a sync continues where it was. */
 const RETRY_MS = 30_000;
 const RETRY_BROKEN_MS = 3600_000;
 
-/** Whether the mirror should be brought up to date now, as far as one can say without its lease. */
+/** Whether the mirror seems due for an update, judged without its lease. */
 export function isSyncDue(mirror: RegistryMirrorRow | null, nowMs: number): boolean {
   if (mirror === null) return true;
   return mirror.notBeforeMs <= nowMs && mirror.leaseUntilMs <= nowMs;
 }
 
 /**
- * Brings the mirror up to date, page by page, as long as this request may; the next one goes on where it ended. One worker
- * of many does it, and no caller ever waits for it.
+ * Updates the mirror page by page until this request's time is over; the next one continues. One worker does it at a
+ * time, and no caller waits for it.
  */
 export async function syncMirror(context: MarketplaceContext): Promise<void> {
   const { database, registry, clock } = context;
@@ -58,7 +58,7 @@ export async function syncMirror(context: MarketplaceContext): Promise<void> {
   await syncAs(context, { ...begun(context, mirror), lease: holder }, ends);
 }
 
-/** The sync to go on with, or a new one: of everything at first and once a week, else of what has changed. */
+/** The sync to continue, or a new one: a full one at first and once a week, otherwise of changes only. */
 function begun(context: MarketplaceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
   if (mirror.beganAt !== null) return mirror;
   const { syncedAt, crawledAt } = mirror;
@@ -69,7 +69,7 @@ function begun(context: MarketplaceContext, mirror: RegistryMirrorRow): Registry
   return { ...mirror, beganAt: nowText(context), since, crawl, cursor: null, pages: 0 };
 }
 
-/** At least one page, so that every slice of a sync comes further. */
+/** At least one page, so that every slice makes progress. */
 async function syncAs(context: MarketplaceContext, first: RegistryMirrorRow, ends: number): Promise<void> {
   const seen = new Set<string>();
   let mirror: RegistryMirrorRow | null = first;
@@ -81,7 +81,7 @@ async function syncAs(context: MarketplaceContext, first: RegistryMirrorRow, end
   if (mirror !== null) await release(context, mirror, { notBeforeMs: 0 });
 }
 
-/** Fetches and writes one page; null when the sync is over, well or not. */
+/** Fetches and stores one page; null if the sync has ended, successfully or not. */
 async function syncPage(
   context: MarketplaceContext,
   mirror: RegistryMirrorRow,
@@ -114,7 +114,7 @@ async function writePage(
   const next = { ...mirror, change, pages, cursor: page.nextCursor, leaseUntilMs: context.clock.now() + LEASE_MS };
   const isLast = page.nextCursor === null;
   const finished = isLast ? finish(context, next) : next;
-  // A registry that lists nothing at all is broken more often than it is empty.
+  // An empty list is more likely a fault than an empty registry.
   const isEmpty = pages === 1 && page.records.length === 0;
   const isWhole = isLast && mirror.since === null && !isEmpty;
   const written = await database.write([
@@ -125,7 +125,7 @@ async function writePage(
   return written.ok && !isLast ? next : null;
 }
 
-/** The mirror has what the registry had when the sync began. */
+/** The mirror now has what the registry had when the sync began. */
 function finish(context: MarketplaceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
   const isWhole = mirror.since === null;
   const everyMs = !isWhole && mirror.pages > LARGE_PAGES ? SYNC_LARGE_EVERY_MS : SYNC_EVERY_MS;
@@ -141,20 +141,20 @@ function finish(context: MarketplaceContext, mirror: RegistryMirrorRow): Registr
 const NO_LEASE = { lease: null, leaseUntilMs: 0 };
 const IDLE = { ...NO_LEASE, beganAt: null, since: null, cursor: null };
 
-/** A registry that fails or wants to be left alone is asked again later, from where this sync was. */
+/** If the registry fails or asks for a pause, the sync continues later from its place. */
 async function backOff(
   context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   { reason, retryAfterSeconds }: RegistryProblem,
 ): Promise<null> {
-  // What a registry answers to a cursor that it no longer knows, or to a question that it does not understand.
+  // Replies of a registry to a cursor that it no longer knows, or to a query it does not support.
   if (reason === 'bad_reply' || reason === 'not_found') return startOver(context, mirror);
   const waitMs = Math.max((retryAfterSeconds ?? 0) * 1000, RETRY_MS);
   await release(context, mirror, { notBeforeMs: context.clock.now() + waitMs });
   return null;
 }
 
-/** Gives the sync up; what it wrote stays, and the next one fetches everything. */
+/** Abandons the sync. What it stored stays, and the next one fetches everything. */
 async function startOver(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<null> {
   const waitMs = mirror.since === null ? RETRY_BROKEN_MS : SYNC_LARGE_EVERY_MS;
   const notBeforeMs = context.clock.now() + waitMs;
@@ -168,11 +168,11 @@ async function release(
   change: Partial<RegistryMirrorRow>,
 ): Promise<void> {
   const { database } = context;
-  // Another holder by now has what it needs; there is nothing to tell anybody.
+  // A new holder of the lease has what it needs, so this conflict is ignored.
   await database.write(changeMirror(database, mirror.id, mirror.lease ?? '', { ...mirror, ...NO_LEASE, ...change }));
 }
 
-/** One record of each name: a registry that lists older versions too says which is the newest, or lists it last. */
+/** Keeps one record per name: the version marked as latest, or the one listed last. */
 function newestOf(records: readonly RegistryRecord[]): MirroredServer[] {
   const newest = new Map<string, RegistryRecord>();
   for (const record of records) {

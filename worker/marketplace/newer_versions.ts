@@ -7,8 +7,8 @@ import { entryOf } from './registry_record.ts';
 import { fittingPlan } from './upgrade_configuration.ts';
 
 /**
- * By the server's id, the version that an upgrade would go to, where it is another one than is installed. As the mirror knows
- * it: nobody waits for the registry, and without a mirror nothing is said.
+ * The versions that servers can be upgraded to, by server id, if they differ from the installed ones. Uses only the
+ * mirror; empty without one.
  */
 export async function newerVersions(
   context: MarketplaceContext,

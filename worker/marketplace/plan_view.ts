@@ -4,7 +4,7 @@ import { previewText, previewUrl, previewWords } from '../../shared/mcp/install/
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import type { InstallPreview, MarketplaceDetail, MarketplaceInput } from '../../shared/wire/marketplace.ts';
 
-/** What an install by this plan comes to, before its inputs have values. */
+/** What an install with this plan creates, before its inputs have values. */
 export function toPreview(plan: InstallationPlan): InstallPreview {
   return {
     choice: plan.choice,
@@ -24,7 +24,7 @@ function fieldTexts(fields: readonly PlanField[]): Record<string, string> {
   return Object.fromEntries(fields.map(({ name, value }) => [name, previewText(value)]));
 }
 
-/** An input as it is asked for. */
+/** An input that a user is asked for. */
 export function toMarketplaceInput(input: PlanInput): MarketplaceInput {
   const { isRepeated: repeated, goesTo, choices, places: _places, ...rest } = input;
   return { ...rest, choices: [...choices], repeated, goes_to: [...goesTo] };
@@ -32,7 +32,7 @@ export function toMarketplaceInput(input: PlanInput): MarketplaceInput {
 
 type OptionView = MarketplaceDetail['options'][number];
 
-/** A way to install an entry, as it is listed. */
+/** A way to install an entry, in the list's format. */
 export function toOption(entry: RegistryEntry, { choice, plan }: InstallationOption): OptionView {
   const problem = plan.ok ? null : { reason: plan.error.reason, message: plan.error.message };
   return { ...choice, ...labelOf(entry, choice), installable: plan.ok, problem };

@@ -2,7 +2,7 @@ import type { InputValues } from '../../shared/mcp/install/input_values.ts';
 import type { InstallationPlan, PlanArgument, PlanField, Template } from '../../shared/mcp/install/plan.ts';
 import { hasReference } from '../../shared/mcp/references.ts';
 
-/** As much of a configuration as a plan makes. */
+/** The part of a configuration that a plan creates. */
 export interface MadeConfiguration {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -10,18 +10,18 @@ export interface MadeConfiguration {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a configuration was made of. */
+/** The inputs of a configuration. */
 export interface Recovered {
   readonly values: InputValues;
-  /** False: the plan makes no such command or URL, so somebody has changed it since. */
+  /** False: the plan does not create this command or URL, so somebody has changed it. */
   readonly isOfPlan: boolean;
 }
 
 type Found = readonly (readonly [input: string, value: string])[];
 
 /**
- * The inputs that a configuration was made with by a plan: what was typed at install is kept nowhere else. References to
- * credentials are no inputs; they stay what they are.
+ * Recovers the inputs that a configuration was made with from a plan, because typed inputs are not stored anywhere
+ * else. References to credentials are not inputs and stay as they are.
  */
 export function recoverInputs(plan: InstallationPlan, made: MadeConfiguration): Recovered {
   const command = plan.mode === 'local' ? matchCommand(plan.command, made.command) : [];
@@ -34,7 +34,7 @@ export function recoverInputs(plan: InstallationPlan, made: MadeConfiguration): 
   return { values: usable(plan, values), isOfPlan: command !== null && url !== null };
 }
 
-/** One value for an input that takes one, whichever of its places it was found in. */
+/** One value per input, from any of the places that it was found in. */
 function usable(plan: InstallationPlan, values: Readonly<Record<string, readonly string[]>>): InputValues {
   const entries = Object.entries(values).map(([name, found]) => {
     const isRepeated = plan.inputs.find((input) => input.name === name)?.isRepeated === true;
@@ -67,8 +67,8 @@ function decoded(text: string): string {
 }
 
 /**
- * The inputs in a text that a template came to; null when it is none of it. Each input reaches to the first place where
- * what follows it stands, so that a text is read once, whatever the publisher's template is.
+ * Matches a text against a template and returns its inputs; null if it does not match. An input ends at the first
+ * occurrence of the text after it, so matching is linear for every template.
  */
 function matchText(template: Template, text: string): Found | null {
   const found: (readonly [string, string])[] = [];
@@ -89,21 +89,21 @@ function matchText(template: Template, text: string): Found | null {
 
 function endOfInput(text: string, from: number, [next, ...more]: Template): number | null {
   if (next === undefined) return text.length;
-  // Where one input ends and the next begins, nobody can tell.
+  // Between two adjacent inputs there is no boundary to find.
   if (next.kind === 'input') return null;
   const end = more.length === 0 ? text.length - next.text.length : text.indexOf(next.text, from);
   return end < from ? null : end;
 }
 
-/** One way to read words of a command by an argument of the plan. */
+/** One way to match words of a command with an argument of the plan. */
 interface Reading {
   readonly words: number;
   readonly found: Found;
-  /** The argument may stand there again. */
+  /** The argument may be repeated. */
   readonly isRepeatable: boolean;
 }
 
-/** Reads a command by the arguments of its plan; what is optional may be missing. Null when it is not of the plan. */
+/** Matches a command with the arguments of its plan, of which some are optional. Null if it does not match. */
 function matchCommand(plan: readonly PlanArgument[], command: readonly string[]): Found | null {
   const dead = new Set<string>();
   const from = (argument: number, word: number): Found | null => {

@@ -24,7 +24,7 @@ const problem = (
   seconds: number | null = null,
 ) => err({ reason, message: 'no', retryAfterSeconds: seconds });
 
-test('a reply is fresh for 15 minutes, and there after that', () => {
+test('a reply is fresh for 15 minutes, and still available after that', () => {
   const { responses } = openRegistry('', null);
   responses.note(URL_OF_A, ok(page(10)), 0);
   expect(responses.findFresh(URL_OF_A, 15 * MINUTE_MS - 1)).not.toBeNull();
@@ -32,7 +32,7 @@ test('a reply is fresh for 15 minutes, and there after that', () => {
   expect(responses.find(URL_OF_A)).not.toBeNull();
 });
 
-test('replies take so much memory and no more: the oldest go', () => {
+test('replies use a limited amount of memory: the oldest are dropped', () => {
   const { responses } = openRegistry('', null);
   for (let index = 0; index < 30; index += 1) responses.note(`${URL_OF_A}${index}`, ok(page(1024 * 1024)), 0);
   const kept = Array.from({ length: 30 }, (_, index) => responses.find(`${URL_OF_A}${index}`)).filter((each) => each);
@@ -54,14 +54,14 @@ test.each([
   expect(responses.problem(URL_OF_A, forMs, 100)).toBeNull();
 });
 
-test('what the registry no longer has is not shown from before', () => {
+test('an entry that the registry no longer has is not shown from the cache', () => {
   const { responses } = openRegistry('', null);
   responses.note(URL_OF_A, ok(page(10)), 0);
   responses.note(URL_OF_A, problem('not_found'), 1);
   expect(responses.find(URL_OF_A)).toBeNull();
 });
 
-test('the registry is asked so often a minute, and half as often for those who are not signed in', () => {
+test('calls to the registry are limited per minute, to half for callers who are not signed in', () => {
   const registry = openRegistry('', null);
   const visited = forVisitors(registry);
   const mayAsk = (of: typeof registry) => of.responses.problem(URL_OF_A, 1, of.mostCalls) === null;

@@ -4,16 +4,16 @@ import { Flights } from './flights.ts';
 import type { RegistryPage, RegistryProblem } from './registry_client.ts';
 import { ServerIndex } from './server_index.ts';
 
-/** The public registry (specification section 9: only its `/v0/servers` is used). */
+/** The public registry (specification section 9; only its `/v0/servers` is used). */
 export const DEFAULT_REGISTRY_URL = 'https://registry.modelcontextprotocol.io';
 
-/** What a program knows of the registry that it serves the marketplace from. Nothing in it does I/O: requests share it. */
+/** A program's cached data of its registry. It does no I/O, so requests may share it. */
 export interface Registry {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string;
-  /** How long one request may go on keeping the mirror after its reply; null where only the end of the program ends it. */
+  /** How long a request may keep syncing the mirror after its reply; null if only the end of the program ends it. */
   readonly syncMs: number | null;
-  /** How often a minute it is asked for whoever this is for. */
+  /** The limit of calls per minute for this kind of caller. */
   readonly mostCalls: number;
   readonly flights: Flights;
   readonly responses: Responses;
@@ -35,15 +35,15 @@ export function openRegistry(url: string, syncMs: number | null): Registry {
   };
 }
 
-/** The registry as those see it who are not signed in. */
+/** The registry for callers who are not signed in. */
 export function forVisitors(registry: Registry): Registry {
   return { ...registry, mostCalls: MOST_CALLS_OF_VISITORS };
 }
 
-/** How long what was read of a complete mirror is used. */
+/** How long the row of a complete mirror is cached. */
 const KNOWN_MS = 5_000;
 
-/** The row of the mirror, as it was read a moment ago. */
+/** The cached row of the mirror. */
 export class KnownMirror {
   #known: { readonly mirror: RegistryMirrorRow; readonly readMs: number } | null = null;
 
@@ -56,7 +56,7 @@ export class KnownMirror {
   }
 }
 
-/** When this program last tried to bring the mirror up to date: many requests at once need not all try. */
+/** When this program last tried to update the mirror; other requests need not try again at once. */
 export class Syncs {
   #triedMs = Number.NEGATIVE_INFINITY;
 
@@ -73,16 +73,22 @@ export interface Fetched {
   readonly fetchedAtMs: number;
 }
 
-/** How long a reply of the registry is good (specification section 8). */
+/** How long a reply of the registry is fresh (specification section 8). */
 export const FRESH_MS = 15 * 60_000;
-/** After a failure the registry is left alone for as long, unless it says for how long itself; a bad reply counts for its URL alone. */
+/**
+ * How long the registry is not called after a failure, unless it names a time itself. An invalid reply affects only its
+ * own URL.
+ */
 const PAUSE_MS = { not_found: 30_000, bad_reply: 10_000, unavailable: 5_000, too_many_requests: 60_000 } as const;
 const MOST_FAILURES = 1_000;
-/** Of the reply's documents together; what is older goes first. */
+/** Total size of the cached documents; the oldest are dropped first. */
 const MAX_CHARACTERS = 12 * 1024 * 1024;
-/** The public registry takes 600 requests a minute from one address. People browse with these; the mirror is paced by itself. */
+/**
+ * The public registry allows 600 requests a minute per address. This limit is for browsing; the mirror has its own
+ * pace.
+ */
 const MOST_CALLS_A_MINUTE = 240;
-/** Those who are not signed in leave half of that to those who are. */
+/** Callers who are not signed in get half of it. */
 const MOST_CALLS_OF_VISITORS = 120;
 const MINUTE_MS = 60_000;
 
@@ -91,27 +97,27 @@ interface Failure {
   readonly problem: RegistryProblem;
 }
 
-/** The registry's replies by their URL, kept in memory, and how it is with asking it. */
+/** The registry's replies by URL, in memory, and its recent failures. */
 export class Responses {
   readonly #fetched = new Map<string, Fetched>();
   #characters = 0;
-  /** Of the registry as a whole, and of single URLs. */
+  /** For the whole registry, and by URL. */
   #pause: Failure | null = null;
   readonly #failures = new Map<string, Failure>();
   #minute = { begunMs: 0, calls: 0 };
 
-  /** The reply that is there, of whatever age. */
+  /** The cached reply of any age. */
   find(url: string): Fetched | null {
     return this.#fetched.get(url) ?? null;
   }
 
-  /** The reply, when it is not older than it may be. */
+  /** The cached reply if it is fresh. */
   findFresh(url: string, nowMs: number): Fetched | null {
     const fetched = this.find(url);
     return fetched !== null && nowMs - fetched.fetchedAtMs < FRESH_MS ? fetched : null;
   }
 
-  /** Notes what the registry answered. A call that failed is remembered for seconds, one for what is not there for half a minute. */
+  /** Records the registry's answer. A failed call is remembered for seconds, and "not found" for half a minute. */
   note(url: string, answer: Result<RegistryPage, RegistryProblem>, nowMs: number): void {
     if (answer.ok) return this.#keep(url, { page: answer.value, fetchedAtMs: nowMs });
     const problem = answer.error;
@@ -122,7 +128,7 @@ export class Responses {
     else this.#fail(url, failure);
   }
 
-  /** Why a URL is not asked for now: the registry failed a moment ago, wants to be left alone, or was asked too often. */
+  /** Why a URL must not be called now: the registry just failed, asked for a pause, or was called too often. */
   problem(url: string, nowMs: number, mostCalls: number): RegistryProblem | null {
     const failure = this.#failures.get(url);
     if (failure !== undefined && nowMs < failure.untilMs) return failure.problem;
@@ -130,7 +136,7 @@ export class Responses {
     return pause === null && this.#calls(nowMs) >= mostCalls ? TOO_MANY : pause;
   }
 
-  /** Why nothing is asked of the registry now; with the time that is left of it, where the registry said one. */
+  /** Why the registry must not be called now, with the remaining time if it named one. */
   pause(nowMs: number): RegistryProblem | null {
     if (this.#pause === null || nowMs >= this.#pause.untilMs) return null;
     const { problem, untilMs } = this.#pause;
@@ -177,7 +183,7 @@ export class Responses {
 
 const TOO_MANY: RegistryProblem = {
   reason: 'too_many_requests',
-  message: 'the registry is asked too often at this time',
+  message: 'too many calls to the registry at the moment',
   retryAfterSeconds: 60,
 };
 

@@ -24,8 +24,8 @@ async function problem(url = listUrl(registry.url, FIRST)) {
   return reply.ok ? null : reply.error;
 }
 
-describe('the registry is asked', () => {
-  test('page by page, up to the last', async () => {
+describe('the registry is read', () => {
+  test('page by page to the last one', async () => {
     const first = await page(listUrl(registry.url, FIRST));
     const second = await page(listUrl(registry.url, { ...FIRST, cursor: first.nextCursor }));
     const third = await page(listUrl(registry.url, { ...FIRST, cursor: second.nextCursor }));
@@ -34,14 +34,14 @@ describe('the registry is asked', () => {
     expect(registry.calls[0]).toBe('/v0/servers?limit=100&version=latest');
   });
 
-  test('for what has changed since a time, deleted entries too', async () => {
+  test('for changes since a time, including deletions', async () => {
     const before = registry.entry(7);
     registry.publish({ ...before, status: 'deleted', updatedAt: '2026-06-01T00:00:00.000Z' });
     const { records } = await page(listUrl(registry.url, { ...FIRST, updatedSince: '2026-05-01T00:00:00.000Z' }));
     expect(records.map(({ name, state }) => [name, state])).toEqual([[before.server.name, 'deleted']]);
   });
 
-  test('for the versions of an entry, or for one of them', async () => {
+  test('for the versions of an entry, or one version', async () => {
     const { server } = registry.entry(3);
     registry.publish({ ...registry.entry(3), server: { ...server, version: '9.0.0' } });
     const all = await page(versionsUrl(registry.url, server.name, null));
@@ -54,7 +54,7 @@ describe('the registry is asked', () => {
     expect(await problem(versionsUrl(registry.url, server.name, '8.8.8'))).toMatchObject({ reason: 'not_found' });
   });
 
-  test('and answers in the flat shape of early 2025', async () => {
+  test('in the flat format of early 2025', async () => {
     const current = await page(listUrl(registry.url, FIRST));
     registry.behaviour = 'flat';
     const flat = await page(listUrl(registry.url, FIRST));
@@ -65,14 +65,14 @@ describe('the registry is asked', () => {
   });
 });
 
-describe('what a registry does wrong', () => {
-  test('an entry that is none is skipped and counted', async () => {
+describe('faults of a registry', () => {
+  test('an invalid entry is skipped and counted', async () => {
     registry.behaviour = 'bad_entries';
     const { records, skipped } = await page(listUrl(registry.url, FIRST));
     expect([records.length, skipped]).toEqual([100, BAD_ENTRIES.length]);
   });
 
-  test('429 as a page of HTML says how long to wait', async () => {
+  test('a 429 with an HTML page gives the time to wait', async () => {
     registry.behaviour = 'too_many';
     expect(await problem()).toMatchObject({ reason: 'too_many_requests', retryAfterSeconds: 7 });
   });
@@ -87,7 +87,7 @@ describe('what a registry does wrong', () => {
     expect(await problem()).toMatchObject({ reason });
   });
 
-  test('gone: there is no answer', async () => {
+  test('no connection: there is no answer', async () => {
     await registry.stop();
     expect(await problem()).toMatchObject({ reason: 'unavailable' });
     await registry.start();

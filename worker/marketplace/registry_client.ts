@@ -3,37 +3,37 @@ import type { Outbound, OutboundError, OutboundReply } from '../kernel/outbound.
 import { readRegistryRecord, type RegistryRecord } from './registry_record.ts';
 import { parseJsonBytes } from '../../shared/model/json.ts';
 
-/** The page size that the registry is asked for, which is also its largest. */
+/** The requested page size, which is also the registry's maximum. */
 export const REGISTRY_PAGE = 100;
-/** A registry that sends more than was asked for is read as far as this. */
+/** If a registry sends more, only this many entries are read. */
 const MAX_PAGE_ENTRIES = 500;
 const MAX_CURSOR_CHARACTERS = 300;
 const MAX_WAIT_SECONDS = 600;
 const DEFAULT_WAIT_SECONDS = 60;
 
-/** What the registry answered. */
+/** The registry's answer. */
 export interface RegistryPage {
   readonly records: readonly RegistryRecord[];
-  /** Where the next page begins; null on the last one. */
+  /** The next page; null on the last one. */
   readonly nextCursor: string | null;
-  /** Entries that are none. */
+  /** The number of invalid entries. */
   readonly skipped: number;
 }
 
-/** Why the registry did not answer. */
+/** Why the registry gave no answer. */
 export interface RegistryProblem {
   readonly reason: 'not_found' | 'bad_reply' | 'unavailable' | 'too_many_requests';
-  /** For a person; it names the registry's host and nothing that was asked for. */
+  /** For a person: names the registry's host, but not the query. */
   readonly message: string;
-  /** How long the registry wants to be left alone. */
+  /** How long the registry asks not to be called. */
   readonly retryAfterSeconds: number | null;
 }
 
 export interface ListRequest {
   readonly cursor: string | null;
-  /** The registry's own search, which looks at names. */
+  /** The registry's own search, which covers only names. */
   readonly search: string | null;
-  /** RFC 3339; with it deleted entries are listed too. */
+  /** RFC 3339; then deleted entries are listed too. */
   readonly updatedSince: string | null;
 }
 
@@ -52,7 +52,7 @@ export function versionsUrl(registryUrl: string, name: string, version: string |
   return version === null ? versions : `${versions}/${encodeURIComponent(version)}`;
 }
 
-/** Asks the registry. A bad entry is skipped and counted; a bad page is a problem. */
+/** Calls the registry. An invalid entry is skipped and counted; an invalid page is an error. */
 export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryProblem>> {
   const headers = { accept: 'application/json', 'user-agent': 'svc' };
   const reply = await outbound.call({ method: 'GET', url, headers, body: null });
@@ -72,37 +72,37 @@ function statusProblem({ status, retryAfter }: OutboundReply, host: string): Reg
   return { reason: 'unavailable', message, retryAfterSeconds: waitSeconds(retryAfter) };
 }
 
-/** A reply that cannot be read is one call's; a registry that cannot be reached is so for every call. */
+/** An unreadable reply concerns one URL; an unreachable registry concerns every call. */
 function callProblem({ reason, message }: OutboundError): RegistryProblem {
   const isOfReply = reason === 'upstream_invalid_reply' || reason === 'upstream_response_too_large';
   return isOfReply ? badReply(message) : { reason: 'unavailable', message, retryAfterSeconds: null };
 }
 
-/** The seconds form of `Retry-After` (RFC 9110 section 10.2.3), not longer than ten minutes; the date form is not read. */
+/** The seconds form of `Retry-After` (RFC 9110 section 10.2.3), at most ten minutes. The date form is ignored. */
 function waitSeconds(retryAfter: string | undefined): number | null {
   return /^\d{1,9}$/.test(retryAfter ?? '') ? Math.min(Math.max(Number(retryAfter), 1), MAX_WAIT_SECONDS) : null;
 }
 
 function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryProblem> {
   const value = parseJsonBytes(body);
-  if (typeof value !== 'object' || value === null) return err(badReply(`the reply of ${host} is no JSON object`));
+  if (typeof value !== 'object' || value === null) return err(badReply(`the reply of ${host} is not a JSON object`));
   if (!('servers' in value)) return readSingle(value, host);
   if (!Array.isArray(value.servers)) return err(badReply(`the reply of ${host} has no list of servers`));
   const entries: readonly unknown[] = value.servers.slice(0, MAX_PAGE_ENTRIES);
   const records = entries.map((entry) => readRegistryRecord(entry)).filter((record) => record !== null);
   const nextCursor = readCursor(value);
-  if (nextCursor === undefined) return err(badReply(`the reply of ${host} has a cursor that cannot be used`));
+  if (nextCursor === undefined) return err(badReply(`the reply of ${host} has an invalid cursor`));
   return ok({ records, nextCursor, skipped: value.servers.length - records.length });
 }
 
-/** One version of an entry, which stands alone. */
+/** One version of an entry, without a list around it. */
 function readSingle(value: object, host: string): Result<RegistryPage, RegistryProblem> {
   const record = readRegistryRecord(value);
   if (record === null) return err(badReply(`the reply of ${host} is neither a list nor an entry`));
   return ok({ records: [record], nextCursor: null, skipped: 0 });
 }
 
-/** Null on the last page; undefined for what is no cursor. Taking such a page for the last one would lose what follows. */
+/** Null on the last page; undefined if the cursor is invalid. Treating that as the last page would lose the rest. */
 function readCursor(value: object): string | null | undefined {
   const metadata = 'metadata' in value ? value.metadata : null;
   if (typeof metadata !== 'object' || metadata === null) return null;

@@ -3,20 +3,20 @@ import type { MarketplaceContext } from './marketplace_context.ts';
 import type { Fetched } from './registry.ts';
 import { askRegistry, type RegistryProblem } from './registry_client.ts';
 
-/** How long a person waits for the registry. */
+/** How long a caller waits for the registry. */
 const PATIENCE_MS = 8_000;
-/** With an older answer at hand, less. */
+/** Shorter if an older reply is cached. */
 const PATIENCE_WITH_STALE_MS = 2_500;
 
 type Asking = Pick<MarketplaceContext, 'registry' | 'outbound' | 'clock' | 'defer'>;
 type Answer = Result<Fetched, RegistryProblem>;
 
-/** A reply of the registry, and whether it is older than it may be because the registry does not answer. */
+/** A reply of the registry, and whether it is stale because the registry does not answer. */
 export interface Page extends Fetched {
   readonly isStale: boolean;
 }
 
-/** A reply not older than 15 minutes, asked for once however many want it. */
+/** A reply not older than 15 minutes, fetched once for concurrent callers. */
 export async function freshPage(context: Asking, url: string, patienceMs = PATIENCE_MS): Promise<Answer> {
   const { registry, clock } = context;
   const look = (): Answer | null => {
@@ -32,7 +32,7 @@ export async function freshPage(context: Asking, url: string, patienceMs = PATIE
   return (await registry.flights.join(context, { key: url, patienceMs, look, work })) ?? err(LATE);
 }
 
-/** The same, or an older reply when there is one and the registry gives none. */
+/** The same, or a cached older reply if the registry gives none. */
 export async function anyPage(context: Asking, url: string): Promise<Result<Page, RegistryProblem>> {
   const held = context.registry.responses.find(url);
   const fresh = await freshPage(context, url, held === null ? PATIENCE_MS : PATIENCE_WITH_STALE_MS);
@@ -42,6 +42,6 @@ export async function anyPage(context: Asking, url: string): Promise<Result<Page
 
 const LATE: RegistryProblem = {
   reason: 'unavailable',
-  message: 'the registry does not answer in time',
+  message: 'the registry did not answer in time',
   retryAfterSeconds: null,
 };

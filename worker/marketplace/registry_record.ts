@@ -1,31 +1,31 @@
 import { readRegistryEntry, type RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 
-/** An entry of the registry, as far as listing and searching goes; the whole of it stands in `document`. */
+/** The fields of a registry entry for lists and searches; `document` has all of it. */
 export interface RegistryRecord {
   /** Its id: `namespace/name`. */
   readonly name: string;
   readonly description: string;
   readonly version: string;
   readonly state: RegistryEntry['status'];
-  /** False for an entry that another version has replaced. */
+  /** False if another version has replaced this one. */
   readonly isLatest: boolean;
-  /** RFC 3339 in UTC; empty when the registry did not say. */
+  /** RFC 3339 in UTC; empty if the registry did not say. */
   readonly updatedAt: string;
   readonly transports: readonly string[];
   readonly registryTypes: readonly string[];
-  /** The entry as JSON, as it was published. */
+  /** The entry as JSON, as published. */
   readonly document: string;
 }
 
-/** An entry that is larger is none: the largest of the public registry has 60 KB. */
+/** A larger entry is rejected. The largest of the public registry has 60 KB. */
 export const MAX_ENTRY_CHARACTERS = 128 * 1024;
 const MAX_DEPTH = 32;
 const MAX_DESCRIPTION_CHARACTERS = 2_000;
 const MAX_FACETS = 16;
 
 /**
- * Reads an entry of a list, in whatever shape a registry gives it. Null for what is no entry: without a name that can be
- * shown and asked for, too large, nested too deeply.
+ * Reads an entry of a list, in each format that registries use. Null if it is invalid: it has no name that can be shown
+ * and requested, is too large, or is nested too deeply.
  */
 export function readRegistryRecord(value: unknown): RegistryRecord | null {
   if (isTooDeep(value)) return null;
@@ -35,10 +35,10 @@ export function readRegistryRecord(value: unknown): RegistryRecord | null {
   return document.length <= MAX_ENTRY_CHARACTERS ? recordOf(entry.value, document) : null;
 }
 
-/** The entry of a document that was kept. */
+/** The entry of a stored document. */
 export function entryOf(document: string): RegistryEntry {
   const entry = readRegistryEntry(JSON.parse(document));
-  if (!entry.ok) throw new Error('an entry that was kept cannot be read');
+  if (!entry.ok) throw new Error('a stored registry entry cannot be read');
   return entry.value;
 }
 
@@ -56,7 +56,7 @@ function recordOf(entry: RegistryEntry, document: string): RegistryRecord {
   };
 }
 
-/** The words that lists are filtered by; anything else that stands in their place is left out. */
+/** The words that lists are filtered by. Unknown values are left out. */
 function facets(values: readonly string[]): readonly string[] {
   const words = values.filter((value) => /^[\w-]{1,32}$/.test(value)).map((word) => word.toLowerCase());
   return [...new Set(words)].slice(0, MAX_FACETS);
@@ -67,7 +67,7 @@ function readTime(text: string | null): string {
   return Number.isFinite(time) ? new Date(time).toISOString() : '';
 }
 
-/** Goes level by level, so that no nesting is too deep for it. */
+/** Works level by level, so that deep nesting cannot overflow the stack. */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth < MAX_DEPTH; depth += 1) {

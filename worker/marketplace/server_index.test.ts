@@ -18,7 +18,7 @@ function found(index: ServerIndex, text: string, more: Partial<ServerQuery> = {}
 }
 
 describe('a search', () => {
-  test('puts the whole name first, then its start, a word in it, the rest of it, the description the same way, and the namespace last', () => {
+  test('ranks: whole name, its start, a word in it, elsewhere in it, the description likewise, and the namespace last', () => {
     const index = indexOf(
       server('io.a/x', 'the best of githubs'),
       server('io.b/x', 'mygithub'),
@@ -44,7 +44,7 @@ describe('a search', () => {
     expect(found(index, 'd/my')).toEqual(['io.d/my-github']);
   });
 
-  test('does not look across the name and the description', () => {
+  test('does not match across the name and the description', () => {
     expect(found(indexOf(server('io.a/abc', 'def')), 'abcdef')).toEqual([]);
   });
 
@@ -53,7 +53,7 @@ describe('a search', () => {
     ['café', 'cafe\u0301'],
     ['ﬁle', 'file'],
     ['ＡＢＣ', 'abc'],
-  ])('finds %s by %s where Unicode says they are the same', (one, other) => {
+  ])('finds %s by %s, which Unicode considers equal', (one, other) => {
     const index = indexOf(server('io.a/x', one));
     expect(
       found(index, other.normalize('NFKC') === one ? one : other).length + found(index, one).length,
@@ -61,12 +61,12 @@ describe('a search', () => {
     expect(found(index, one)).toEqual(['io.a/x']);
   });
 
-  test.each(['.*', '%', '_', '[', '\\', "'", '"', '(', '\u0000'])('takes %j for what it is', (text) => {
+  test.each(['.*', '%', '_', '[', '\\', "'", '"', '(', '\u0000'])('treats %j as literal text', (text) => {
     const index = indexOf(server('io.a/plain', 'words'), server('io.b/odd', `with ${text} in it`));
     expect(found(index, text)).toEqual(['io.b/odd']);
   });
 
-  test('is narrowed by transport and package registry, which are never parts of others', () => {
+  test('can be filtered by transport and package registry, which match only as whole words', () => {
     const index = indexOf(
       server('io.a/local'),
       server('io.b/remote', '', { transports: ['sse'], registryTypes: [] }),
@@ -77,7 +77,7 @@ describe('a search', () => {
     expect(found(index, '', { transport: 'sse', registryType: 'oci' })).toEqual([]);
   });
 
-  test('goes on after a place, whatever was added or deleted meanwhile', () => {
+  test('continues after a place, whatever was added or deleted meanwhile', () => {
     const servers = Array.from({ length: 40 }, (_, at) => server(`io.n${String(at).padStart(2, '0')}/mcp`, 'weather'));
     const index = indexOf(...servers);
     const names: string[] = [];
@@ -93,7 +93,7 @@ describe('a search', () => {
   });
 });
 
-test('a copy is of one mirror, and knows which write of it it has', () => {
+test('a copy belongs to one mirror, and knows which write it has', () => {
   const index = indexOf(server('io.a/x'));
   expect([index.stateOf('mirror')?.change, index.stateOf('other'), index.size]).toEqual([1, null, 1]);
   index.update([server('io.b/x')], ['io.a/x'], { change: 7, nowMs: 3 });

@@ -1,4 +1,4 @@
-/** What is searched of one server of the registry. */
+/** The searchable fields of a server in the registry. */
 export interface IndexedServer {
   readonly name: string;
   readonly description: string;
@@ -6,7 +6,7 @@ export interface IndexedServer {
   readonly registryTypes: readonly string[];
 }
 
-/** What somebody looks for; an empty text finds everything. */
+/** A search query; an empty text matches everything. */
 export interface ServerQuery {
   readonly text: string;
   readonly transport: string | null;
@@ -19,7 +19,7 @@ export interface CopiedState {
   readonly nowMs: number;
 }
 
-/** The place of a server in the order of what a query finds. */
+/** The place of a server in the order of a query's results. */
 export interface FoundPlace {
   readonly rank: number;
   readonly name: string;
@@ -34,8 +34,9 @@ interface Entry {
 }
 
 /**
- * How well a server fits, best first: all of its name or of the part after the slash, a start of them, a word's start in that
- * part, the rest of it; then the description the same way; then the namespace, for `github` stands in a third of those.
+ * How well a server matches, best first: the whole name or the part after the slash; its start; the start of a word in
+ * it; elsewhere in it; then the description likewise; then the namespace last, because a third of them contain
+ * `github`.
  */
 const RANKS = {
   exact: 0,
@@ -48,24 +49,24 @@ const RANKS = {
   none: 7,
 } as const;
 
-/** Two texts that differ in case or in how their characters are composed are the same to a search. */
+/** Folds case and Unicode composition for searching. */
 export function fold(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 
 /**
- * The servers of the registry in memory, for searching: names and descriptions alone, 16 MiB for 50,000. A scan of
- * them takes some milliseconds whatever is looked for, which no index of the database promises for every text.
+ * The names and descriptions of the registry's servers in memory: 16 MiB for 50,000. A scan takes a few milliseconds
+ * for every text, which no database index promises.
  */
 export class ServerIndex {
-  /** The mirror that this is a copy of, and the state of it; null while it is a copy of none. */
+  /** The mirror that was copied, and its state; null before the first copy. */
   #copied: (CopiedState & { readonly mirror: string }) | null = null;
   #entries = new Map<string, Entry>();
   #sorted: readonly Entry[] | null = null;
-  /** One text for all that have the same facets. */
+  /** One shared text for servers with the same facets. */
   readonly #facets = new Map<string, string>();
 
-  /** How this mirror was when it was copied; null when this is no copy of it. */
+  /** The state of this mirror when it was copied; null if this is a copy of another one. */
   stateOf(mirror: string): CopiedState | null {
     return this.#copied?.mirror === mirror ? this.#copied : null;
   }
@@ -74,7 +75,7 @@ export class ServerIndex {
     return this.#entries.size;
   }
 
-  /** Takes a whole mirror in place of what there was. */
+  /** Replaces the copy with a whole mirror. */
   replace(mirror: string, servers: Iterable<IndexedServer>, state: CopiedState): void {
     this.#entries = new Map();
     this.#facets.clear();
@@ -82,7 +83,7 @@ export class ServerIndex {
     this.update(servers, [], state);
   }
 
-  /** Takes what changed. */
+  /** Applies changes. */
   update(servers: Iterable<IndexedServer>, deleted: Iterable<string>, state: CopiedState): void {
     for (const server of servers) this.#entries.set(server.name, this.#entry(server));
     for (const name of deleted) this.#entries.delete(name);
@@ -90,7 +91,7 @@ export class ServerIndex {
     this.#sorted = null;
   }
 
-  /** The places of what a query finds, the best first and then by name, after a place; at most `limit`. */
+  /** The matches of a query after a place, best first and then by name; at most `limit`. */
   search(query: ServerQuery, after: FoundPlace | null, limit: number): readonly FoundPlace[] {
     const text = fold(query.text);
     const facets = [`t:${query.transport}|`, `r:${query.registryType}|`].filter((facet) => !facet.endsWith(':null|'));
@@ -147,14 +148,14 @@ function nameRank(
   if (isOwn && own === tail) return RANKS.prefix;
   if (isOwn) return startsWord(text, wanted, own, nameLength) ? RANKS.nameWord : RANKS.name;
   if (first + wanted.length > nameLength) return RANKS.none;
-  // A start of the whole name that reaches into its last part, or stands in the part before.
+  // A start of the whole name that reaches into its last part, or occurs in the part before.
   if (first + wanted.length > tail) return first === 0 ? RANKS.prefix : RANKS.name;
   return RANKS.namespace;
 }
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
 
-/** Whether the text is found at the start of a word, between two places. */
+/** Whether the text occurs at the start of a word, between two places. */
 function startsWord(text: string, wanted: string, from: number, to: number): boolean {
   for (let at = text.indexOf(wanted, from); at !== -1 && at + wanted.length <= to; at = text.indexOf(wanted, at + 1)) {
     if (at === 0 || !WORD_CHARACTER.test(text.charAt(at - 1))) return true;

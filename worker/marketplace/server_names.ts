@@ -1,11 +1,11 @@
 import { replaceHidden } from '../../shared/model/shown_text.ts';
 const MAX_NAME = 48;
 
-/** A server's name made of its entry's: the part after the slash, as a name of a server is written. */
+/** Makes a server's name from its entry's: the part after the slash, in the form of server names. */
 export function serverName(registryId: string): string {
   const [namespace = '', tail = ''] = registryId.split(/\/(?=[^/]*$)/);
   const own = slug(tail === '' ? namespace : tail);
-  // A name such as `server` says nothing; the publisher's does.
+  // A name such as `server` is too general, so the publisher's is used.
   return /^(?:mcp|server|mcp-server|server-mcp)?$/.test(own)
     ? slug(`${namespace.split('.').at(-1) ?? ''}-${own}`)
     : own;
@@ -26,7 +26,7 @@ function slug(text: string): string {
   return plain.slice(0, MAX_NAME).replace(/-+$/, '') || 'server';
 }
 
-/** A publisher's text as one line that shows what it is. */
+/** A publisher's text on one line, with hidden characters made visible. */
 export function plainLine(text: string, maxCharacters: number): string {
   return replaceHidden(text, { keepsLines: false, write: () => ' ' })
     .trim()

@@ -38,7 +38,7 @@ afterAll(async () => {
   await registry.stop();
 });
 
-/** Publishes a version of an entry; those that were fetched before are over. */
+/** Publishes a version of an entry; fetched versions expire. */
 function publish(name: string, version: string, change: Readonly<Record<string, unknown>> = {}): void {
   const packages = [{ ...npm, version, ...change }];
   const server = { name, description: 'The weather', version, packages };
@@ -68,7 +68,7 @@ async function refused(id: string, body?: unknown) {
 }
 
 describe('an upgrade', () => {
-  test('changes the version and keeps what was typed, stored and added', async () => {
+  test('changes the version and keeps typed, stored and added values', async () => {
     const name = newName();
     publish(name, '1.0.0');
     const before = await install(name);
@@ -93,7 +93,7 @@ describe('an upgrade', () => {
     expect(await back.json()).toMatchObject({ version: '1.0.0', command: before.command });
   });
 
-  test('asks for what is new, and shows what goes', async () => {
+  test('asks for new inputs, and shows which are dropped', async () => {
     const name = newName();
     publish(name, '1.0.0');
     const before = await install(name);
@@ -147,7 +147,7 @@ describe('an upgrade', () => {
     });
   });
 
-  test('may name a version, and twice is once', async () => {
+  test('may name a version, and has no effect when repeated', async () => {
     const name = newName();
     publish(name, '1.0.0');
     const before = await install(name);
@@ -159,7 +159,7 @@ describe('an upgrade', () => {
     expect([once.version, twice.revision]).toEqual(['2.0.0', once.revision]);
   });
 
-  test('is for servers of the registry, of who asks, while the registry answers', async () => {
+  test('is for servers of the registry, for their owner, while the registry answers', async () => {
     const manual = await control.asUser('POST', '/v1/mcp-servers', { name: 'own', command: ['/usr/bin/true'] });
     const { id }: { readonly id: string } = JSON.parse(await manual.text());
     expect(await refused(id)).toMatchObject({ code: 'not_found' });

@@ -46,8 +46,8 @@ export async function showUpgrade(
 }
 
 /**
- * Gives a server the configuration of another version: a new revision, which a rollback undoes. Refuses with `not_found`,
- * `admin_required`, `registry_unavailable`, `package_not_installable`, `inputs_required`.
+ * Gives a server the configuration of another version, as a new revision that a rollback can undo. Refuses with
+ * `not_found`, `admin_required`, `registry_unavailable`, `package_not_installable`, `inputs_required`.
  */
 export async function upgrade(
   context: MarketplaceContext,
@@ -102,7 +102,7 @@ function upgradeOf(newer: Newer, given: NonNullable<UpgradeInput['inputs']>): Re
   const before = configurationOf(newer.row);
   const plan = fittingPlan(newer.entry, before);
   if (plan !== null) return ok(upgraded(newer, plan, before, { serverId: newer.row.id, given }));
-  const message = `None of what ${newer.entry.version} offers can be installed: GET /v1/marketplace/servers/${encodeURIComponent(newer.registryId)} says why.`;
+  const message = `No package or remote of ${newer.entry.version} can be installed: see GET /v1/marketplace/servers/${encodeURIComponent(newer.registryId)}.`;
   return err(notInstallable(newer.registryId, { reason: 'nothing_to_install', message }));
 }
 
@@ -118,7 +118,7 @@ function upgradedConfiguration(newer: Newer, given: NonNullable<UpgradeInput['in
   return err(notInstallable(newer.registryId, { reason: 'command_refused', message: problem.message }));
 }
 
-/** What differs; while inputs are missing, against what is known of the new configuration. */
+/** The differences; if inputs are missing, to the part of the new configuration that is known. */
 function differences(
   before: McpConfiguration,
   after: McpConfiguration | null,

@@ -10,7 +10,7 @@ import type { McpConfiguration } from '../services/mcp/mcp_server_records.ts';
 import type { FoundEntry } from './find_entry.ts';
 import { recoverInputs } from './recover_inputs.ts';
 
-/** The plan of an entry that makes the same kind of server as a configuration is; null when none can be installed. */
+/** The entry's plan that makes the same kind of server as the configuration; null if none can be installed. */
 export function fittingPlan(entry: RegistryEntry, configuration: McpConfiguration): InstallationPlan | null {
   const plans = installationOptions(entry).flatMap(({ plan }) => (plan.ok ? [plan.value] : []));
   const alike = plans.filter((plan) => isAlike(plan, configuration));
@@ -22,19 +22,19 @@ function isAlike(plan: InstallationPlan, { mode, command, transport }: McpConfig
   return mode === 'remote' ? plan.transport === transport : previewWords(plan.command)[0] === command[0];
 }
 
-/** The same words but for the versions in them; the same address. */
+/** The same words apart from versions, or the same address. */
 function isSamePackage(plan: InstallationPlan, { command, url }: McpConfiguration): boolean {
   if (plan.mode === 'remote') return url === previewUrl(plan);
   const own = new Set(command.map((word) => unversioned(word)));
   return previewWords(plan.command).every((word) => word.startsWith('{') || own.has(unversioned(word)));
 }
 
-/** A word without what follows the name of a package or image in it. */
+/** A word without the version after a package or image name. */
 function unversioned(word: string): string {
   return word.replace(/(?<=.)[@:].*$/, '');
 }
 
-/** A configuration by a newer version of its entry. */
+/** A configuration for a newer version of its entry. */
 export interface Upgraded {
   readonly plan: InstallationPlan;
   /** The configuration was changed since it was installed. */
@@ -45,7 +45,7 @@ export interface Upgraded {
   >;
 }
 
-/** What an upgrade makes of a configuration, with what was typed when it was installed and what is given now. */
+/** The configuration after an upgrade, from the inputs of the install and the inputs given now. */
 export function upgraded(
   found: FoundEntry,
   plan: InstallationPlan,
@@ -73,7 +73,7 @@ export function upgraded(
   return { plan, isCustomised, made: { ok: true, value: { configuration, complete: made.value } } };
 }
 
-/** The plan that a configuration was installed by; null when its version is no longer there. */
+/** The plan that a configuration was installed by; null if its version no longer exists. */
 function planOfVersion({ versions }: FoundEntry, before: McpConfiguration): InstallationPlan | null {
   const plans = versions.map((entry) => ({ entry, plan: fittingPlan(entry, before) }));
   const own = plans.filter(({ plan }) => plan !== null && isAlike(plan, before));
@@ -82,8 +82,8 @@ function planOfVersion({ versions }: FoundEntry, before: McpConfiguration): Inst
 }
 
 /**
- * Variables or headers after an upgrade: the publisher's as they are now, values of inputs as they were unless they are given
- * anew, and what somebody has added themselves.
+ * Variables or headers after an upgrade: the publisher's new ones, the earlier values of inputs unless they are given
+ * again, and what users have added.
  */
 function keptFields(
   before: Readonly<Record<string, string>>,

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 const PATH = '/v1/marketplace/servers?limit=1';
-/** The same control plane as if it were hosted, at one moment. */
+/** The same control plane as if it were hosted, at a fixed time. */
 function hosted(address: string | null) {
   const { clock } = control.context;
   const now = clock.now();
@@ -39,8 +39,8 @@ function hosted(address: string | null) {
   return async () => (await app.fetch(new Request(ORIGIN + PATH))).status;
 }
 
-describe('who is not signed in', () => {
-  test('may look so often by address when hosted, and as often as they like on their own machine', async () => {
+describe('a caller who is not signed in', () => {
+  test('is limited by address on a hosted control plane, and not on their own machine', async () => {
     const look = hosted('203.0.113.7');
     const answers: number[] = [];
     for (let index = 0; index < 121; index += 1) answers.push(await look());
@@ -49,14 +49,14 @@ describe('who is not signed in', () => {
     expect((await control.send(PATH)).status).toBe(200);
   });
 
-  test('is told so when the credentials that were given are none', async () => {
+  test('is told if the given credentials are invalid', async () => {
     const headers = { authorization: 'Bearer svc_pat_nonsense' };
     expect((await control.send(PATH, { headers })).status).toBe(401);
     expect((await control.send(PATH, { headers: { cookie: 'svc_session=over' } })).status).toBe(200);
   });
 });
 
-test('what somebody has installed is nobody else’s business', async () => {
+test('does not see what anybody has installed', async () => {
   const { name } = registry.entry(3).server;
   const [one, other] = [await addUser(control.context, null), await addUser(control.context, null)];
   await install(control.context, one, name, {});

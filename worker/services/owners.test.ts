@@ -57,7 +57,7 @@ describe.each([
     expect(explained).toMatchObject({ value: { decision: 'passthrough' } });
   });
 
-  test('finds nothing of it, whatever it asks', async () => {
+  test('finds nothing of it by any query', async () => {
     const { context } = control;
     const refusals = [
       await getHostBinding(context, who(), bindingId),
@@ -70,7 +70,7 @@ describe.each([
   });
 });
 
-test('a member does not change what the enterprise owns, and an admin does', async () => {
+test('a member cannot change what the enterprise owns, and an admin can', async () => {
   const { context } = control;
   const shared = binding({ owner: 'enterprise' });
   expect(await storeSecret(context, colleague, secret('enterprise'))).toMatchObject({
@@ -84,7 +84,7 @@ test('a member does not change what the enterprise owns, and an admin does', asy
   expect(await getHostBinding(context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });
 });
 
-test('an enterprise sees its own audit log alone', async () => {
+test('an enterprise sees only its own audit log', async () => {
   const { context } = control;
   expect(await listAuditPage(context, stranger, PAGE)).toMatchObject({ value: { items: [] } });
   expect(await verifyAudit(context, stranger)).toMatchObject({ ok: true, events: 0 });
@@ -92,7 +92,7 @@ test('an enterprise sees its own audit log alone', async () => {
   expect(seen.ok && seen.value.items.length > 0).toBe(true);
 });
 
-test('a database that does not answer is said to be unavailable', async () => {
+test('a database failure is reported as unavailable', async () => {
   const gone = await startInProcess();
   gone.context.database.client.close();
   const reply = await gone.asUser('GET', '/v1/secrets');

@@ -41,7 +41,7 @@ async function refusal(reply: Response) {
   return [reply.status, errorBody.parse(await reply.json()).error.code];
 }
 
-/** A sidecar of another user: a colleague, or with null somebody of another enterprise. */
+/** A sidecar of another user: of a colleague, or with null of somebody in another enterprise. */
 async function sidecarOfAnother(enterpriseId: string | null): Promise<TestSidecar> {
   const user = await addUser(control.context, enterpriseId);
   const other = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
@@ -59,7 +59,7 @@ async function ownEnterprise(): Promise<string> {
 }
 
 describe('an unsealed credential', () => {
-  test('is released without a binding, sealed to the sidecar, and the log says for which host and why', async () => {
+  test('is released without a binding, encrypted to the sidecar, and the log has the host and the reason', async () => {
     await store('user/demo', planted);
     const requestId = crypto.randomUUID();
     const payload = await take(sidecar, { request_id: requestId, host: 'DB.example.test' });
@@ -79,7 +79,7 @@ describe('an unsealed credential', () => {
     ]);
   });
 
-  test('that is not stored is missing, and nothing is recorded as released', async () => {
+  test('that is not stored is missing, and no release is recorded', async () => {
     expect(await take(sidecar)).toMatchObject({ credentials: [], missing: [valid().reference] });
     expect(await releases()).toEqual([]);
   });
@@ -98,7 +98,7 @@ describe('an unsealed credential', () => {
     expect(await releases()).toEqual([]);
   });
 
-  test('of the enterprise is not found under its path as a personal one either', async () => {
+  test('of the enterprise is not found as a personal one of the same path', async () => {
     await store('shared/key', planted, 'enterprise');
     const member = await sidecarOfAnother(await ownEnterprise());
     const reference = { owner: 'personal', path: 'shared/key' };
@@ -116,7 +116,7 @@ describe('an unsealed credential', () => {
     expect(await releases()).toEqual([]);
   });
 
-  test('is refused to a sidecar that is revoked, and to a call that was sent before', async () => {
+  test('is refused to a revoked sidecar, also for a call that was sent before', async () => {
     await store('user/demo', planted);
     const claims = { jti: 'a-nonce-that-is-used-twice' };
     await sidecar.call('POST', '/v1/sidecar/unsealed', { body: valid(), claims });
@@ -129,7 +129,7 @@ describe('an unsealed credential', () => {
   test.each([
     ['reason', (value: string) => ({ reason: `because ${value} is needed` })],
     ['host', (value: string) => ({ host: `${value}.example.test` })],
-  ])('is refused when the %s holds the credential itself, which is not shown', async (_, change) => {
+  ])('is refused if the %s contains the credential, which is not shown', async (_, change) => {
     await store('user/demo', `${planted}\n`);
     const reply = await ask(sidecar, change(planted));
     const text = await reply.clone().text();
@@ -138,7 +138,7 @@ describe('an unsealed credential', () => {
   });
 });
 
-test('an unsealed credential is in no log line, no audit event, no error and not in the database', async () => {
+test('an unsealed credential appears in no log line, audit event, error or database file', async () => {
   await store('user/demo', planted);
   const seen = [await (await ask(sidecar)).text(), await (await ask(sidecar, { reason: planted })).text()];
   await control.context.database.client.execute("UPDATE secrets SET sealed = 'v1.AAAA.AAAA'");

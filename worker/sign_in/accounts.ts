@@ -23,9 +23,9 @@ import { admissionProblem, domainNotAllowed, enterpriseProblem } from './admissi
 import type { Identity } from './provider.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
 
-/** How somebody signs in, and with what. */
+/** A sign-in: the identity and the way it was proven. */
 export interface SignInMethod extends SessionMeta {
-  /** What is written with the sign-in, before the browser's session begins. */
+  /** Extra statements of the write that starts the browser session. */
   readonly before?: (userId: string) => readonly Statement[];
 }
 
@@ -34,13 +34,13 @@ type ByProvider = Pick<SignInMethod, 'provider'>;
 
 export interface SignedIn {
   readonly userId: string;
-  /** The token of the browser's session. */
+  /** The token of the browser session. */
   readonly token: string;
 }
 
 /**
- * Where an identity belongs: to an account it signed in to before, to one with its verified address, to the enterprise that
- * has the domain of it as a new member, or to an enterprise of its own.
+ * Where an identity belongs: to the account it signed in to before, to the account with its verified address, as a new
+ * member to the enterprise with its domain, or to a new enterprise.
  */
 type Place =
   | { readonly kind: 'known' | 'joins'; readonly account: Account }
@@ -50,10 +50,10 @@ type Place =
 const MAX_ATTEMPTS = 5;
 
 /**
- * Signs an identity in: a session of its browser begins in the write that decides, so that whoever is suspended or shut out
- * by a rule at that time has none. Accounts join by email only where both sides verified it; the first sign-in of somebody new makes an
- * enterprise. Refuses with `account_unavailable`, `provider_not_allowed`,
- * `domain_not_allowed`, `sso_required`, `account_elsewhere`.
+ * Signs an identity in. The session is created in the write that checks the rules, so a suspension or a new rule cannot
+ * race a sign-in. Accounts are joined by email only if both sides verified it. The first sign-in of a new person
+ * creates an enterprise. Refuses with `account_unavailable`, `provider_not_allowed`, `domain_not_allowed`,
+ * `sso_required`, `account_elsewhere`.
  */
 export async function signInIdentity(
   context: ServiceContext,
@@ -67,10 +67,10 @@ export async function signInIdentity(
     const written = await commit(context, chain, () => decide(context, identity, how, place));
     if (written.ok || written.error !== MOVED) return written;
   }
-  throw new Error('an identity was given another account each time it signed in');
+  throw new Error('the account of an identity changed at every sign-in attempt');
 }
 
-/** Another sign-in of the same person came first: its place has to be looked up again. Never answered. */
+/** Another sign-in of the same person came first, so the account is looked up again. Never returned to a caller. */
 const MOVED: ApiError = apiError('conflict', 'another sign-in came first');
 
 async function locate(context: ServiceContext, identity: Identity, how: SignInMethod): Promise<Place> {
@@ -82,7 +82,7 @@ async function locate(context: ServiceContext, identity: Identity, how: SignInMe
   return enterprise === null ? { kind: 'new', enterpriseId: freshId(context, 'ent') } : { kind: 'member', enterprise };
 }
 
-/** The enterprise that somebody new becomes a member of: its own provider's, or the one that has the verified domain. */
+/** The enterprise that a new person joins: the one that owns the provider, or the one with the verified domain. */
 async function enterpriseFor(
   context: ServiceContext,
   identity: Identity,
@@ -145,7 +145,7 @@ function join(
   return signedIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
 }
 
-/** A new member of an enterprise: whoever has a verified address of a domain that is the enterprise's. */
+/** Adds a person with a verified address of an enterprise's domain as a new member. */
 async function addMember(
   context: ServiceContext,
   identity: Identity,
@@ -204,7 +204,7 @@ function newUser(
 
 const MAX_SLUG_TRIES = 20;
 
-/** The slug of the email, with a number where others have it; of two who want one at once, one looks again. */
+/** The slug from the email, with a number if it is taken; of two concurrent requests for one, the other tries again. */
 async function freeSlug(context: ServiceContext, address: string): Promise<string> {
   const email = parseEmail(address);
   const wanted = email === null ? 'enterprise' : slugOf(email);
@@ -215,7 +215,7 @@ async function freeSlug(context: ServiceContext, address: string): Promise<strin
   return `${wanted}-${freshId(context, 'ent').slice(-8)}`;
 }
 
-/** A change that signs a user in, with the session of its browser. */
+/** Signs a user in: a change that creates the browser session. */
 async function signedIn(
   context: ServiceContext,
   userId: string,
@@ -245,7 +245,7 @@ export function keyOf({ issuer, subject }: Identity, { provider }: ByProvider): 
   return { provider, issuer, subject };
 }
 
-/** The row of an identity that becomes a user's. */
+/** The row of an identity that is added to a user. */
 export function newIdentity(context: ServiceContext, identity: Identity, how: ByProvider, userId: string) {
   const now = nowText(context);
   const { email, emailVerified } = identity;
@@ -255,7 +255,7 @@ export function newIdentity(context: ServiceContext, identity: Identity, how: By
 
 const MAX_NAME = 200;
 
-/** A name that a stranger chose, on one line; the address where there is none. */
+/** The identity's name on one line, safe to display; the address if there is none. */
 function displayNameOf({ displayName, email }: Identity): string {
   const line = replaceHidden(displayName, { keepsLines: false, write: () => '' }).trim();
   return line === '' ? email : line.slice(0, MAX_NAME);

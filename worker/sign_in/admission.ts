@@ -7,15 +7,15 @@ import type { Identity } from './provider.ts';
 
 const names = z.array(z.string());
 
-/** The rules of an enterprise about who may sign in to it, and how. */
+/** An enterprise's rules about who may sign in, and how. */
 export interface AdmissionRules {
   /** Empty: any. */
   readonly allowedDomains: readonly string[];
-  /** Null: every one that is set up. */
+  /** Null: every configured one. */
   readonly allowedProviders: readonly string[] | null;
 }
 
-/** The rules as they are stored. Throws when they are damaged: nobody gets in by a rule that cannot be read. */
+/** The stored rules. Throws if they are damaged, so that nobody signs in by a rule that cannot be read. */
 export function admissionRules(
   enterprise: Pick<Account['enterprise'], 'allowedDomains' | 'allowedProviders'>,
 ): AdmissionRules {
@@ -26,7 +26,7 @@ export function admissionRules(
   };
 }
 
-/** Why an identity may not sign in to an account; null when it may. */
+/** Why an identity may not sign in to an account; null if it may. */
 export function admissionProblem(
   { user, enterprise }: Account,
   identity: Pick<Identity, 'email' | 'emailVerified'>,
@@ -35,7 +35,7 @@ export function admissionProblem(
   return user.suspendedAt === null ? enterpriseProblem(enterprise, identity, how) : accountUnavailable();
 }
 
-/** Why an identity may not sign in to an enterprise; null when it may. */
+/** Why an identity may not sign in to an enterprise; null if it may. */
 export function enterpriseProblem(
   enterprise: Account['enterprise'],
   identity: Pick<Identity, 'email' | 'emailVerified'>,
@@ -48,13 +48,13 @@ export function enterpriseProblem(
     if (enterprise.ssoRequired) return ssoRequired(enterprise.id);
     if (allowedProviders !== null && !allowedProviders.includes(provider)) return providerNotAllowed(allowedProviders);
   }
-  // An address that nobody verified matches no domain.
+  // An unverified address matches no domain.
   const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
   const isAllowed = allowedDomains.length === 0 || (domain !== undefined && allowedDomains.includes(domain));
   return isAllowed ? null : domainNotAllowed();
 }
 
-/** One answer for everything that keeps an account from signing in; it does not say what. */
+/** The same answer for every reason that keeps an account from signing in. */
 export function accountUnavailable(): ApiError {
   return apiError('account_unavailable', 'this account cannot sign in: ask an admin of your enterprise');
 }
@@ -67,17 +67,17 @@ function providerNotAllowed(allowed: readonly string[]): ApiError {
 
 export function domainNotAllowed(): ApiError {
   const message =
-    'your enterprise allows only verified addresses of its own domains: verify yours with the provider, or sign in with another account';
+    'your enterprise allows only verified addresses of its own domains: verify your address with the provider, or sign in with another account';
   return apiError('domain_not_allowed', message);
 }
 
 function ssoRequired(enterpriseId: string): ApiError {
   const loginUrl = ssoPath(enterpriseId);
-  const message = `your enterprise signs in by its own provider alone: begin at ${loginUrl}`;
+  const message = `your enterprise requires sign-in with its own provider: start at ${loginUrl}`;
   return apiError('sso_required', message, { login_url: loginUrl });
 }
 
-/** Where a browser begins with the provider of an enterprise. */
+/** The URL that starts a sign-in with an enterprise's provider. */
 export function ssoPath(enterpriseId: string): string {
   return `/auth/${enterpriseId}/login`;
 }

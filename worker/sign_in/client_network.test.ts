@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => control.stop());
 
-test('a client with many addresses of one network gets no more tries than one with one', async () => {
+test('a client with many addresses of one network gets no more attempts than one with a single address', async () => {
   const throttle = { kind: 'of a test', most: 3, windowSeconds: 60 };
   const tried = async (address: string) => (await takeClientAttempt(control.context, throttle, address)).ok;
   const ofOne = ['1', '2', '3', '4'].map((last) => `2001:db8:0:7::${last}`);

@@ -3,8 +3,8 @@ const GROUPS = 8;
 const GROUPS_OF_NETWORK = 4;
 
 /**
- * What a client is counted by: its IPv4 address, or the /64 network of its IPv6 address, for whoever has one of these has
- * 2^64 of them, and could have each be counted from the beginning.
+ * The key that a client's attempts are counted by: its IPv4 address, or the /64 network of its IPv6 address, because a
+ * client has all 2^64 addresses of its network.
  */
 export function clientNetwork(address: string): string {
   const mapped = MAPPED.exec(address)?.[1];

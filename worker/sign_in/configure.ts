@@ -8,31 +8,31 @@ import { type Mail, postedMail, printedMail, type PrintMail } from './mail.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
 
-/** The ways to sign in that are set up. */
+/** The configured ways to sign in. */
 export interface SignInMethods {
   /** By name. */
   readonly providers: ReadonlyMap<string, AuthProvider>;
-  /** The hosts that a callback URL may name; lower-case, with their port where they have one. */
+  /** The hosts allowed in callback URLs, lower-case, with a port if they have one. */
   readonly allowedHosts: readonly string[];
-  /** Null: nobody signs in with a password, for no code could be sent. */
+  /** Null: password sign-in is off, because no code could be sent. */
   readonly mail: Mail | null;
   readonly passwordCost: PasswordCost;
   readonly issuers: HeldIssuers;
 }
 
-/** What they are set up with, beside the settings. */
+/** What sign-in needs besides the settings. */
 export interface SignInParts {
   readonly outbound: Outbound;
   readonly isLocal: boolean;
   readonly printMail: PrintMail | null;
-  /** The origin that programs and connectors lead people to; null when nobody has set it. */
+  /** The origin used in links for programs and connectors; null if it is not set. */
   readonly publicUrl: string | null;
   readonly clock: Pick<Clock, 'now'>;
 }
 
 const NONE: SignInSettings = { allowedHosts: [], providerVariables: {}, mail: null };
 
-/** Refuses with a sentence: what is half set up, or a hosted control plane that was not told its own names. */
+/** The error is a sentence: the settings are incomplete, or a hosted control plane lacks its own names. */
 export function configureSignIn(
   settings: SignInSettings | undefined,
   parts: SignInParts,
@@ -51,16 +51,16 @@ export function configureSignIn(
   return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost, issuers });
 }
 
-/** A hosted control plane prints no mail: its log is read by others than those who get the codes. */
+/** A hosted control plane does not print mails: others than the recipients read its log. */
 function configureMail(settings: MailSettings | null, parts: SignInParts): Result<Mail | null, string> {
   if (settings === null) return ok(parts.isLocal && parts.printMail !== null ? printedMail(parts.printMail) : null);
   const { url, token, from } = settings;
-  if (token === null) return err('SVC_MAIL_TOKEN is not set, and SVC_MAIL_URL is: set both');
-  if (from === null) return err('SVC_MAIL_FROM is not set, and SVC_MAIL_URL is: set both');
+  if (token === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_TOKEN is not: set both');
+  if (from === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_FROM is not: set both');
   return ok(postedMail({ url, token, from }, parts.outbound));
 }
 
 const NO_HOSTS =
-  'SVC_ALLOWED_HOSTS is not set: give the hosts that browsers call this control plane by, for a sign-in that leads anywhere else is taken over';
+  'SVC_ALLOWED_HOSTS is not set: list the host names of this control plane. Sign-in redirects only to these hosts, so that nobody can take a sign-in over with a forged Host header';
 const NO_PUBLIC_URL =
-  'SVC_PUBLIC_URL is not set: give the origin of this control plane, such as https://control.example.com, for "svc login" and connectors lead people to it, and a Host header may name any';
+  'SVC_PUBLIC_URL is not set: give the origin of this control plane, such as https://control.example.com. "svc login" and connectors link to it, because a Host header can be forged';

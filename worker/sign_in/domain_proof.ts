@@ -6,10 +6,10 @@ const PROOF_PATH = '/.well-known/svc-enterprise.txt';
 const MAX_PROOF_BYTES = 10_000;
 
 /**
- * Whether a domain says that it is this enterprise's: a line of a file on it is the enterprise's id. Whoever cannot put a
- * file there cannot send its people to a provider of their own, nor take them in. `holder` is the enterprise that showed it
- * before: it keeps the domain for as long as its line is there too, and not when the domain has gone to others. Refuses with
- * `domain_not_proven`, `domain_taken`.
+ * Whether a domain belongs to this enterprise: a file on it must contain a line with the enterprise's id. Only then may
+ * the enterprise route the domain's users to its own provider and admit them. `holder` is the enterprise that proved
+ * the domain before. It keeps the domain while its own line is also there. Refuses with `domain_not_proven`,
+ * `domain_taken`.
  */
 export async function proveDomain(
   context: Pick<ServiceContext, 'outbound'>,
@@ -27,10 +27,10 @@ export async function proveDomain(
 }
 
 export function domainTaken(domain: string): ApiError {
-  return apiError('domain_taken', `${domain} is another enterprise's: take it out`);
+  return apiError('domain_taken', `${domain} belongs to another enterprise: remove it from domains`);
 }
 
 function notProven(domain: string, url: string, content: string): ApiError {
-  const message = `${domain} does not say that it is yours: put a file at ${url} with the line ${content}, and try again`;
+  const message = `${domain} is not proven to be yours: put a file with the line ${content} at ${url}, and try again`;
   return apiError('domain_not_proven', message, { domain, url, content });
 }

@@ -29,7 +29,7 @@ import { admissionProblem, admissionRules } from './admission.ts';
 import { domainTaken, proveDomain } from './domain_proof.ts';
 import { oidcSealPlace } from './providers/enterprise_oidc.ts';
 
-/** The enterprise of the caller, with how its people sign in. */
+/** The caller's enterprise with its sign-in settings. */
 export async function describeSettings(context: ServiceContext, caller: Caller): Promise<EnterpriseSettings> {
   const { enterprise } = await accountOf(context, caller);
   const oidc = await findEnterpriseOidc(context.database, enterprise.id);
@@ -54,7 +54,7 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
 }
 
 /**
- * Replaces the settings of the caller's enterprise. Each domain that is new has to prove itself first. Refuses with
+ * Replaces the settings of the caller's enterprise. Each new domain must be proven first. Refuses with
  * `admin_required`, `invalid_input`, `domain_not_proven`, `domain_taken`, `would_lock_out`.
  */
 export async function replaceSettings(
@@ -73,13 +73,13 @@ export async function replaceSettings(
 
 function inputProblem({ local }: ServiceContext, { oidc, sso_required: isRequired }: EnterpriseInput): ApiError | null {
   if (oidc === null) {
-    return isRequired ? fieldError('sso_required', 'needs a provider of the enterprise: give oidc too') : null;
+    return isRequired ? fieldError('sso_required', 'needs a provider of the enterprise: set oidc too') : null;
   }
   const target = targetProblem(new URL(oidc.issuer), local !== null);
   return target === null ? null : fieldError('oidc.issuer', `cannot be used: ${target.message}`);
 }
 
-/** The domains among these that the enterprise does not have yet, each of which has shown that it is the enterprise's. */
+/** Those domains that the enterprise does not have yet, each proven to be its own. */
 async function proveNewDomains(
   context: ServiceContext,
   { enterpriseId }: Caller,
@@ -135,7 +135,10 @@ async function decide(
   return ok({ statements, events: [event], value: null });
 }
 
-/** Whether these settings have another provider, or are about other domains: who runs it can be anybody of them. */
+/**
+ * Whether the settings change the provider or the domains. Whoever runs the provider can sign in as anybody of the
+ * domains.
+ */
 async function changesProvider(
   { database }: ServiceContext,
   { enterpriseId }: Caller,
@@ -151,7 +154,7 @@ async function changesProvider(
   return !isSame || !areSame;
 }
 
-/** Who may stay signed in: whoever could sign in with these settings, in the same way. */
+/** Who may stay signed in: users who could sign in with these settings, in the same way. */
 async function admittedSignIns(
   context: ServiceContext,
   { enterpriseId }: Caller,
@@ -166,7 +169,7 @@ async function admittedSignIns(
   return { enterpriseId, exemptUserId, providers: isRequired ? own : named, except, domains };
 }
 
-/** A secret that is left out stays, for the issuer and client it was given for: it goes to nobody else. */
+/** An omitted secret stays if issuer and client are unchanged: it is never sent to another issuer. */
 async function oidcStatements(
   context: ServiceContext,
   { enterpriseId }: Caller,
@@ -196,7 +199,7 @@ async function secretOf(
   return isSame ? sealedAnew(context, before) : null;
 }
 
-/** Never written back as it was read: the master key may have been changed in between. */
+/** Always sealed again, because the master key may have changed since it was read. */
 async function sealedAnew({ vault }: ServiceContext, row: EnterpriseOidcRow): Promise<string> {
   const place = oidcSealPlace(row.enterpriseId);
   const secret = await vault.open(place, row.sealedSecret);
@@ -205,8 +208,8 @@ async function sealedAnew({ vault }: ServiceContext, row: EnterpriseOidcRow): Pr
 }
 
 /**
- * Why settings shut out whom they must not: the one who makes them, and, made by an admin, every owner. Else an admin could
- * take the enterprise from its owners.
+ * Why settings would lock out users who must keep access: the caller and, if the caller is an admin, every owner.
+ * Otherwise an admin could take the enterprise from its owners.
  */
 async function lockOutProblem(
   context: ServiceContext,
@@ -223,7 +226,7 @@ async function lockOutProblem(
   return owners.length === 0 ? null : ownersLockedOut();
 }
 
-/** Whether a user could sign in in none of the ways that it did; the local user needs none. */
+/** Whether a user could no longer sign in by any of their ways. The local user needs none. */
 async function locksOut(context: ServiceContext, account: Account, issuer: string | null): Promise<boolean> {
   if (context.local?.userId === account.user.id) return false;
   const identities = await listIdentities(context.database, account.user.id);
@@ -248,19 +251,19 @@ function adminsOnly(): ApiError {
 
 function ownersOnly(): ApiError {
   const message =
-    'only an owner changes the enterprise’s provider and domains, because whoever runs the provider can sign in as anyone: ask an owner';
+    'only an owner can change the enterprise’s provider and domains, because whoever runs the provider can sign in as any user: ask an owner';
   return apiError('admin_required', message);
 }
 
 function lockOut(): ApiError {
   const message =
-    'you could not sign in again with these settings: sign in once in a way that they allow, and then change them';
+    'you could not sign in again with these settings: first sign in once in a way that they allow, then change them';
   return apiError('would_lock_out', message);
 }
 
 function ownersLockedOut(): ApiError {
   const message =
-    'no owner of the enterprise could sign in again with these settings: leave one of them a way, or ask an owner to make the change';
+    'no owner of the enterprise could sign in again with these settings: keep a way in for one of them, or ask an owner to make the change';
   return apiError('would_lock_out', message);
 }
 

@@ -29,7 +29,7 @@ let codeHost: CodeHost;
 let control: InProcess;
 let admin: TestBrowser;
 let enterprise: EnterpriseSettings;
-/** What each domain has in its file. */
+/** The content of each domain's file. */
 let proofs: Record<string, string>;
 
 beforeAll(async () => {
@@ -81,7 +81,7 @@ afterEach(async () => {
 
 const newBrowser = () => new TestBrowser(control.send, FRONT);
 
-/** Who is at the code host. */
+/** The user at the code host. */
 function person(email: string, id = 1): void {
   codeHost.user = { id, login: 'someone', name: 'Someone', email };
   codeHost.emails = [{ email, primary: true, verified: true }];
@@ -128,7 +128,7 @@ const post = (path: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** A program that a browser's user approved and that has not asked for its tokens yet: the code it asks with. */
+/** The device code of a program that a browser's user approved and that has no tokens yet. */
 async function approvedCode(browser: TestBrowser): Promise<string> {
   const device = await parsed(deviceReply, post('/auth/device/code', { client_name: 'svc on laptop' }));
   const answer = { user_code: device.user_code, decision: 'approve' };
@@ -136,12 +136,12 @@ async function approvedCode(browser: TestBrowser): Promise<string> {
   return device.device_code;
 }
 
-/** A program that is signed in by a browser, as `svc login` leaves it. */
+/** A program signed in by a browser, as by `svc login`. */
 async function programOf(browser: TestBrowser): Promise<TokenPair> {
   return parsed(tokenPair, post('/auth/device/token', { device_code: await approvedCode(browser) }));
 }
 
-/** Whether a browser and a program are signed in, and whether the program can stay so. */
+/** Whether a browser and a program are signed in, and whether the program can refresh. */
 async function signedIn(browser: TestBrowser, program: TokenPair): Promise<readonly number[]> {
   const headers = { authorization: `Bearer ${program.access_token}` };
   const calls = [
@@ -169,7 +169,7 @@ const oidc = (more: object = {}) => ({
   ...more,
 });
 
-/** Gives the enterprise its provider, and its domain. */
+/** Sets the enterprise's provider and domain. */
 async function withProvider(more: object = {}): Promise<void> {
   proofs['acme.test'] = `# ours\n${enterprise.id}\n`;
   expect((await put({ oidc: oidc(), ...more })).status).toBe(200);
@@ -196,7 +196,7 @@ describe('the settings of an enterprise', () => {
     expect(await settings()).toMatchObject({ oidc: null, allowed_domains: [] });
   });
 
-  test('are for admins to change', async () => {
+  test('can be changed by admins', async () => {
     await withProvider();
     const member = newBrowser();
     openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
@@ -207,7 +207,7 @@ describe('the settings of an enterprise', () => {
     }
   });
 
-  test('are for owners to change where whoever runs the provider could sign in as an owner', async () => {
+  test('can only be changed by owners if whoever runs the provider could sign in as an owner', async () => {
     await withProvider();
     await control.context.database.client.execute("UPDATE users SET role = 'admin'");
     const { client_secret: _, ...same } = oidc();
@@ -228,7 +228,7 @@ describe('the settings of an enterprise', () => {
     expect((await put({ oidc: more })).status).toBe(200);
   });
 
-  test('leave an owner a way to sign in, whatever an admin makes of them', async () => {
+  test('keep a way to sign in for an owner, whatever an admin changes', async () => {
     await withProvider();
     const { client_secret: _, ...same } = oidc();
     openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true, name: 'Bob' };
@@ -249,7 +249,7 @@ describe('the settings of an enterprise', () => {
     expect((await put({ oidc: same, sso_required: true }, bob)).status).toBe(200);
   });
 
-  test('keep a secret that is left out, for the same issuer and client alone', async () => {
+  test('keep an omitted secret only for the same issuer and client', async () => {
     await withProvider();
     const { client_secret: _, ...rest } = oidc();
     expect((await put({ oidc: rest })).status).toBe(200);
@@ -265,7 +265,7 @@ describe('the settings of an enterprise', () => {
   test.each([
     ['a domain without a proof', undefined],
     ['a domain whose proof names another enterprise', 'ent_00000000000000000000000000'],
-  ])('take no %s', async (_, proof) => {
+  ])('refuse %s', async (_, proof) => {
     if (proof !== undefined) proofs['acme.test'] = proof;
     expect(await refusal(put({ oidc: oidc() }))).toMatchObject({
       code: 'domain_not_proven',
@@ -274,7 +274,7 @@ describe('the settings of an enterprise', () => {
     expect(await settings()).toMatchObject({ oidc: null });
   });
 
-  test('take no domain that another enterprise has shown to be its own', async () => {
+  test('refuse a domain that another enterprise has proven to be its own', async () => {
     await withProvider();
     const other = newBrowser();
     person('eve@evil.test', 2);
@@ -283,7 +283,7 @@ describe('the settings of an enterprise', () => {
     expect(await refusal(put({ oidc: oidc() }, other))).toMatchObject({ code: 'domain_taken' });
   });
 
-  test('take a domain that has gone to others: it names them, and no longer who had it', async () => {
+  test('accept a domain that changed hands: its file names the new owner and no longer the previous one', async () => {
     await withProvider();
     const other = newBrowser();
     person('eve@new.test', 2);
@@ -310,7 +310,7 @@ describe('the settings of an enterprise', () => {
     expect(await refusal(put(more))).toMatchObject({ code: 'would_lock_out' });
   });
 
-  test('name the field that is wrong', async () => {
+  test('name the invalid field', async () => {
     for (const [field, more] of [
       ['sso_required', { sso_required: true }],
       ['oidc.issuer', { oidc: oidc({ issuer: 'http://127.0.0.1:1' }) }],
@@ -331,7 +331,7 @@ describe("the enterprise's own provider", () => {
     expect((await browser.get('/auth/sso?email=bob@other.test')).status).toBe(404);
   });
 
-  test('makes members of its people, and joins those who are there', async () => {
+  test('adds its users as members, and joins existing ones', async () => {
     await withProvider();
     const alice = newBrowser();
     expect((await signIn(alice, enterprise.id)).status).toBe(303);
@@ -345,7 +345,7 @@ describe("the enterprise's own provider", () => {
   test.each([
     ['an address of another domain', { email: 'alice@other.test', email_verified: true }],
     ['an address that is not verified', { email: 'bob@acme.test', email_verified: false }],
-  ])('is not believed about %s', async (_, claims) => {
+  ])('is not trusted about %s', async (_, claims) => {
     await withProvider();
     person('alice@other.test', 3);
     await signIn(newBrowser(), 'codehost');
@@ -362,7 +362,7 @@ describe("the enterprise's own provider", () => {
     await expectRefused(await signIn(newBrowser(), enterprise.id), 403, 'an account in another enterprise');
   });
 
-  test('is gone with the settings', async () => {
+  test('is removed with the settings', async () => {
     await withProvider();
     await put();
     expect((await newBrowser().get(`/auth/${enterprise.id}/login`)).status).toBe(404);
@@ -370,7 +370,7 @@ describe("the enterprise's own provider", () => {
 });
 
 describe('a verified address of a domain of the enterprise', () => {
-  test('makes a member of whoever signs in with another provider for the first time', async () => {
+  test('adds anybody who signs in with another provider for the first time as a member', async () => {
     await withProvider();
     person('carol@acme.test', 5);
     const carol = newBrowser();
@@ -394,15 +394,15 @@ describe('sso_required', () => {
     await signIn(admin, enterprise.id);
   });
 
-  test('keeps every other way out, for those who are there and for new ones', async () => {
+  test('refuses every other way to sign in, for existing and new users', async () => {
     await withProvider({ sso_required: true });
-    await expectRefused(await signIn(newBrowser(), 'codehost'), 403, `begin at /auth/${enterprise.id}/login`);
+    await expectRefused(await signIn(newBrowser(), 'codehost'), 403, `start at /auth/${enterprise.id}/login`);
     person('new@acme.test', 6);
-    await expectRefused(await signIn(newBrowser(), 'codehost'), 403, `begin at /auth/${enterprise.id}/login`);
+    await expectRefused(await signIn(newBrowser(), 'codehost'), 403, `start at /auth/${enterprise.id}/login`);
     expect((await signIn(newBrowser(), enterprise.id)).status).toBe(303);
   });
 
-  test('signs out the browsers that signed in another way', async () => {
+  test('signs out browsers that signed in another way', async () => {
     const other = newBrowser();
     await signIn(other, 'codehost');
     expect((await other.get('/v1/me')).status).toBe(200);
@@ -410,7 +410,7 @@ describe('sso_required', () => {
     expect([(await other.get('/v1/me')).status, (await admin.get('/v1/me')).status]).toEqual([401, 200]);
   });
 
-  test('signs out the programs that were approved in another way, also those that only wait for their tokens', async () => {
+  test('signs out programs that were approved in another way, and those still waiting for their tokens', async () => {
     const other = newBrowser();
     await signIn(other, 'codehost');
     const [ended, waiting] = [await programOf(other), await approvedCode(other)];
@@ -423,13 +423,13 @@ describe('sso_required', () => {
     expect((await post('/auth/device/token', { device_code: due })).status).toBe(200);
   });
 
-  test('is not left with a provider that its admin never used', async () => {
+  test('is not possible with a provider that its admin never used', async () => {
     const moved = oidc({ issuer: 'https://other-id.acme.test' });
     expect(await refusal(put({ sso_required: true, oidc: moved }))).toMatchObject({ code: 'would_lock_out' });
   });
 });
 
-describe('settings with which somebody could not sign in', () => {
+describe('settings that some users could not sign in with', () => {
   let other: TestBrowser;
   beforeEach(async () => {
     proofs['beta.test'] = enterprise.id;
@@ -440,14 +440,14 @@ describe('settings with which somebody could not sign in', () => {
   test.each([
     ['a name', () => ({ name: 'Acme' })],
     ['ways that all of them used', () => ({ allowed_providers: ['codehost'], allowed_domains: ['acme.test'] })],
-  ])('are not %s: nobody is signed out', async (_, more) => {
+  ])('do not include %s: nobody is signed out', async (_, more) => {
     await signIn(other, 'codehost');
     const program = await programOf(other);
     await withProvider(more());
     expect(await signedIn(other, program)).toEqual(STAY);
   });
 
-  test('end the sign-ins by a provider that is not allowed any more', async () => {
+  test('end sign-ins by a provider that is no longer allowed', async () => {
     await signIn(other, 'codehost');
     await signIn(admin, enterprise.id);
     const [ended, kept] = [await programOf(other), await programOf(admin)];
@@ -455,7 +455,7 @@ describe('settings with which somebody could not sign in', () => {
     expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
   });
 
-  test('end the sign-ins with an address of a domain that is not allowed any more', async () => {
+  test('end sign-ins with an address of a domain that is no longer allowed', async () => {
     const kept = await programOf(admin);
     person('carol@beta.test', 7);
     await signIn(other, 'codehost');
@@ -467,7 +467,7 @@ describe('settings with which somebody could not sign in', () => {
   test.each([
     ['is gone', () => ({ oidc: null })],
     ['is another one', () => ({ oidc: oidc({ issuer: 'https://other-id.acme.test' }) })],
-  ])("end the sign-ins by the enterprise's own provider when it %s", async (_, more) => {
+  ])("end sign-ins by the enterprise's own provider when it %s", async (_, more) => {
     openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
     await signIn(other, enterprise.id);
     const [ended, kept] = [await programOf(other), await programOf(admin)];
@@ -475,7 +475,7 @@ describe('settings with which somebody could not sign in', () => {
     expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
   });
 
-  test('are nothing to another enterprise', async () => {
+  test('do not affect another enterprise', async () => {
     person('dave@gamma.test', 8);
     await signIn(other, 'codehost');
     const program = await programOf(other);

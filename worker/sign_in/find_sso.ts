@@ -5,7 +5,7 @@ import type { ServiceContext } from '../kernel/service_context.ts';
 import { findEnterpriseOfDomain, findEnterpriseOidc } from '../store/enterprise_settings.ts';
 import { ssoPath } from './admission.ts';
 
-/** The enterprise that signs in the people of an address's domain, and where. Refuses with `not_found`. */
+/** The enterprise whose provider signs in addresses of a domain, and its URL. Refuses with `not_found`. */
 export async function findSso(
   context: ServiceContext,
   address: string,
@@ -14,7 +14,7 @@ export async function findSso(
   const enterprise = email === null ? null : await findEnterpriseOfDomain(context.database, email.domain);
   const oidc = enterprise === null ? null : await findEnterpriseOidc(context.database, enterprise.id);
   if (enterprise === null || oidc === null) {
-    return err(apiError('not_found', 'no enterprise here signs in the people of this domain: sign in another way'));
+    return err(apiError('not_found', 'no enterprise here has single sign-on for this domain: sign in another way'));
   }
   return ok({ name: enterprise.name, loginUrl: ssoPath(enterprise.id) });
 }

@@ -15,29 +15,29 @@ import { takeClientAttempt } from './throttle.ts';
 export const FLOW_SECONDS = 10 * 60;
 
 /**
- * What one client begins at providers: each is a row here, and calls to a provider that whoever owns an enterprise chose. It is
- * enough for the people of an office that has one address.
+ * Limits the sign-ins that one client starts. Each is a row here and may call a provider that an enterprise chose. It
+ * is enough for an office that shares one address.
  */
 export const CLIENT_BEGINS = { kind: 'provider sign-in by client', most: 300, windowSeconds: 15 * 60 };
 
-/** A sign-in that has begun: where the browser goes, and what it keeps in two cookies. */
+/** A started sign-in: where the browser goes, and its two cookies. */
 export interface BegunSignIn {
   readonly url: string;
   readonly state: string;
   readonly extraState: string;
 }
 
-/** What a sign-in is begun for. */
+/** How a sign-in is started. */
 export interface SignInPurpose {
   readonly redirectURL: string;
   readonly returnTo: string;
-  /** Whose account the identity is to be added to; null: it signs in. */
+  /** The user whose account the identity is added to; null for a sign-in. */
   readonly linker: Linker | null;
-  /** Null: this runtime does not tell it. */
+  /** Null: the runtime does not provide it. */
   readonly clientAddress: string | null;
 }
 
-/** Begins at a provider. Refuses with `too_many_attempts`, `sign_in_failed`. */
+/** Starts at a provider. Refuses with `too_many_attempts`, `sign_in_failed`. */
 export async function beginSignIn(
   context: ServiceContext,
   provider: AuthProvider,
@@ -61,41 +61,41 @@ export async function beginSignIn(
     linkSession: how.linker?.session ?? null,
   };
   const written = await context.database.write(insertSignInFlow(context.database, row, now));
-  if (!written.ok) throw new Error('two sign-ins have one state');
+  if (!written.ok) throw new Error('two sign-ins have the same state');
   return ok({ url, state, extraState });
 }
 
-/** Whether a sign-in that began at a provider with this state can still end. */
+/** Whether a sign-in with this state can still be completed. */
 export async function hasSignIn(context: ServiceContext, { name }: AuthProvider, state: string): Promise<boolean> {
   const now = Math.floor(context.clock.now() / 1000);
   return (await findSignInFlow(context.database, await sha256Base64Url(state), now))?.provider === name;
 }
 
-/** What a browser brings back from a provider. */
+/** The request of a browser that returns from a provider. */
 export interface SignInAnswer {
-  /** Of the URL. */
+  /** From the URL. */
   readonly state: string;
   readonly code: string | null;
   readonly error: string | null;
   readonly issuer: string | null;
-  /** Of the cookies; empty where there is none. */
+  /** From the cookies; empty if there is none. */
   readonly cookieState: string;
   readonly extraState: string;
-  /** Where the answer came to. */
+  /** The callback's URL. */
   readonly redirectURL: string;
-  /** What the browser calls itself. */
+  /** The browser's name for itself. */
   readonly client: string;
 }
 
-/** What came of it: a user who is signed in, or an identity for the account of the user who asked for it. */
+/** The outcome: a signed-in user, or an identity to add to the account of the user who started. */
 export type FinishedFlow =
   | ({ readonly kind: 'signed_in'; readonly returnTo: string } & SignedIn)
   | { readonly kind: 'links'; readonly linker: Linker; readonly identity: Identity };
 
 /**
- * Ends what began at a provider. The state has to be the one this browser keeps, of this provider and this callback URL; it
- * is used up before the provider is asked. An identity is for the session that asked for it alone: `caller` is who the
- * browser is signed in as. Refuses with `sign_in_expired`, `sign_in_failed` and what `signInIdentity` refuses with.
+ * Completes a sign-in. The state must match the browser's cookie, the provider and the callback URL; it is used up
+ * before the provider is called. An identity to add is only given to the session that started: `caller` is the
+ * browser's signed-in user. Refuses with `sign_in_expired`, `sign_in_failed` and the codes of `signInIdentity`.
  */
 export async function finishSignIn(
   context: ServiceContext,
@@ -117,11 +117,11 @@ export async function finishSignIn(
   return signedIn.ok ? ok({ kind: 'signed_in', ...signedIn.value, returnTo: flow.returnTo }) : signedIn;
 }
 
-/** Who the provider says it is. */
+/** The identity from the provider. */
 async function identityOf(provider: AuthProvider, answer: SignInAnswer): Promise<Result<Identity, ApiError>> {
   const { code, error, state, extraState, redirectURL, issuer } = answer;
   if (code === null) {
-    return err(apiError('sign_in_failed', `${provider.title} did not sign you in (${word(error ?? '')}): begin again`));
+    return err(apiError('sign_in_failed', `${provider.title} did not sign you in (${word(error ?? '')}): start again`));
   }
   const identity = await provider.exchange({ code, state, redirectURL, extraState, issuer });
   if (!identity.ok) return err(refusalOf(identity.error));
@@ -132,12 +132,12 @@ async function identityOf(provider: AuthProvider, answer: SignInAnswer): Promise
 
 const MAX_SUBJECT = 255;
 
-/** A subject names one person, and is stored: OpenID Connect Core section 2 has at most 255 characters of ASCII. */
+/** A subject identifies a person and is stored. OpenID Connect Core section 2 allows at most 255 ASCII characters. */
 function isSubject(text: string): boolean {
   return text.length <= MAX_SUBJECT && /^[\x20-\x7e]+$/.test(text);
 }
 
-/** The flow that everything in the answer fits; null when one thing does not, whichever. */
+/** The flow that matches every part of the answer; null on any mismatch. */
 async function matchingFlow(
   context: ServiceContext,
   provider: AuthProvider,
@@ -154,16 +154,16 @@ async function matchingFlow(
 
 function expired(): ApiError {
   const message =
-    'this sign-in was not begun in this browser, was used already, or its ten minutes are over: sign in again';
+    'this sign-in was started in another browser, was used already, or has expired after ten minutes: sign in again';
   return apiError('sign_in_expired', message);
 }
 
 function noEmail({ title }: AuthProvider): ApiError {
-  return apiError('email_required', `${title} gave no email address that can be used; nobody was signed in`);
+  return apiError('email_required', `${title} sent no usable email address; nobody was signed in`);
 }
 
 function noSubject({ title }: AuthProvider): ApiError {
-  return apiError('sign_in_failed', `${title} did not say who you are in 1 to 255 letters; nobody was signed in`);
+  return apiError('sign_in_failed', `${title} sent no user id of 1 to 255 characters; nobody was signed in`);
 }
 
 function refusalOf({ reason, message }: ProviderError): ApiError {

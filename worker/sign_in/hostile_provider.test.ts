@@ -28,13 +28,13 @@ beforeAll(async () => {
   publicJwk = { ...(await exportJWK(own.publicKey)), kid: 'one', use: 'sig' };
 });
 
-/** What the provider says: its own document, its keys, and the ID token that it makes of the claims. */
+/** The provider's answers: its discovery document, its keys, and the ID token it makes from the claims. */
 let metadata: Claims;
 let keys: readonly object[];
 let idToken: (claims: Claims) => string | Promise<string>;
 let changes: Claims;
 let nonce: string;
-/** What was called. */
+/** The calls made. */
 let calls: string[];
 beforeEach(() => {
   metadata = METADATA;
@@ -51,7 +51,7 @@ function signed(claims: Claims, header: object = {}, pair = own): Promise<string
   return new SignJWT(claims).setProtectedHeader(protectedHeader).sign(pair.privateKey);
 }
 
-/** A token that a shared secret signs. */
+/** A token signed with a shared secret. */
 function shared(claims: Claims, key: string): string {
   const text = `${encoded({ alg: 'HS256', kid: 'one' })}.${encoded(claims)}`;
   return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
@@ -77,7 +77,7 @@ const outbound: Outbound = {
   },
 };
 
-/** Signs in from the first step to the last: who that is, or why nobody is. */
+/** Signs in from start to end: who that is, or why nobody is. */
 async function signIn(issuerInAnswer: string | null = null): Promise<string> {
   const client = { clientId: 'client', clientSecret: new Secret(CLIENT_SECRET) };
   const issuers = new HeldIssuers({ now: () => 0 });
@@ -93,7 +93,7 @@ async function signIn(issuerInAnswer: string | null = null): Promise<string> {
   return done.ok ? `${done.value.issuer} ${done.value.subject}` : done.error.reason;
 }
 
-test('the provider of these tests signs in when it is honest', async () => {
+test('the provider of these tests signs in if it is honest', async () => {
   expect(await signIn()).toBe(`${ISSUER} mallory`);
   expect(await signIn(ISSUER)).toBe(`${ISSUER} mallory`);
 });
@@ -131,14 +131,14 @@ describe('nobody is signed in by an ID token', () => {
     expect(await signIn()).toBe('provider_failed');
   });
 
-  test('that a symmetric key verifies, which the provider published', async () => {
+  test('that verifies with a symmetric key that the provider published', async () => {
     keys = [{ kty: 'oct', k: Buffer.from(CLIENT_SECRET).toString('base64url'), kid: 'one', alg: 'HS256' }];
     idToken = (claims) => shared(claims, CLIENT_SECRET);
     expect(await signIn()).toBe('provider_failed');
   });
 });
 
-describe('a provider’s own document', () => {
+describe('a provider’s discovery document', () => {
   test.each<[string, Claims]>([
     ['is not of another issuer', { issuer: 'https://id.acme.test' }],
     ['sends no browser to a script', { authorization_endpoint: 'javascript:alert(1)' }],
@@ -156,13 +156,13 @@ describe('a provider’s own document', () => {
     expect(calls.filter((url) => !url.startsWith(`${ISSUER}/`))).toEqual([]);
   });
 
-  test('does not choose where the browser comes back to', async () => {
+  test('does not decide where the browser returns to', async () => {
     const query = 'redirect_uri=https%3A%2F%2Fevil.test&state=theirs&nonce=theirs';
     metadata = { ...METADATA, authorization_endpoint: `${ISSUER}/authorize?${query}` };
     expect(await signIn()).toBe(`${ISSUER} mallory`);
   });
 
-  test('that says that answers name their issuer has them do so', async () => {
+  test('makes the issuer mandatory in answers if it declares that', async () => {
     metadata = { ...METADATA, authorization_response_iss_parameter_supported: true };
     expect(await signIn(null)).toBe('provider_failed');
     expect(await signIn('https://id.acme.test')).toBe('provider_failed');

@@ -19,7 +19,7 @@ import { PASSWORD } from './password_identity.ts';
 
 const identityPlace = z.string().regex(idPattern('idn'));
 
-/** The ways that the caller signs in, the oldest first. Refuses with `invalid_cursor`. */
+/** The caller's ways to sign in, oldest first. Refuses with `invalid_cursor`. */
 export async function listIdentityPage(
   context: SignInContext,
   caller: Caller,
@@ -34,8 +34,8 @@ export async function listIdentityPage(
 }
 
 /**
- * Removes a way that the caller signs in, with the password if it is one, and ends what was signed in by it, but not the
- * session that asks. Refuses with `not_found`, `would_lock_out`.
+ * Removes one of the caller's ways to sign in. Removing the password also deletes it. Ends the sessions that used it,
+ * except the calling one. Refuses with `not_found`, `would_lock_out`.
  */
 export async function removeIdentity(
   context: SignInContext,
@@ -63,7 +63,10 @@ export async function removeIdentity(
   });
 }
 
-/** Whether one of these signs the caller in now: it is set up, and the enterprise allows it. The local user needs none. */
+/**
+ * Whether one of these can sign the caller in now: it is configured, and the enterprise allows it. The local user needs
+ * none.
+ */
 async function canSignIn(
   context: SignInContext,
   { userId }: Caller,
@@ -110,10 +113,10 @@ function titleOf(title: string | undefined, provider: string): string {
 }
 
 function notFound(id: string): ApiError {
-  return apiError('not_found', `there is no identity ${id} of yours: list them with GET /v1/identities`);
+  return apiError('not_found', `you have no identity ${id}: list yours with GET /v1/identities`);
 }
 
 function lastWay(): ApiError {
-  const message = 'this is the last way that signs you in: add another one at /identities, and remove this one then';
+  const message = 'this is your last way to sign in: add another one at /identities first, then remove this one';
   return apiError('would_lock_out', message);
 }

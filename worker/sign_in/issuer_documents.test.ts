@@ -13,7 +13,7 @@ const PATHS = { discovery: '/.well-known/openid-configuration', keys: '/keys', t
 type Pair = Awaited<ReturnType<typeof generateKeyPair>>;
 let clock: { ms: number; now(): number };
 let issuers: HeldIssuers;
-/** What the provider was asked. */
+/** The calls to the provider. */
 let calls: string[];
 /** The key that it signs with, by its id, and those that it publishes. */
 let signer: { kid: string; pair: Pair };
@@ -55,7 +55,7 @@ const settings = (name: string, issuer = ISSUER) => {
   return { ...client, name, title: name, issuer, outbound, isLocal: false, issuers };
 };
 
-/** Signs in from the first step to the last; why not, or null. */
+/** Signs in from start to end; why not, or null. */
 async function signIn(provider = oidcProvider(settings('general'))): Promise<string | null> {
   const begun = await provider.authorizationURL({ state: 'state', redirectURL: REDIRECT });
   if (!begun.ok) return begun.error.reason;
@@ -89,14 +89,14 @@ beforeEach(async () => {
 });
 
 describe('the documents of an OpenID provider', () => {
-  test('are asked for once for many sign-ins, of whichever enterprise', async () => {
+  test('are fetched once for many sign-ins, of any enterprise', async () => {
     for (const name of ['general', 'general', 'of an enterprise']) {
       expect(await signIn(oidcProvider(settings(name)))).toBe(null);
     }
     expect([asked(PATHS.discovery), asked(PATHS.keys), asked(PATHS.token)]).toEqual([1, 1, 3]);
   });
 
-  test('are asked for again after ten minutes', async () => {
+  test('are fetched again after ten minutes', async () => {
     await signIn();
     clock.ms += HELD_MS - 1;
     await signIn();
@@ -106,14 +106,14 @@ describe('the documents of an OpenID provider', () => {
     expect(asked(PATHS.discovery)).toBe(2);
   });
 
-  test('are each issuer’s own', async () => {
+  test('are separate for each issuer', async () => {
     await signIn();
     expect(await signIn(oidcProvider(settings('other', 'https://other.acme.test')))).toBe('provider_failed');
     expect(await signIn(oidcProvider(settings('other', `${ISSUER}/tenant`)))).toBe('provider_failed');
     expect(await signIn()).toBe(null);
   });
 
-  test('are not held when they are too large, or cannot be used', async () => {
+  test('are not cached if they are too large or invalid', async () => {
     discovery = { ...METADATA, padding: 'x'.repeat(70_000) };
     expect(await signIn()).toBe(null);
     discovery = { ...METADATA, authorization_endpoint: 'http://10.0.0.1/' };
@@ -122,7 +122,7 @@ describe('the documents of an OpenID provider', () => {
     expect(await signIn()).toBe(null);
   });
 
-  test('are asked for again after a sign-in that failed', async () => {
+  test('are fetched again after a failed sign-in', async () => {
     await signIn();
     published = [];
     await newSigner('two');
@@ -132,7 +132,7 @@ describe('the documents of an OpenID provider', () => {
     expect(asked(PATHS.discovery)).toBe(2);
   });
 
-  test('of many issuers are held for the newest', async () => {
+  test('are cached for the newest of many issuers', async () => {
     const read: string[] = [];
     const numbers = Array.from({ length: 201 }, (_, number) => number);
     for (const number of [...numbers, 200, 0]) {
@@ -147,7 +147,7 @@ describe('the documents of an OpenID provider', () => {
 });
 
 describe('the keys of an OpenID provider', () => {
-  test('are asked for once more when a token names one that is new', async () => {
+  test('are fetched once more if a token names a new one', async () => {
     await signIn();
     await newSigner('two');
     published = ['one', 'two'];
@@ -157,14 +157,14 @@ describe('the keys of an OpenID provider', () => {
     expect(asked(PATHS.keys)).toBe(2);
   });
 
-  test('are asked for once more, and not again, when a token names none of them', async () => {
+  test('are fetched once more, and not again, if a token names an unknown one', async () => {
     await signIn();
     await newSigner('two');
     expect(await signIn()).toBe('provider_failed');
     expect(asked(PATHS.keys)).toBe(2);
   });
 
-  test('do not verify what another key signed under the name of one', async () => {
+  test('do not verify a signature of another key with the same id', async () => {
     await signIn();
     signer = { kid: 'one', pair: await generateKeyPair('RS256') };
     expect(await signIn()).toBe('provider_failed');

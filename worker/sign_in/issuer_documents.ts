@@ -1,11 +1,11 @@
 import type { AuthorizationServer, JWKSCacheInput } from 'oauth4webapi';
 import type { Clock } from '../kernel/service_context.ts';
 
-/** What an OpenID provider publishes about itself. */
+/** The documents that an OpenID provider publishes. */
 export interface IssuerDocuments {
-  /** Its discovery document, checked. */
+  /** Its validated discovery document. */
   readonly server: AuthorizationServer;
-  /** Its keys, as the library that uses them puts them here. It asks for them again after five minutes. */
+  /** Its keys, stored here by the library that uses them. It refreshes them after five minutes. */
   readonly keys: JWKSCacheInput;
 }
 
@@ -13,16 +13,16 @@ interface Held extends IssuerDocuments {
   readonly readAtMs: number;
 }
 
-/** How long a discovery document is used. */
+/** How long a discovery document is cached. */
 export const HELD_MS = 10 * 60_000;
-/** Enterprises choose their issuers: however many there are, as many are held. */
+/** The cache size. Enterprises choose their issuers, so there may be many. */
 const MOST_HELD = 200;
-/** A document that is larger is used and not held. */
+/** A larger document is used and not cached. */
 const MAX_CHARACTERS = 64 * 1024;
 
 /**
- * The documents of the issuers that sign people in, kept in memory for a while. Requests do not wait for one another: of
- * several that find nothing each asks for itself (in workerd a promise of one request is none of another's).
+ * Caches the documents of issuers in memory. Concurrent requests that find nothing each fetch them: in workerd a
+ * request must not await another request's promise.
  */
 export class HeldIssuers {
   readonly #clock: Pick<Clock, 'now'>;
@@ -40,7 +40,7 @@ export class HeldIssuers {
     return found;
   }
 
-  /** Begins anew with an issuer, such as after an answer that did not fit what is held. */
+  /** Drops an issuer's documents, for example after an answer that did not match them. */
   forget(issuer: string): void {
     this.#held.delete(issuer);
   }

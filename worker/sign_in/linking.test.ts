@@ -20,7 +20,7 @@ const HOST = 'control.acme.test';
 const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
 let codeHost: CodeHost;
 let control: InProcess;
-/** Alice's, who signed in by the general provider. */
+/** Alice, who signed in by the general provider. */
 let alice: TestBrowser;
 
 beforeAll(async () => {
@@ -52,13 +52,13 @@ afterEach(() => control.stop());
 
 const newBrowser = () => new TestBrowser(control.send, FRONT);
 
-/** Who is at the code host. */
+/** The user at the code host. */
 function atCodeHost(email: string, { id = 1, verified = true } = {}): void {
   codeHost.user = { id, login: 'someone', name: 'Someone', email };
   codeHost.emails = [{ email, primary: true, verified }];
 }
 
-/** Signs Alice in as the general provider does, which is not asked. */
+/** Signs Alice in by the general provider, without calling it. */
 async function signInAlice(by: TestBrowser): Promise<void> {
   const { context } = control;
   const [email, how] = ['alice@acme.test', { provider: 'general', client: '' }];
@@ -80,7 +80,7 @@ async function signInAtCodeHost(by: TestBrowser): Promise<Response> {
   return by.get(back.pathname + back.search);
 }
 
-/** Somebody else, who signed in by the code host. */
+/** Another user, who signed in by the code host. */
 async function signedInMallory(): Promise<TestBrowser> {
   const mallory = newBrowser();
   atCodeHost('mallory@evil.test', { id: 666 });
@@ -89,7 +89,7 @@ async function signedInMallory(): Promise<TestBrowser> {
   return mallory;
 }
 
-/** Begins to add the code host, and agrees there: where the browser comes back to. */
+/** Starts adding the code host and approves there: the URL that the browser returns to. */
 async function agree(by: TestBrowser): Promise<string> {
   control.clock.ms += 1_000;
   const page = await by.submit('/auth/codehost/link', {});
@@ -98,7 +98,7 @@ async function agree(by: TestBrowser): Promise<string> {
   return back.pathname + back.search;
 }
 
-/** The form of the page that asks. */
+/** The form of the confirmation page. */
 async function question(reply: Response): Promise<{ offer: string; seal: string }> {
   const text = await reply.text();
   const field = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? `no ${name}: ${text}`;
@@ -113,7 +113,7 @@ const identities = async (by = alice) => (await parsed(identitiesPage, by.get('/
 const userId = async (by: TestBrowser) => (await parsed(meReply, by.get('/v1/me'))).id;
 const codeHosts = async (by = alice) => (await identities(by)).filter(({ provider }) => provider === 'codehost');
 
-/** A call of the API from a page of ours. */
+/** An API call from one of our own pages. */
 function call(method: string, path: string, body?: object, by = alice): Promise<Response> {
   const cookie = `__Host-session=${by.cookies.get('__Host-session')}`;
   const headers = { ...FRONT, cookie, 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };
@@ -125,8 +125,8 @@ async function expectRefused(reply: Response, status: number, words: string) {
   expect(await codeHosts()).toEqual([]);
 }
 
-describe('a way to sign in that a user adds', () => {
-  test('is asked about, is listed, and signs in to the same account', async () => {
+describe('an added way to sign in', () => {
+  test('is confirmed, is listed, and signs in to the same account', async () => {
     const asked = await alice.get(await agree(alice));
     expect(asked.status).toBe(200);
     expect(await asked.clone().text()).toContain('alice@home.test');
@@ -152,20 +152,20 @@ describe('a way to sign in that a user adds', () => {
     ]);
   });
 
-  test('a second time is the same one', async () => {
+  test('is the same one when added a second time', async () => {
     await link();
     expect((await link()).status).toBe(303);
     expect(await codeHosts()).toHaveLength(1);
   });
 
-  test('may have an address that nobody verified', async () => {
+  test('may have an unverified address', async () => {
     atCodeHost('someone@acme.test', { verified: false });
     expect((await link()).status).toBe(303);
     expect(await codeHosts()).toMatchObject([{ email: 'someone@acme.test', email_verified: false }]);
   });
 });
 
-describe('nobody makes somebody else add a way to sign in', () => {
+describe('nobody can make another user add a way to sign in', () => {
   test('from a page of another site', async () => {
     const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
     expect((await alice.submit('/auth/codehost/link', {}, foreign)).status).toBe(403);
@@ -175,7 +175,7 @@ describe('nobody makes somebody else add a way to sign in', () => {
     expect((await alice.submit('/identities/remove', { id: first!.id }, foreign)).status).toBe(403);
   });
 
-  test('by a link: beginning takes a form', async () => {
+  test('by a link: starting takes a form', async () => {
     expect((await alice.get('/auth/codehost/link')).status).toBe(405);
     const before = await userId(alice);
     await signInAtCodeHost(alice);
@@ -190,41 +190,44 @@ describe('nobody makes somebody else add a way to sign in', () => {
     expect((await nobody.get('/identities')).status).toBe(401);
   });
 
-  test('by what came back in another browser, also with the cookies of the one that began', async () => {
+  test('by a callback in another browser, even with the cookies of the one that started', async () => {
     const mallory = await signedInMallory();
     const back = await agree(mallory);
-    await expectRefused(await alice.get(back), 400, 'was not begun in this browser');
+    await expectRefused(await alice.get(back), 400, 'was started in another browser');
     const session = alice.cookies.get('__Host-session') ?? '';
     for (const [name, value] of mallory.cookies) alice.cookies.set(name, value);
     alice.cookies.set('__Host-session', session);
-    await expectRefused(await alice.get(back), 400, 'somebody else is signed in now');
+    await expectRefused(await alice.get(back), 400, 'another user signed in meanwhile');
   });
 
-  test('by a question that another user was asked', async () => {
+  test('by a confirmation page that was made for another user', async () => {
     const mallory = await signedInMallory();
     const asked = await question(await mallory.get(await agree(mallory)));
-    await expectRefused(await alice.submit('/identities/link', asked), 400, 'somebody else is signed in now');
+    await expectRefused(await alice.submit('/identities/link', asked), 400, 'another user signed in meanwhile');
   });
 
-  test('by a question of their own making', async () => {
+  test('by a forged confirmation', async () => {
     const { offer, seal } = await question(await alice.get(await agree(alice)));
     const text = Buffer.from(offer, 'base64url').toString().replace('"subject":"1"', '"subject":"666"');
     const forged = { offer: Buffer.from(text).toString('base64url'), seal };
     expect(forged.offer).not.toBe(offer);
-    await expectRefused(await alice.submit('/identities/link', forged), 400, 'begin again');
-    await expectRefused(await alice.submit('/identities/link', { offer, seal: '' }), 400, 'begin again');
+    await expectRefused(await alice.submit('/identities/link', forged), 400, 'start again');
+    await expectRefused(await alice.submit('/identities/link', { offer, seal: '' }), 400, 'start again');
   });
 });
 
 describe('an identity is not added', () => {
-  test('when another user signed in meanwhile, in the same browser', async () => {
+  test('if another user signed in meanwhile in the same browser', async () => {
     const back = await agree(alice);
     const kept = new Map(alice.cookies);
     atCodeHost('mallory@evil.test', { id: 666 });
     await signInAtCodeHost(alice);
     for (const name of ['__Host-oauth_state', 'oauth_extra']) alice.cookies.set(name, kept.get(name) ?? '');
     const reply = await alice.get(back);
-    expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining('somebody else is signed in')]);
+    expect([reply.status, await reply.text()]).toEqual([
+      400,
+      expect.stringContaining('another user signed in meanwhile'),
+    ]);
     expect(await codeHosts()).toMatchObject([{ email: 'mallory@evil.test' }]);
   });
 
@@ -233,10 +236,10 @@ describe('an identity is not added', () => {
     const other = newBrowser();
     await signInAlice(other);
     alice.cookies.set('__Host-session', other.cookies.get('__Host-session') ?? '');
-    await expectRefused(await alice.get(back), 400, 'the session that this was begun in is over');
+    await expectRefused(await alice.get(back), 400, 'your session has ended');
   });
 
-  test('when the session that began it ended, before the callback or before the answer', async () => {
+  test('if the session that started it ended before the callback or before the confirmation', async () => {
     const { database } = control.context;
     const end = () => database.client.execute('DELETE FROM browser_sessions');
     const back = await agree(alice);
@@ -247,32 +250,32 @@ describe('an identity is not added', () => {
     await end();
     expect((await alice.submit('/identities/link', asked)).status).toBe(401);
     await signInAlice(alice);
-    await expectRefused(await alice.submit('/identities/link', asked), 400, 'is over');
+    await expectRefused(await alice.submit('/identities/link', asked), 400, 'has ended');
   });
 
   test('after ten minutes', async () => {
     const asked = await question(await alice.get(await agree(alice)));
     control.clock.ms += 600_000;
-    await expectRefused(await alice.submit('/identities/link', asked), 400, 'its ten minutes are over');
+    await expectRefused(await alice.submit('/identities/link', asked), 400, 'the ten minutes are over');
   });
 
-  test('when it is of another account, or its verified address is', async () => {
+  test('if it, or its verified address, belongs to another account', async () => {
     await signedInMallory();
     atCodeHost('mallory@evil.test', { id: 666 });
-    await expectRefused(await alice.get(await agree(alice)), 409, 'of another account here');
+    await expectRefused(await alice.get(await agree(alice)), 409, 'belongs to another account here');
     atCodeHost('mallory@evil.test', { id: 667 });
-    await expectRefused(await alice.get(await agree(alice)), 409, 'of another account here');
+    await expectRefused(await alice.get(await agree(alice)), 409, 'belongs to another account here');
     atCodeHost('mallory@evil.test', { id: 667, verified: false });
     expect((await link()).status).toBe(303);
   });
 
-  test('when it became that of another account after the question', async () => {
+  test('if it was added to another account after the confirmation page', async () => {
     const asked = await question(await alice.get(await agree(alice)));
     await signInAtCodeHost(newBrowser());
-    await expectRefused(await alice.submit('/identities/link', asked), 409, 'of another account here');
+    await expectRefused(await alice.submit('/identities/link', asked), 409, 'belongs to another account here');
   });
 
-  test('when the enterprise does not allow its provider or its address', async () => {
+  test('if the enterprise does not allow its provider or its address', async () => {
     const plain = { name: 'Acme', billing_email: null, allowed_domains: [], sso_required: false, oidc: null };
     const providers = { ...plain, allowed_providers: ['general'] };
     expect((await call('PUT', '/v1/enterprise', providers)).status).toBe(200);
@@ -286,7 +289,7 @@ describe('an identity is not added', () => {
     await expectRefused(await alice.submit('/identities/link', asked), 403, 'does not allow this way to sign in');
   });
 
-  test('to a user who was suspended', async () => {
+  test('to a suspended user', async () => {
     const asked = await question(await alice.get(await agree(alice)));
     await control.context.database.client.execute("UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'");
     expect((await alice.submit('/identities/link', asked)).status).toBe(401);
@@ -298,8 +301,8 @@ describe('an identity is not added', () => {
 const remove = (id: string) => call('DELETE', `/v1/identities/${id}`);
 const ids = async () => (await identities()).map(({ id }) => id);
 
-describe('a way to sign in is removed', () => {
-  test('and signs in to the account no more', async () => {
+describe('removing a way to sign in', () => {
+  test('makes it unusable for the account', async () => {
     await link();
     const other = newBrowser();
     await signInAtCodeHost(other);
@@ -316,7 +319,7 @@ describe('a way to sign in is removed', () => {
     ]);
   });
 
-  test('on the page, and the browser that asks stays signed in also when it came that way', async () => {
+  test('works on the page, and keeps the asking browser signed in even if it signed in that way', async () => {
     await link();
     const other = newBrowser();
     await signInAlice(other);
@@ -327,7 +330,7 @@ describe('a way to sign in is removed', () => {
     expect((await parsed(signInsPage, alice.get('/v1/sessions'))).items).toMatchObject([{ current: true }]);
   });
 
-  test('but not the last one, nor the last one that works', async () => {
+  test('is refused for the last one, and for the last usable one', async () => {
     const [first] = await ids();
     const refused = await remove(first!);
     expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('would_lock_out')]);
@@ -339,13 +342,13 @@ describe('a way to sign in is removed', () => {
     expect((await remove(second!)).status).toBe(204);
   });
 
-  test('by one of two removals of the last two that come at once', async () => {
+  test('works for one of two concurrent removals of the last two', async () => {
     await link();
     const replies = await Promise.all((await ids()).map((id) => remove(id)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([204, 409]));
   });
 
-  test('with its password', async () => {
+  test('deletes its password', async () => {
     const { client } = control.context.database;
     const id = `idn_${'0'.repeat(26)}`;
     const now = '2026-01-01T00:00:00.000Z';
@@ -361,7 +364,7 @@ describe('a way to sign in is removed', () => {
     expect(left.rows.map((row) => row['email'])).toEqual(['other@acme.test']);
   });
 
-  test('by nobody with a personal token', async () => {
+  test('is refused for a personal token', async () => {
     const scopes = { name: 'of a test', scopes: ['account:read'] };
     const { token } = await parsed(createdToken, call('POST', '/v1/tokens', scopes));
     const headers = { authorization: `Bearer ${token}` };
@@ -371,7 +374,7 @@ describe('a way to sign in is removed', () => {
   });
 });
 
-test('the list goes on where a page ended', async () => {
+test('a list continues where a page ended', async () => {
   await link();
   const first = await parsed(identitiesPage, alice.get('/v1/identities?limit=1'));
   expect(first).toMatchObject({ items: [{ provider: 'general' }] });

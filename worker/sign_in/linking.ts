@@ -20,14 +20,14 @@ import { keyOf, newIdentity } from './accounts.ts';
 import { admissionProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
 
-/** Who begins to add a sign-in: a user, in one session of a browser. */
+/** Who is adding a sign-in: a user, in one browser session. */
 export interface Linker {
   readonly userId: string;
   /** The hash of the session's token. */
   readonly session: string;
 }
 
-/** The user and the session of a browser; null for a program, which has none. */
+/** The user and session of a browser; null for a program, which has none. */
 export function linkerOf({ userId, signIn }: Caller): Linker | null {
   return signIn === undefined ? null : { userId, session: signIn };
 }
@@ -48,15 +48,15 @@ const offerText = z.strictObject({
 });
 type Offer = z.output<typeof offerText>;
 
-/** What the page holds while it asks: nobody without the master key makes one. */
+/** The data in the confirmation page's form, sealed with the master key. */
 export interface SealedOffer {
   readonly offer: string;
   readonly seal: string;
 }
 
 /**
- * What a provider said who somebody is, for a page that asks whether that is who is meant: a browser may be signed in there
- * as somebody else than its user knows. Refuses with what `linkIdentity` refuses with.
+ * The identity that a provider returned, for a confirmation page: the browser may be signed in at the provider as
+ * somebody else. Refuses with the codes of `linkIdentity`.
  */
 export async function offerLink(
   context: ServiceContext,
@@ -75,8 +75,8 @@ export async function offerLink(
 }
 
 /**
- * Adds a sign-in to the account of whoever began: still in the same session of the same browser. Refuses with
- * `sign_in_expired`, `identity_taken`, and what an enterprise refuses a sign-in with.
+ * Adds a sign-in to the account of the user who started, in the same session of the same browser. Refuses with
+ * `sign_in_expired`, `identity_taken`, and the codes of an enterprise's sign-in rules.
  */
 export async function linkIdentity(
   context: ServiceContext,
@@ -126,7 +126,7 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
   });
 }
 
-/** The account that an identity may be added to, and whether it has it already. */
+/** The account that an identity may be added to, and whether it is there already. */
 async function placeOf(
   context: ServiceContext,
   { linker, identity, provider }: Offer,
@@ -146,12 +146,12 @@ async function placeOf(
 
 export function linkOver(): ApiError {
   const message =
-    'the session that this was begun in is over, somebody else is signed in now, or its ten minutes are over: begin again at /identities';
+    'your session has ended, another user signed in meanwhile, or the ten minutes are over: start again at /identities';
   return apiError('sign_in_expired', message);
 }
 
 function identityTaken(): ApiError {
   const message =
-    'this sign-in, or its address, is of another account here: sign in with it, and remove it there if it is yours';
+    'this sign-in or its address belongs to another account here: if it is yours, sign in with it and remove it there';
   return apiError('identity_taken', message);
 }

@@ -2,9 +2,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 
-/** A way to send mail. */
+/** Sends mail. */
 export interface Mail {
-  /** Refuses with a sentence that names no recipient. */
+  /** The error is a sentence that names no recipient. */
   send(message: MailMessage): Promise<Result<void, string>>;
 }
 
@@ -16,7 +16,7 @@ export interface MailMessage {
 
 export type PrintMail = (entry: Readonly<Record<string, string>>) => void;
 
-/** One line for each mail, where the person who started the program reads it: local mode has no other way to send one. */
+/** Prints each mail as one line for the person who started the program. Local mode has no other way to send mail. */
 export function printedMail(print: PrintMail): Mail {
   return {
     async send({ to, subject, text }) {
@@ -32,7 +32,7 @@ export interface MailService {
   readonly from: string;
 }
 
-/** Mail by a service that takes `{from, to, subject, text}` as JSON with a bearer token, as many do. */
+/** Sends mail by a service that accepts `{from, to, subject, text}` as JSON with a bearer token. */
 export function postedMail(settings: MailService, outbound: Outbound): Mail {
   return {
     async send({ to, subject, text }) {

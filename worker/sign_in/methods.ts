@@ -1,7 +1,7 @@
 import type { ProvidersReply } from '../../shared/wire/auth.ts';
 import type { SignInContext } from './sign_in_context.ts';
 
-/** The ways to sign in that are set up, as pages show them. */
+/** The configured ways to sign in, in the format of pages. */
 export function listMethods(context: Pick<SignInContext, 'signIn'>): ProvidersReply {
   const providers = Array.from(context.signIn.providers.values(), ({ name, title }) => ({
     name,

@@ -44,7 +44,7 @@ export interface OidcSettings extends ClientVariables {
 
 const SCOPE = 'openid email profile';
 
-/** Signs in by OpenID Connect: discovery, PKCE, nonce, a signed ID token (OpenID Connect Core section 3.1). */
+/** Sign-in by OpenID Connect: discovery, PKCE, nonce, signed ID token (OpenID Connect Core section 3.1). */
 export function oidcProvider(settings: OidcSettings): AuthProvider {
   const { name, title } = settings;
   return {
@@ -55,7 +55,7 @@ export function oidcProvider(settings: OidcSettings): AuthProvider {
   };
 }
 
-/** After whatever fails, the next sign-in asks the provider for its documents: those that are held may be the reason. */
+/** After any failure the next sign-in fetches the provider's documents again, because cached ones may be the cause. */
 async function asking<T>({ issuers, issuer }: OidcSettings, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -65,7 +65,7 @@ async function asking<T>({ issuers, issuer }: OidcSettings, work: () => Promise<
   }
 }
 
-/** What is remembered in the browser across the redirect. */
+/** What the browser keeps in a cookie across the redirect. */
 const extra = z.strictObject({ verifier: z.string(), nonce: z.string() });
 
 async function authorizationURL(settings: OidcSettings, { state, redirectURL }: AuthorizationRequest) {
@@ -110,12 +110,12 @@ function readExtra(extraState: string) {
   try {
     return extra.parse(JSON.parse(atob(extraState)));
   } catch {
-    // Whatever is wrong with it, it is not what was given out.
-    throw new ProviderRefusal('provider_failed', 'this browser did not bring back what the sign-in began with');
+    // Any invalid value means that it is not the one that was set.
+    throw new ProviderRefusal('provider_failed', 'this browser lost what the sign-in started with');
   }
 }
 
-/** An ID token may be signed by a key that is newer than those that are held: then they are asked for once more. */
+/** Verifies the ID token. If its key is unknown, the keys are fetched once more, because it may be new. */
 async function verifySignature(settings: OidcSettings, { server, keys }: IssuerDocuments, reply: Response) {
   const heldSince = keys['uat'];
   const verify = (known: JWKSCacheInput) =>
@@ -138,17 +138,17 @@ function discover(settings: OidcSettings): Promise<IssuerDocuments> {
   });
 }
 
-/** The outbound port says which URLs may be called, plain ones too. */
+/** The outbound port decides which URLs may be called, including plain http ones. */
 function callOptions({ outbound }: OidcSettings) {
   return { [customFetch]: outboundFetch(outbound), [allowInsecureRequests]: true };
 }
 
-/** A browser is sent only to what the control plane itself would call. */
+/** A browser is redirected only to URLs that the control plane itself would call. */
 function authorizationEndpoint({ title, isLocal }: OidcSettings, server: AuthorizationServer): string {
   const endpoint = server.authorization_endpoint ?? '';
   const isUsable = URL.canParse(endpoint) && targetProblem(new URL(endpoint), isLocal) === null;
   if (isUsable) return endpoint;
-  throw new ProviderRefusal('provider_failed', `${title} names no usable authorization endpoint`);
+  throw new ProviderRefusal('provider_failed', `${title} has no usable authorisation endpoint`);
 }
 
 function authentication({ clientSecret }: OidcSettings, server: AuthorizationServer): ClientAuth {
@@ -159,7 +159,7 @@ function authentication({ clientSecret }: OidcSettings, server: AuthorizationSer
 
 type Claims = Pick<IDToken, 'sub'> & Readonly<Record<string, unknown>>;
 
-/** An ID token may leave the email to the UserInfo endpoint (OpenID Connect Core section 5.4). */
+/** The ID token may omit the email; then the UserInfo endpoint has it (OpenID Connect Core section 5.4). */
 async function completeClaims(
   settings: OidcSettings,
   server: AuthorizationServer,
@@ -175,14 +175,14 @@ async function completeClaims(
 function identityOf({ title }: OidcSettings, server: AuthorizationServer, claims: Claims): Identity {
   const email = typeof claims['email'] === 'string' ? parseEmail(claims['email']) : null;
   if (email === null) {
-    throw new ProviderRefusal('email_required', `${title} gave no email address: allow it to share yours`);
+    throw new ProviderRefusal('email_required', `${title} sent no email address: allow it to share yours`);
   }
   const name = claims['name'] ?? claims['preferred_username'];
   return {
     issuer: server.issuer,
     subject: claims.sub,
     email: email.address,
-    // Nothing but true: some providers send texts, and a text "false" is true to a careless eye.
+    // Only the boolean true counts: some providers send strings, and the string "false" is truthy.
     emailVerified: claims['email_verified'] === true,
     displayName: typeof name === 'string' ? name : '',
   };

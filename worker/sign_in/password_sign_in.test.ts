@@ -48,7 +48,7 @@ async function account(more: object = {}): Promise<Response> {
   return post('/auth/verify', { signup_id: id, code: lastCode() });
 }
 
-/** Tries without the work of a password. */
+/** Records attempts without the cost of a password hash. */
 async function spend(throttle: Throttle, email: string, times: number): Promise<void> {
   for (let number = 0; number < times; number += 1) {
     expect((await takeAttempt(control.context, throttle, email)).ok).toBe(true);
@@ -74,7 +74,7 @@ async function refusal(reply: Promise<Response>) {
 }
 
 describe('a signup', () => {
-  test('sends a code to the address, which makes an account and signs in', async () => {
+  test('sends a code to the address, which creates an account and signs in', async () => {
     const reply = await account({ display_name: 'Alice' });
     expect(reply.status).toBe(200);
     expect(mails).toMatchObject([{ to: EMAIL, subject: 'Your code for svc' }]);
@@ -82,12 +82,12 @@ describe('a signup', () => {
     expect((await logIn({ email: 'Alice@ACME.test' })).status).toBe(200);
   });
 
-  test('makes nothing without the code', async () => {
+  test('creates nothing without the code', async () => {
     await begun();
     expect(await refusal(logIn())).toMatchObject({ code: 'wrong_email_or_password' });
   });
 
-  test('takes five wrong codes, and then not the right one either', async () => {
+  test('accepts no code after five wrong ones, not even the right one', async () => {
     const { signup_id: id } = await begun();
     for (let tries = 0; tries < 5; tries += 1) {
       expect(await refusal(post('/auth/verify', { signup_id: id, code: wrongCode() }))).toMatchObject({
@@ -97,7 +97,7 @@ describe('a signup', () => {
     expect((await post('/auth/verify', { signup_id: id, code: lastCode() })).status).toBe(400);
   });
 
-  test('takes its code once, and for ten minutes', async () => {
+  test('accepts its code once, within ten minutes', async () => {
     const { signup_id: id } = await begun();
     const verify = () => post('/auth/verify', { signup_id: id, code: lastCode() });
     const both = await Promise.all([verify(), verify()]);
@@ -107,7 +107,7 @@ describe('a signup', () => {
     expect((await post('/auth/verify', { signup_id: late, code: lastCode() })).status).toBe(400);
   });
 
-  test('of a stranger for the same address is not finished by the code of its owner', async () => {
+  test("of a stranger cannot be completed with the code that the address's owner requested", async () => {
     const stranger = await begun({ password: 'chosen by a stranger' });
     await begun();
     expect((await post('/auth/verify', { signup_id: stranger.signup_id, code: lastCode() })).status).toBe(400);
@@ -121,7 +121,7 @@ describe('a signup', () => {
     expect(texts[0]).toBe(texts[1]);
   });
 
-  test('with an account sets another password, and signs out who knew the one before', async () => {
+  test('for an existing account sets a new password, and signs out everybody who used the old one', async () => {
     const first = await account();
     const id = (await me(first)).id;
     const second = await account({ password: 'another long password' });
@@ -131,7 +131,7 @@ describe('a signup', () => {
     expect((await logIn({ password: 'another long password' })).status).toBe(200);
   });
 
-  test('sends five mails an hour to one address', async () => {
+  test('sends at most five mails an hour to one address', async () => {
     await spend(SIGNUP_TRIES, EMAIL, 4);
     expect((await signUp()).status).toBe(202);
     expect(await refusal(signUp())).toMatchObject({
@@ -149,7 +149,7 @@ describe('a signup', () => {
     ['email', { email: 'al\u0131ce@acme.test' }],
     ['password', { password: 'short' }],
     ['display_name', { display_name: 'a\nb' }],
-  ])('names the field %s when it is wrong', async (field, more) => {
+  ])('names the field %s if it is invalid', async (field, more) => {
     const { code, details } = await refusal(signUp(more));
     expect([code, details]).toMatchObject(['invalid_input', { fields: [{ field }] }]);
   });
@@ -174,7 +174,7 @@ describe('a signup', () => {
 });
 
 describe('a password', () => {
-  test('that is wrong and an address without an account are one answer', async () => {
+  test('gets the same answer whether it is wrong or the address has no account', async () => {
     await existing();
     const wrong = await refusal(logIn({ password: 'not the right one' }));
     const nobody = await refusal(logIn({ email: 'nobody@acme.test' }));
@@ -194,7 +194,7 @@ describe('a password', () => {
     expect((await logIn()).status).toBe(200);
   });
 
-  test('that is right begins the count anew', async () => {
+  test('resets the count if it is right', async () => {
     await existing();
     await spend(PASSWORD_TRIES, EMAIL, 9);
     expect((await logIn()).status).toBe(200);
@@ -202,18 +202,18 @@ describe('a password', () => {
     expect((await logIn()).status).toBe(200);
   });
 
-  test('that is tried by many at once is tried ten times', async () => {
+  test('may be tried ten times, also concurrently', async () => {
     const tries = Array.from({ length: 30 }, () => takeAttempt(control.context, PASSWORD_TRIES, EMAIL));
     expect((await Promise.all(tries)).filter(({ ok }) => ok).length).toBe(10);
   });
 
-  test('does not help a user who is suspended', async () => {
+  test('does not sign in a suspended user', async () => {
     await existing();
     await control.context.database.client.execute("UPDATE users SET suspended_at = '2026' WHERE email IS NOT NULL");
     expect(await refusal(logIn())).toMatchObject({ code: 'account_unavailable' });
   });
 
-  test('is not asked for where no mail can be sent', async () => {
+  test('is not offered where no mail can be sent', async () => {
     const plain = await startInProcess();
     const body = JSON.stringify({ email: EMAIL, password: PASSWORD });
     for (const path of ['/auth/signup', '/auth/login']) {
@@ -226,7 +226,7 @@ describe('a password', () => {
   });
 });
 
-test('a form of another site signs nobody in: it cannot say that it sends JSON', async () => {
+test('a form of another site cannot sign anybody in, because it cannot send JSON', async () => {
   await existing();
   const body = JSON.stringify({ email: EMAIL, password: PASSWORD });
   const answer = async (type: string) => {
@@ -249,7 +249,7 @@ describe('one client', () => {
   const ADDRESS = '203.0.113.7';
   const input = { email: EMAIL, password: PASSWORD };
 
-  test('goes through a limited number of addresses, and another one is not held up by that', async () => {
+  test('may try a limited number of addresses, without affecting other clients', async () => {
     await spend(CLIENT_TRIES, ADDRESS, CLIENT_TRIES.most);
     const other = { ...input, email: 'other@acme.test' };
     const tried = await signInWithPassword(control.context, other, { client: '', address: ADDRESS });
@@ -259,7 +259,7 @@ describe('one client', () => {
     });
   });
 
-  test('asks for a limited number of codes', async () => {
+  test('may request a limited number of codes', async () => {
     await spend(CLIENT_SIGNUPS, ADDRESS, CLIENT_SIGNUPS.most);
     const asked = await beginSignup(control.context, { ...input, email: 'other@acme.test' }, ADDRESS);
     expect(asked).toMatchObject({ ok: false, error: { code: 'too_many_attempts' } });
@@ -285,7 +285,7 @@ describe('the pages', () => {
     expect((await browser.get('/v1/me')).status).toBe(200);
   });
 
-  test('take no form of another site, which would sign people in as somebody else', async () => {
+  test('refuse a form of another site, which would sign a person in as somebody else', async () => {
     await existing();
     const browser = new TestBrowser(control.inBrowser);
     const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
@@ -293,7 +293,7 @@ describe('the pages', () => {
     expect(browser.cookies.size).toBe(0);
   });
 
-  test('a browser session begins with a token of its own each time', async () => {
+  test('each browser session gets a new token', async () => {
     const cookies = [await account(), await logIn()].map((reply) => cookieOf(reply));
     expect(new Set(cookies).size).toBe(2);
   });

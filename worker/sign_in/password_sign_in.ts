@@ -9,21 +9,21 @@ import { type SignedIn, signInIdentity } from './accounts.ts';
 import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
 import { clearAttempts, takeAttempt, takeClientAttempt } from './throttle.ts';
 
-/** Tries of one address; whether it has an account makes no difference. */
+/** Attempts per address, whether it has an account or not. */
 export const PASSWORD_TRIES = { kind: 'password', most: 10, windowSeconds: 15 * 60 };
 
-/** Tries of one client with any address: what one machine may cost, and how many addresses it may go through. */
+/** Attempts per client over all addresses. This limits the load by one machine and the addresses it can try. */
 export const CLIENT_TRIES = { kind: 'password by client', most: 100, windowSeconds: 15 * 60 };
 
-/** What calls: what it calls itself, and from where. */
+/** The client: its name for itself and its address. */
 export interface SignInClient {
   readonly client: string;
   readonly address: string | null;
 }
 
 /**
- * Signs in with a password. A wrong one and an address without one are one answer after the same work. Refuses with
- * `not_found`, `too_many_attempts`, `wrong_email_or_password`, and what `signInIdentity` refuses with.
+ * Signs in with a password. A wrong password and an unknown address get the same answer after the same work. Refuses
+ * with `not_found`, `too_many_attempts`, `wrong_email_or_password`, and the codes of `signInIdentity`.
  */
 export async function signInWithPassword(
   context: SignInContext,
@@ -45,6 +45,6 @@ export async function signInWithPassword(
 
 function wrong(): ApiError {
   const message =
-    'the email or the password is wrong: try again, or sign up with the address again to set another password';
+    'the email or the password is wrong: try again, or sign up with the same address to set a new password';
   return apiError('wrong_email_or_password', message);
 }

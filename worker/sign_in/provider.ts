@@ -4,28 +4,28 @@ import type { Outbound } from '../kernel/outbound.ts';
 import type { HeldIssuers } from './issuer_documents.ts';
 
 /**
- * A way to sign in by another service (specification section 5). What a provider has to remember across the redirect, such
- * as the verifier of PKCE, it gives out as `extraState` and is given back; who calls it keeps that in the browser.
+ * A way to sign in by another service (specification section 5). A provider that must remember something across the
+ * redirect, such as the PKCE verifier, returns it as `extraState` and gets it back; the caller keeps it in the browser.
  */
 export interface AuthProvider {
-  /** What `/auth/{provider}/login` calls it. */
+  /** Its name in `/auth/{provider}/login`. */
   readonly name: string;
-  /** What a button says. */
+  /** The label of its button. */
   readonly title: string;
   authorizationURL(request: AuthorizationRequest): Promise<Result<AuthorizationResult, ProviderError>>;
   exchange(callback: CallbackRequest): Promise<Result<Identity, ProviderError>>;
 }
 
 export interface AuthorizationRequest {
-  /** Unguessable; the provider hands it back as it is. */
+  /** Unguessable; the provider returns it unchanged. */
   readonly state: string;
   readonly redirectURL: string;
 }
 
 export interface AuthorizationResult {
-  /** Where the browser goes. */
+  /** The URL that the browser goes to. */
   readonly url: string;
-  /** Opaque; empty for a provider that needs none. */
+  /** Opaque; empty if the provider needs none. */
   readonly extraState: string;
 }
 
@@ -34,41 +34,41 @@ export interface CallbackRequest {
   readonly state: string;
   readonly redirectURL: string;
   readonly extraState: string;
-  /** The name that the provider gave itself in the answer (RFC 9207); null when it gave none. */
+  /** The issuer name in the provider's answer (RFC 9207); null if it sent none. */
   readonly issuer: string | null;
 }
 
-/** Who somebody is, as a provider has it. `issuer` and `subject` name a person for good; the email may change. */
+/** A person as known to a provider. `issuer` and `subject` identify a person permanently; the email may change. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
   readonly email: string;
-  /** False: the provider does not say that the address is this person's. */
+  /** False: the provider does not vouch that the address belongs to this person. */
   readonly emailVerified: boolean;
   readonly displayName: string;
 }
 
-/** Why a provider gave no identity. */
+/** Why a provider returned no identity. */
 export interface ProviderError {
   readonly reason: 'provider_failed' | 'provider_refused' | 'email_required';
-  /** For the person in front of the browser. Never a token, a code or a secret. */
+  /** For the person at the browser. Never contains a token, a code or a secret. */
   readonly message: string;
 }
 
 /** The values of a provider's environment variables, by name. */
 export type ProviderVariables = Readonly<Record<string, Secret>>;
 
-/** What a provider is made with. */
+/** What a provider is created with. */
 export interface ProviderInput {
   readonly variables: ProviderVariables;
   readonly outbound: Outbound;
-  /** Local mode, where a provider may be on loopback. */
+  /** In local mode a provider may be on loopback. */
   readonly isLocal: boolean;
-  /** The documents of OpenID providers that are held. */
+  /** Cached documents of OpenID providers. */
   readonly issuers: HeldIssuers;
 }
 
-/** A kind of provider: null when none of its variables is set, a sentence when they cannot be used. */
+/** Creates a provider of this kind: null if none of its variables is set, a sentence if they are invalid. */
 export interface ProviderEntry {
   readonly name: string;
   configure(input: ProviderInput): Result<AuthProvider | null, string>;

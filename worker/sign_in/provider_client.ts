@@ -5,13 +5,15 @@ import { NoReply } from '../services/oauth/oauth_fetch.ts';
 import { targetProblem } from '../kernel/outbound.ts';
 import type { ProviderError, ProviderInput } from './provider.ts';
 
-/** The client of ours at a provider. */
+/** Our client at a provider. */
 export interface ClientVariables {
   readonly clientId: string;
   readonly clientSecret: Secret;
 }
 
-/** The client's id and secret by the prefix of their variables; null when neither is set, a sentence when one is missing. */
+/**
+ * The client's id and secret from the variables with this prefix; null if neither is set, a sentence if one is missing.
+ */
 export function clientVariables(
   { variables }: Pick<ProviderInput, 'variables'>,
   prefix: string,
@@ -19,12 +21,12 @@ export function clientVariables(
   const [id, secret] = [`${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`];
   const [clientId, clientSecret] = [variables[id], variables[secret]];
   if (clientId === undefined && clientSecret === undefined) return ok(null);
-  if (clientId === undefined) return err(`${id} is not set, and ${secret} is: set both`);
-  if (clientSecret === undefined) return err(`${secret} is not set, and ${id} is: set both`);
+  if (clientId === undefined) return err(`${secret} is set, but ${id} is not: set both`);
+  if (clientSecret === undefined) return err(`${id} is set, but ${secret} is not: set both`);
   return ok({ clientId: clientId.reveal(), clientSecret });
 }
 
-/** The base URL in a variable, without a slash at its end. Refuses one that would not be called. */
+/** The base URL in a variable, without a trailing slash. Refuses a URL that must not be called. */
 export function urlVariable(
   { variables, isLocal }: Pick<ProviderInput, 'variables' | 'isLocal'>,
   name: string,
@@ -40,7 +42,7 @@ export function urlVariable(
   return problem === null ? ok(text.replace(/\/+$/, '')) : err(`${name} cannot be used: ${problem.message}`);
 }
 
-/** What a provider's answer is missing. */
+/** Thrown when a provider's answer lacks something. */
 export class ProviderRefusal extends Error {
   readonly reason: ProviderError['reason'];
 
@@ -50,7 +52,9 @@ export class ProviderRefusal extends Error {
   }
 }
 
-/** Does what talks to a provider; whatever it or the library has against an answer is a refusal, without the provider's texts. */
+/**
+ * Runs code that talks to a provider. Any error of it or of the library becomes a refusal without the provider's texts.
+ */
 export async function attempt<T>(title: string, work: () => Promise<T>): Promise<Result<T, ProviderError>> {
   try {
     return ok(await work());
@@ -65,12 +69,12 @@ function providerError(title: string, error: unknown): ProviderError {
   if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {
     return { reason: 'provider_refused', message: `${title} refused: ${word(error.error)}` };
   }
-  // The library throws its own errors, and a TypeError where an answer lacks what it needs.
+  // The library throws its own errors, and a TypeError if an answer lacks a member.
   if (!(error instanceof Error)) throw error;
-  return { reason: 'provider_failed', message: `${title} answered with what does not prove who you are` };
+  return { reason: 'provider_failed', message: `the answer of ${title} does not prove who you are` };
 }
 
-/** A code of a provider, fit to be shown. */
+/** An error code of a provider, made safe to display. */
 export function word(text: string): string {
   return text.replaceAll(/[^\w.-]/g, '').slice(0, 64) || 'no reason given';
 }

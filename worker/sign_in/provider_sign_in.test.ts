@@ -70,20 +70,20 @@ beforeEach(async () => {
 });
 afterEach(() => control.stop());
 
-/** Where a browser is sent to when it begins with a provider. */
+/** The URL that a browser is redirected to when it starts with a provider. */
 async function begin(provider: string, by = browser): Promise<string> {
   const reply = await by.get(`/auth/${provider}/login`);
   expect([reply.status, await reply.text()]).toEqual([303, '']);
   return reply.headers.get('location') ?? '';
 }
 
-/** What the browser comes back with. */
+/** The URL that the browser returns with. */
 async function agree(provider: string, by = browser): Promise<URL> {
   const link = await begin(provider, by);
   return provider === 'general' ? openId.authorise(link) : codeHost.authorise(link);
 }
 
-/** Signs in as a person does, and who that is; the page that refuses otherwise. */
+/** Signs in as a person does: who that is, or the page that refuses. */
 async function signIn(provider: string, by = browser) {
   const back = await agree(provider, by);
   return by.get(back.pathname + back.search);
@@ -117,7 +117,7 @@ describe('the ways to sign in', () => {
     expect([page.status, await page.text()]).toEqual([401, expect.stringContaining('href="/auth/codehost/login"')]);
   });
 
-  test('are none where nothing is set up', async () => {
+  test('are empty if none is configured', async () => {
     const plain = await startInProcess({ localKey: null });
     expect(await parsed(providersReply, plain.send('/auth/providers'))).toEqual({ providers: [], password: false });
     expect((await plain.send('/auth/general/login')).status).toBe(404);
@@ -126,7 +126,7 @@ describe('the ways to sign in', () => {
 });
 
 describe('a sign-in with the general provider', () => {
-  test('asks with state, nonce and PKCE, and keeps what it needs in http-only cookies', async () => {
+  test('sends state, nonce and PKCE, and keeps what it needs in http-only cookies', async () => {
     const url = new URL(await begin('general'));
     expect(Object.fromEntries(url.searchParams)).toMatchObject({
       response_type: 'code',
@@ -141,7 +141,7 @@ describe('a sign-in with the general provider', () => {
     ]);
   });
 
-  test('makes the first user the owner of an enterprise that is named after the email', async () => {
+  test('makes the first user the owner of an enterprise named after the email', async () => {
     const reply = await signIn('general');
     expect([reply.status, reply.headers.get('location')]).toEqual([303, '/']);
     expect(browser.setCookies.at(-1)).toMatch(
@@ -152,13 +152,13 @@ describe('a sign-in with the general provider', () => {
     expect([...browser.cookies.keys()]).toEqual(['__Host-session']);
   });
 
-  test('is the same user the next time, whatever the email is then', async () => {
+  test('finds the same user again, even if the email has changed', async () => {
     const first = await signedIn('general');
     openId.person = { sub: 'alice', email: 'new@acme.test', email_verified: false };
     expect((await signedIn('general')).id).toBe(first.id);
   });
 
-  test('goes on to a page of ours, and to no other', async () => {
+  test('continues to one of our own pages, and to no other', async () => {
     const reply = await browser.get('/auth/general/login?return_to=/docs%3Fa=1');
     const back = await openId.authorise(reply.headers.get('location') ?? '');
     expect((await browser.get(back.pathname + back.search)).headers.get('location')).toBe('/docs?a=1');
@@ -195,7 +195,7 @@ describe('a sign-in with the general provider', () => {
 
 describe('a page of another site', () => {
   test.each(['cross-site', 'same-site'])(
-    'signs nobody in by itself (%s): it takes a click on a page of ours',
+    'cannot sign anybody in by itself (%s): that takes a click on one of our own pages',
     async (site) => {
       const reply = await browser.get('/auth/general/login?return_to=/docs', { 'sec-fetch-site': site });
       expect([reply.status, reply.headers.get('location'), browser.cookies.size]).toEqual([200, null, 0]);
@@ -205,33 +205,33 @@ describe('a page of another site', () => {
     },
   );
 
-  test('is what a typed address is not', async () => {
+  test('is treated differently from a typed address', async () => {
     expect((await browser.get('/auth/general/login', { 'sec-fetch-site': 'none' })).status).toBe(303);
   });
 });
 
 describe('a sign-in is refused', () => {
-  const EXPIRED = 'this sign-in was not begun in this browser';
+  const EXPIRED = 'this sign-in was started in another browser';
 
-  test('with a state that is not the one in the browser', async () => {
+  test("with a state other than the browser's", async () => {
     const back = await agree('general');
     back.searchParams.set('state', 'x'.repeat(43));
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
   });
 
-  test('in a browser that did not begin it', async () => {
+  test('in a browser that did not start it', async () => {
     const back = await agree('general', newBrowser());
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
   });
 
-  test('in a browser in which somebody planted the cookie that another host may plant', async () => {
+  test('in a browser with a cookie that another host planted', async () => {
     const attacker = newBrowser();
     const back = await agree('general', attacker);
     browser.cookies.set('oauth_extra', attacker.cookies.get('oauth_extra') ?? '');
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
   });
 
-  test('as that of another provider, also under the callback URL of the first', async () => {
+  test('as that of another provider, even under the callback URL of the first', async () => {
     const back = await agree('general');
     const other = control.context.signIn.providers.get('codehost');
     if (other === undefined) throw new Error('the code host is set up');
@@ -243,7 +243,7 @@ describe('a sign-in is refused', () => {
     expect((await browser.get(back.pathname + back.search)).status).toBe(303);
   });
 
-  test('when the callback comes a second time, with its cookies', async () => {
+  test('when the callback is repeated with its cookies', async () => {
     const back = await agree('general');
     const kept = new Map(browser.cookies);
     expect((await browser.get(back.pathname + back.search)).status).toBe(303);
@@ -252,7 +252,7 @@ describe('a sign-in is refused', () => {
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
   });
 
-  test('for one of two callbacks that come at once', async () => {
+  test('for one of two concurrent callbacks', async () => {
     const back = await agree('general');
     const cookie = Array.from(browser.cookies, ([name, value]) => `${name}=${value}`).join('; ');
     const replies = await Promise.all(
@@ -261,7 +261,7 @@ describe('a sign-in is refused', () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([303, 400]));
   });
 
-  test('for one of two callbacks that both found it begun, also where the provider takes a code twice', async () => {
+  test('for one of two callbacks that both found it started, even if the provider accepts a code twice', async () => {
     const back = await agree('general');
     const cookie = Array.from(browser.cookies, ([name, value]) => `${name}=${value}`).join('; ');
     const { database, signIn: methods } = control.context;
@@ -305,14 +305,14 @@ describe('a sign-in is refused', () => {
     await expectRefused(await browser.get(`/auth/general/callback${back.search}`), 400, EXPIRED);
   });
 
-  test('with the name of another issuer in the answer', async () => {
+  test("with another issuer's name in the answer", async () => {
     const back = await agree('general');
     expect(back.searchParams.get('iss')).toBe(openId.origin);
     back.searchParams.set('iss', 'https://evil.test');
     await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
   });
 
-  test('without the issuer, when the provider says that it sends it', async () => {
+  test('without the issuer, if the provider declares that it sends it', async () => {
     const back = await agree('general');
     back.searchParams.delete('iss');
     await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
@@ -322,13 +322,13 @@ describe('a sign-in is refused', () => {
     ['issuer', { iss: 'https://evil.test' }],
     ['audience', { aud: 'another-client' }],
     ['signature', { name: 'Somebody else' }],
-  ])('with an ID token of a wrong %s', async (_, claims) => {
+  ])('with an ID token with a wrong %s', async (_, claims) => {
     const back = await agree('general');
     openId.alter = (path, body) => (path === '/token' ? withClaims(body, claims) : body);
     await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
   });
 
-  test('with the ID token of another sign-in, whose nonce is another', async () => {
+  test('with the ID token of another sign-in, which has another nonce', async () => {
     let first = '';
     openId.alter = (path, body) => (path === '/token' ? (first ||= body) : body);
     const other = await signIn('general', newBrowser());
@@ -336,7 +336,7 @@ describe('a sign-in is refused', () => {
     await expectRefused(await signIn('general'), 502, 'does not prove who you are');
   });
 
-  test('with what another sign-in of the same browser kept', async () => {
+  test('with the cookie of another sign-in in the same browser', async () => {
     const back = await agree('general');
     const state = browser.cookies.get('__Host-oauth_state') ?? '';
     await begin('general');
@@ -344,7 +344,7 @@ describe('a sign-in is refused', () => {
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
   });
 
-  test('without the cookie of what the provider keeps', async () => {
+  test("without the cookie of the provider's state", async () => {
     const back = await agree('general');
     browser.cookies.delete('oauth_extra');
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
@@ -356,7 +356,7 @@ describe('a sign-in is refused', () => {
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
   });
 
-  test('when the provider says so, in words of ours', async () => {
+  test('when the provider reports an error, in our own words', async () => {
     const back = await agree('general');
     const state = back.searchParams.get('state') ?? '';
     const reply = await browser.get(`/auth/general/callback?state=${state}&error=access_denied<b>`);
@@ -381,10 +381,10 @@ describe('a sign-in is refused', () => {
     Object.assign(control.context, {
       signIn: { ...control.context.signIn, providers: new Map([['general', answers]]) },
     });
-    await expectRefused(await browser.get(back.pathname + back.search), 502, 'did not say who you are');
+    await expectRefused(await browser.get(back.pathname + back.search), 502, 'sent no user id');
   });
 
-  test('that one client begins too often, and another client is not held up by that', async () => {
+  test('if one client starts too many, without affecting another client', async () => {
     const { context } = control;
     const app = (clientAddress: string) =>
       createApp({
@@ -402,9 +402,9 @@ describe('a sign-in is refused', () => {
     expect((await begins('203.0.113.10')).status).toBe(303);
   });
 
-  test('when the provider gives no email', async () => {
+  test('if the provider sends no email', async () => {
     openId.person = { sub: 'alice', name: 'Alice' };
-    await expectRefused(await signIn('general'), 403, 'gave no email address');
+    await expectRefused(await signIn('general'), 403, 'sent no email address');
   });
 });
 
@@ -414,46 +414,46 @@ describe('the callback URL', () => {
     ['a forged X-Forwarded-Host', { host: HOST, 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' }],
     ['another port', { 'x-forwarded-host': `${HOST}:8443`, 'x-forwarded-proto': 'https' }],
     ['plain http', { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'http' }],
-  ])('is never made of %s', async (_, headers) => {
+  ])('is never made from %s', async (_, headers) => {
     const reply = await newBrowser(headers).get('/auth/general/login');
     expect([reply.status, reply.headers.get('location')]).toEqual([421, null]);
   });
 
-  test('is of the host that was called, without a proxy too', async () => {
+  test('uses the host that was called, without a proxy too', async () => {
     const reply = await newBrowser({ host: HOST, 'x-forwarded-proto': 'https' }).get('/auth/codehost/login');
     const url = new URL(reply.headers.get('location') ?? '');
     expect(url.searchParams.get('redirect_uri')).toBe(`https://${HOST}/auth/codehost/callback`);
   });
 
-  test('is asked for again at the callback: it is the one that the sign-in began with', async () => {
+  test('is the same when the code is redeemed as when the sign-in started', async () => {
     const back = await agree('general');
     const reply = await browser.get(back.pathname + back.search, { 'x-forwarded-host': 'evil.test' });
     await expectRefused(reply, 421, 'SVC_ALLOWED_HOSTS');
   });
 
-  test('is not that of another name of the control plane than the sign-in began with', async () => {
+  test('cannot have another host name of the control plane than the sign-in started with', async () => {
     const { signIn: methods } = control.context;
     Object.assign(control.context, { signIn: { ...methods, allowedHosts: [HOST, 'other.acme.test'] } });
     const back = await agree('codehost');
     const elsewhere = await browser.get(back.pathname + back.search, { 'x-forwarded-host': 'other.acme.test' });
-    await expectRefused(elsewhere, 400, 'this sign-in was not begun in this browser');
+    await expectRefused(elsewhere, 400, 'this sign-in was started in another browser');
   });
 });
 
 describe('the code-hosting provider', () => {
-  test('asks for its two scopes; the subject is the id as text', async () => {
+  test('requests its two scopes; the subject is the id as text', async () => {
     await signedIn('codehost');
     expect(codeHost.scopes()).toBe('user:email read:user');
     const rows = await control.context.database.client.execute('SELECT issuer, subject FROM identities');
     expect(rows.rows).toEqual([expect.objectContaining({ issuer: 'https://code.acme.test', subject: '583231' })]);
   });
 
-  test('gives the login as a name where there is none', async () => {
+  test('uses the login if there is no name', async () => {
     codeHost.user = { ...codeHost.user, name: '' };
     expect(await signedIn('codehost')).toMatchObject({ display_name: 'alice' });
   });
 
-  test('takes the primary, verified entry where the profile has no email', async () => {
+  test('uses the primary, verified entry if the profile has no email', async () => {
     codeHost.user = { ...codeHost.user, email: null };
     codeHost.emails = [
       { email: 'other@acme.test', primary: false, verified: true },
@@ -468,7 +468,7 @@ describe('the code-hosting provider', () => {
     ['an empty list', []],
     ['a primary entry that is not verified', [{ email: 'a@acme.test', primary: true, verified: false }]],
     ['a verified entry that is not primary', [{ email: 'a@acme.test', primary: false, verified: true }]],
-  ])('is an error without an email in the profile and with %s', async (_, emails) => {
+  ])('is refused without an email in the profile and with %s', async (_, emails) => {
     codeHost.user = { ...codeHost.user, email: null };
     codeHost.emails = emails;
     await expectRefused(await signIn('codehost'), 403, 'no primary, verified email');
@@ -478,13 +478,13 @@ describe('the code-hosting provider', () => {
     ['is not in the list', []],
     ['is in the list and not verified', [{ email: 'alice@acme.test', primary: true, verified: false }]],
     ['cannot be looked up', null],
-  ])('signs in with an email of the profile that %s, as unverified', async (_, emails) => {
+  ])('signs in with a profile email that %s, as unverified', async (_, emails) => {
     codeHost.emails = emails;
     expect(await signedIn('codehost')).toMatchObject({ email: 'alice@acme.test' });
     expect(await findAccountByVerifiedEmail(control.context.database, 'alice@acme.test')).toBeNull();
   });
 
-  test('refuses the name of another issuer in the answer', async () => {
+  test("refuses another issuer's name in the answer", async () => {
     const back = await agree('codehost');
     back.searchParams.set('iss', 'https://evil.test');
     await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
@@ -492,14 +492,14 @@ describe('the code-hosting provider', () => {
 });
 
 describe('an account', () => {
-  test('is one for two providers that both verified the address', async () => {
+  test('is shared by two providers that both verified the address', async () => {
     const first = await signedIn('general');
     expect((await signedIn('codehost')).id).toBe(first.id);
     const events = await (await loggedIn('codehost')).get('/v1/audit-events?type=control.identity.linked');
     expect(await events.text()).toContain('"svc.control.provider":"codehost"');
   });
 
-  test('is one also when both sign in for the first time at once', async () => {
+  test('is shared also if both sign in for the first time at the same moment', async () => {
     const [one, two] = [newBrowser(), newBrowser()];
     const backs = [await agree('general', one), await agree('codehost', two)];
     await Promise.all(
@@ -514,7 +514,7 @@ describe('an account', () => {
     expect((await signedIn('codehost')).id).not.toBe(first.id);
   });
 
-  test('is not joined where its own side did not verify the address', async () => {
+  test('is not joined if its own address is unverified', async () => {
     codeHost.emails = [];
     const squatter = await signedIn('codehost');
     const owner = await signedIn('general');
@@ -522,20 +522,20 @@ describe('an account', () => {
     expect(owner.enterprise_id).not.toBe(squatter.enterprise_id);
   });
 
-  test.each([['true'], [1], [undefined]])('is not joined by an email_verified of %j', async (verified) => {
+  test.each([['true'], [1], [undefined]])('is not joined if email_verified is %j', async (verified) => {
     const first = await signedIn('codehost');
     openId.person = { sub: 'mallory', email: 'alice@acme.test', email_verified: verified };
     expect((await signedIn('general')).id).not.toBe(first.id);
   });
 
-  test('has a slug of its own where two are alike', async () => {
+  test('gets a distinct slug if another one has it', async () => {
     codeHost.emails = [];
     await signedIn('codehost');
     const by = await loggedIn('general');
     expect(await parsed(enterpriseReply, by.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme-2' });
   });
 
-  test('that is suspended does not sign in, and neither does another provider with its address', async () => {
+  test('that is suspended cannot sign in, nor can another provider with its address', async () => {
     const by = await loggedIn('general');
     await control.context.database.client.execute("UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'");
     expect((await by.get('/v1/me')).status).toBe(401);
@@ -543,7 +543,7 @@ describe('an account', () => {
     await expectRefused(await signIn('codehost'), 401, 'this account cannot sign in');
   });
 
-  test('that is suspended while it signs in has no session, also once it is let in again', async () => {
+  test('that is suspended while it signs in gets no session, even after it is reinstated', async () => {
     const { context } = control;
     const owner = await signedIn('general');
     const { client } = context.database;
@@ -574,7 +574,7 @@ describe('an account', () => {
     expect((await client.execute('SELECT id FROM browser_sessions')).rows).toEqual([]);
   });
 
-  test('is kept to the domains of its enterprise, and an unverified address is of no domain', async () => {
+  test('is limited to the domains of its enterprise; an unverified address has no domain', async () => {
     await signedIn('codehost');
     await control.context.database.client.execute(`UPDATE enterprises SET allowed_domains = '["acme.test"]'`);
     await signedIn('codehost');
@@ -585,7 +585,7 @@ describe('an account', () => {
     await expectRefused(await signIn('codehost'), 403, 'only verified addresses of its own domains');
   });
 
-  test('is kept to the providers of its enterprise', async () => {
+  test('is limited to the providers of its enterprise', async () => {
     await signedIn('codehost');
     await control.context.database.client.execute(`UPDATE enterprises SET allowed_providers = '["general"]'`);
     await expectRefused(await signIn('codehost'), 403, 'use general');
@@ -599,7 +599,7 @@ async function loggedIn(provider: string): Promise<TestBrowser> {
   return by;
 }
 
-/** The token reply with other claims in its ID token, under the signature of before. */
+/** The token reply with other claims in its ID token, but the old signature. */
 function withClaims(body: string, claims: object): string {
   const reply: unknown = JSON.parse(body);
   if (typeof reply !== 'object' || reply === null || !('id_token' in reply)) return body;

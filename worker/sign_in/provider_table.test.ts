@@ -15,8 +15,8 @@ const configure = (given: Record<string, string>, isLocal = false) =>
   configureProviders({ variables: variables(given), outbound: silent, isLocal, issuers: new HeldIssuers(Date) });
 const CLIENT = { GENERAL_OAUTH_CLIENT_ID: 'client', GENERAL_OAUTH_CLIENT_SECRET: 'planted-secret' };
 
-describe('the providers that are set up', () => {
-  test('are those whose variables are there', () => {
+describe('the configured providers', () => {
+  test('are those whose variables are set', () => {
     expect(configure({})).toMatchObject({ ok: true, value: new Map() });
     const both = configure({
       ...CLIENT,
@@ -38,7 +38,7 @@ describe('the providers that are set up', () => {
       'CODEHOST_OAUTH_URL',
       { CODEHOST_OAUTH_CLIENT_ID: 'c', CODEHOST_OAUTH_CLIENT_SECRET: 's', CODEHOST_OAUTH_URL: 'x' },
     ],
-  ])('are refused by the name of the variable %s, which is never quoted', (name, given) => {
+  ])('are refused by the name of the variable %s, without quoting its value', (name, given) => {
     const refused = configure(given);
     expect(refused).toMatchObject({ ok: false, error: expect.stringContaining(name) });
     expect(JSON.stringify(refused)).not.toContain('planted-secret');
@@ -58,7 +58,7 @@ describe('a hosted control plane', () => {
   const publicUrl = 'https://control.example.com';
   const parts = { outbound: silent, isLocal: false, printMail: () => undefined, publicUrl, clock: Date };
 
-  test('does not start with sign-in and without its own names', () => {
+  test('does not start with sign-in but without its own names', () => {
     expect(configureSignIn(settings, parts)).toMatchObject({
       ok: false,
       error: expect.stringContaining('SVC_ALLOWED_HOSTS'),
@@ -66,7 +66,7 @@ describe('a hosted control plane', () => {
     expect(configureSignIn({ ...settings, allowedHosts: ['control.example.com'] }, parts).ok).toBe(true);
   });
 
-  test('does not start with sign-in and without the origin that programs lead people to', () => {
+  test('does not start with sign-in but without the origin for links', () => {
     const named = { ...settings, allowedHosts: ['control.example.com'] };
     expect(configureSignIn(named, { ...parts, publicUrl: null })).toMatchObject({
       ok: false,
@@ -75,7 +75,7 @@ describe('a hosted control plane', () => {
     expect(configureSignIn({ ...named, providerVariables: {} }, { ...parts, publicUrl: null }).ok).toBe(true);
   });
 
-  test('prints no mail', () => {
+  test('does not print mail', () => {
     const set = configureSignIn({ ...settings, allowedHosts: ['control.example.com'] }, parts);
     expect(set).toMatchObject({ ok: true, value: { mail: null } });
   });
@@ -91,7 +91,7 @@ describe('a hosted control plane', () => {
     });
   });
 
-  test('posts its mail to the service, and says when that does not take it', async () => {
+  test('posts its mail to the service, and reports if that fails', async () => {
     const posted: OutboundRequest[] = [];
     let status = 202;
     const outbound: Outbound = {
@@ -115,7 +115,7 @@ describe('a hosted control plane', () => {
   });
 });
 
-describe('a provider that is added', () => {
+describe('a new provider', () => {
   const forum: Outbound = {
     async call({ url, headers }) {
       const isMe = url.endsWith('/me') && headers['authorization'] === 'Bearer token';
@@ -130,7 +130,7 @@ describe('a provider that is added', () => {
     },
   };
 
-  test('is one file and one entry of the table', async () => {
+  test('takes one file and one entry in the table', async () => {
     const given = variables({ FORUM_OAUTH_CLIENT_ID: 'c', FORUM_OAUTH_CLIENT_SECRET: 's' });
     const set = configureProviders(
       { variables: given, outbound: forum, isLocal: false, issuers: new HeldIssuers(Date) },
@@ -152,7 +152,7 @@ describe('a provider that is added', () => {
     );
   });
 
-  test('stands in the guide as it is', () => {
+  test('is in the guide exactly as here', () => {
     const guide = readFileSync(new URL('../../docs/sign-in.md', import.meta.url), 'utf8');
     const example = readFileSync(new URL('../../e2e/sign_in/example_provider.ts', import.meta.url), 'utf8');
     expect(guide).toContain(example.slice(example.indexOf('const SITE')));

@@ -3,10 +3,10 @@ import { CODEHOST } from './providers/codehost.ts';
 import { GENERAL } from './providers/general.ts';
 import type { AuthProvider, ProviderEntry, ProviderInput } from './provider.ts';
 
-/** Every provider that can be set up. Another one is a file beside these, and an entry here (docs/sign-in.md). */
+/** Every available provider. To add one, add a file beside these and an entry here (docs/sign-in.md). */
 const PROVIDERS: readonly ProviderEntry[] = [GENERAL, CODEHOST];
 
-/** The providers that are set up, by name. Refuses with a sentence when the variables of one cannot be used. */
+/** The configured providers, by name. The error is a sentence if the variables of one are invalid. */
 export function configureProviders(
   input: ProviderInput,
   entries: readonly ProviderEntry[] = PROVIDERS,

@@ -1,8 +1,8 @@
 import type { ServiceContext } from '../kernel/service_context.ts';
 import type { SignInMethods } from './configure.ts';
 
-/** What sign-in works with. */
+/** What the sign-in services need. */
 export interface SignInContext extends ServiceContext {
-  /** How people sign in. */
+  /** The configured ways to sign in. */
   readonly signIn: SignInMethods;
 }

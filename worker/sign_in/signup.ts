@@ -24,15 +24,15 @@ import { takeAttempt, takeClientAttempt } from './throttle.ts';
 const SIGNUP_SECONDS = 10 * 60;
 const TRIES = 5;
 const CODE_DIGITS = 8;
-/** So that nobody's mailbox is filled by a stranger, and no code is guessed by asking for many. */
+/** Limits the mails to one address, so that a stranger cannot flood a mailbox or guess a code by requesting many. */
 export const SIGNUP_TRIES = { kind: 'signup', most: 5, windowSeconds: 3600 };
 export const CLIENT_SIGNUPS = { kind: 'signup by client', most: 20, windowSeconds: 3600 };
 const IN_ALL = { kind: 'mail', most: 1_000, windowSeconds: 3600 };
 
 /**
- * Begins an account with a password, or gives one that there is another password: a code in a mail shows that the address is
- * theirs who asked. The same work and the same answer for every address, so that it says of none whether it has an account.
- * Refuses with `not_found`, `too_many_attempts`, `mail_failed`.
+ * Starts creating an account with a password, or setting a new password of an existing account. A code sent by mail
+ * proves that the address is the caller's. Work and answer are the same for every address, so they do not reveal
+ * whether it has an account. Refuses with `not_found`, `too_many_attempts`, `mail_failed`.
  */
 export async function beginSignup(
   context: SignInContext,
@@ -56,7 +56,7 @@ export async function beginSignup(
     expiresAt: now + SIGNUP_SECONDS,
   };
   const written = await context.database.write(insertSignup(context.database, row, now));
-  if (!written.ok) throw new Error('two signups have one id');
+  if (!written.ok) throw new Error('two signups have the same id');
   const sent = await sendCode(mail, email, code);
   return sent.ok ? ok({ signup_id: id, expires_at: new Date(row.expiresAt * 1000).toISOString() }) : sent;
 }
@@ -74,19 +74,17 @@ async function takeSignupAttempts(
 
 async function sendCode(mail: Mail, to: string, code: string): Promise<Result<void, ApiError>> {
   const text = [
-    `Your code is ${code}. It is good for ten minutes.`,
-    'It sets a password for this address, in place of one that you may have.',
-    'If you did not ask for it, do nothing: without the code nothing happens.',
+    `Your code is ${code}. It is valid for ten minutes.`,
+    'It sets the password for this address and replaces an existing one.',
+    'If you did not ask for it, ignore this mail: without the code nothing changes.',
   ].join('\n');
   const sent = await mail.send({ to, subject: 'Your code for svc', text });
-  return sent.ok
-    ? ok(undefined)
-    : err(apiError('mail_failed', `the code could not be sent (${sent.error}): try again`));
+  return sent.ok ? ok(undefined) : err(apiError('mail_failed', `sending the code failed (${sent.error}): try again`));
 }
 
 /**
- * Ends a signup with the code of the mail: sets the password and signs in. Whoever knew the password before is signed out.
- * Refuses with `not_found`, `verification_failed`, and what `signInIdentity` refuses with.
+ * Completes a signup with the mailed code: sets the password and signs in. Sessions that used the previous password
+ * end. Refuses with `not_found`, `verification_failed`, and the codes of `signInIdentity`.
  */
 export async function verifySignup(
   context: SignInContext,
@@ -102,14 +100,14 @@ export async function verifySignup(
   const known = await findPassword(context.database, row.email);
   const before = (userId: string) => [
     setPassword(context.database, { email: row.email, hash: row.passwordHash, updatedAt: now }),
-    // A browser that is signed in with the password of before is not its owner's for sure.
+    // A browser that signed in with the previous password may not be the owner's.
     ...(known === null ? [] : endAllSignIns(context.database, userId, now)),
   ];
   const identity = passwordIdentity(row.email, row.displayName);
   return signInIdentity(context, identity, { provider: PASSWORD, client, before });
 }
 
-/** The signup that the code is of. A try is used up before the code is looked at, so that no two guesses share one. */
+/** Finds the signup of a code. The attempt is counted before the code is compared, so concurrent guesses each count. */
 async function signupOfCode(context: SignInContext, input: VerifyInput): Promise<SignupRow | null> {
   const idHash = await sha256Base64Url(input.signup_id);
   const nowSeconds = Math.floor(context.clock.now() / 1000);
@@ -119,7 +117,7 @@ async function signupOfCode(context: SignInContext, input: VerifyInput): Promise
   return row !== null && (await codeHashes(context, input)).includes(row.codeHash) ? row : null;
 }
 
-/** Keyed: eight digits could be guessed from any other hash. */
+/** Keyed, because eight digits could be guessed from a plain hash. */
 function codeHash({ vault }: SignInContext, id: string, code: string): Promise<string> {
   return vault.mac(codeText(id, code));
 }
@@ -143,6 +141,6 @@ function randomCode(): string {
 
 function verificationFailed(): ApiError {
   const message =
-    'the code is wrong, was used already, or its ten minutes or five tries are over: sign up again for another';
+    'the code is wrong, was used already, or has expired after ten minutes or five attempts: sign up again for a new one';
   return apiError('verification_failed', message);
 }

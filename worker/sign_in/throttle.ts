@@ -4,7 +4,7 @@ import type { ServiceContext } from '../kernel/service_context.ts';
 import { clientNetwork } from './client_network.ts';
 import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
 
-/** How often something may be tried. */
+/** A limit on attempts. */
 export interface Throttle {
   readonly kind: string;
   readonly most: number;
@@ -14,7 +14,7 @@ export interface Throttle {
 type Counting = Pick<ServiceContext, 'database' | 'vault' | 'clock'>;
 
 /**
- * Counts one try for a subject, such as an address. The count is in the database: it holds for all programs that serve one.
+ * Counts one attempt for a subject, such as an address. The count is in the database and shared by all its workers.
  * Refuses with `too_many_attempts`.
  */
 export async function takeAttempt(
@@ -32,7 +32,7 @@ export async function takeAttempt(
   return counted.ok && counted.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
 }
 
-/** The same for a client by its network ({@link clientNetwork}); where a runtime does not tell it, nothing is counted. */
+/** The same for a client by its network ({@link clientNetwork}). Does not count if the runtime does not provide it. */
 export async function takeClientAttempt(
   context: Counting,
   throttle: Throttle,
@@ -41,17 +41,17 @@ export async function takeClientAttempt(
   return clientAddress === null ? ok(undefined) : takeAttempt(context, throttle, clientNetwork(clientAddress));
 }
 
-/** Begins anew for a subject that has shown who it is. */
+/** Resets the count of a subject that has authenticated. */
 export async function clearAttempts(context: Counting, throttle: Throttle, subject: string): Promise<void> {
   await context.database.write([clearThrottle(context.database, await keyOf(context, throttle, subject))]);
 }
 
-/** Keyed, so that the table says of no address that it was tried. */
+/** Keyed, so that the table does not reveal which addresses were tried. */
 function keyOf({ vault }: Counting, { kind }: Throttle, subject: string): Promise<string> {
   return vault.mac(JSON.stringify(['svc throttle', kind, subject]));
 }
 
 function tooMany({ windowSeconds }: Throttle): ApiError {
-  const message = `this was tried too often: try again in ${Math.ceil(windowSeconds / 60)} minutes`;
+  const message = `too many attempts: try again in ${Math.ceil(windowSeconds / 60)} minutes`;
   return apiError('too_many_attempts', message, { retry_after_seconds: windowSeconds });
 }

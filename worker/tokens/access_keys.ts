@@ -7,12 +7,15 @@ import type { Vault } from '../kernel/vault.ts';
 import type { Database } from '../store/database.ts';
 import { insertFirstKey, listSigningKeys, replaceSigningKey, type SigningKeyRow } from '../store/signing_keys.ts';
 
-/** How long an access token is good. */
+/** The lifetime of an access token. */
 export const ACCESS_TOKEN_SECONDS = 10 * 60;
-/** A key that was replaced verifies this long: its last token, and another worker that signs with it until it looks again. */
+/**
+ * How long a replaced key still verifies: the lifetime of its last token, plus the time until other workers stop using
+ * it.
+ */
 export const RETIRED_KEY_SECONDS = ACCESS_TOKEN_SECONDS + 2 * 60;
 
-/** After this time the keys are read again, so that a change reaches every worker. */
+/** How long keys are cached, so that a change reaches every worker. */
 const HELD_MS = 60_000;
 
 /** The key that signs access tokens. */
@@ -29,7 +32,7 @@ interface Held {
 
 type TimeSource = { now(): number };
 
-/** The keys of access tokens, read from the database and kept for a minute. */
+/** The keys of access tokens, read from the database and cached for a minute. */
 export class AccessKeys {
   readonly #vault: Vault;
   readonly #clock: TimeSource;
@@ -40,30 +43,33 @@ export class AccessKeys {
     this.#clock = clock;
   }
 
-  /** The key to sign with; made when there is none yet. */
+  /** The signing key; created if there is none. */
   async signer(database: Database): Promise<Signer> {
     return (await this.#keys(database, HELD_MS)).signer;
   }
 
-  /** The key that verifies what `kid` signed; null when there is none that is still good. One that is not known may be new: it is looked up. */
+  /** The key for a `kid`; null if there is no valid one. An unknown `kid` may be new, so the database is read again. */
   async verifier(database: Database, kid: string): Promise<CryptoKey | null> {
     const known = (await this.#keys(database, HELD_MS)).verifiers.get(kid);
     return (known ?? (await this.#keys(database, 0)).verifiers.get(kid))?.key ?? null;
   }
 
-  /** What verifies the tokens, for whoever asks (RFC 7517). */
+  /** The public keys that verify the tokens (RFC 7517). */
   async published(database: Database): Promise<readonly SigningKey[]> {
     const { verifiers } = await this.#keys(database, HELD_MS);
     return Array.from(verifiers.values(), ({ jwk }) => jwk);
   }
 
-  /** Signs with a new key from now on. With `atOnce` what the others signed is refused from now on, and not when it expires. */
+  /**
+   * Signs with a new key from now on. With `atOnce`, tokens of earlier keys are refused at once rather than when they
+   * expire.
+   */
   async rotate(database: Database, options: { readonly atOnce: boolean }): Promise<string> {
     const row = await makeKey(this.#vault, this.#clock);
     const nowSeconds = Math.floor(this.#clock.now() / 1000);
     const verifiesUntil = options.atOnce ? nowSeconds : nowSeconds + RETIRED_KEY_SECONDS;
     const written = await database.write(replaceSigningKey(database, row, { verifiesUntil, nowSeconds }));
-    if (!written.ok) throw new Error('two rotations at one time: one of them happened');
+    if (!written.ok) throw new Error('two key rotations ran at the same time: one of them succeeded');
     this.#held = null;
     return row.id;
   }
@@ -89,7 +95,7 @@ export class AccessKeys {
     const nowSeconds = Math.floor(this.#clock.now() / 1000);
     const rows = await listSigningKeys(database, nowSeconds);
     if (rows.some((row) => row.verifiesUntil === null)) return rows;
-    // A conflict means that another worker made the first key at the same time: that one is read.
+    // A conflict means that another worker just created the first key: that one is read.
     await database.write(insertFirstKey(database, await makeKey(this.#vault, this.#clock)));
     return listSigningKeys(database, nowSeconds);
   }
@@ -114,13 +120,13 @@ async function makeKey(vault: Vault, clock: TimeSource): Promise<SigningKeyRow> 
 
 async function openKey(vault: Vault, row: SigningKeyRow): Promise<CryptoKey> {
   const privateKey = await vault.open(accessKeyPlace(row.id), row.sealedPrivateKey);
-  if (privateKey === null) throw new Error('the key of the access tokens is damaged in the database');
+  if (privateKey === null) throw new Error('the access token key in the database is damaged');
   const key = await importJWK({ ...JSON.parse(privateKey.reveal()), alg: 'EdDSA' }, 'EdDSA');
   if (key instanceof Uint8Array) throw new TypeError('not a private key');
   return key;
 }
 
-/** Where the private half of a key is sealed. */
+/** The vault place of a key's private half. */
 export function accessKeyPlace(id: string) {
   return { owner: 'installation', path: `access-token-key/${id}`, version: 1 };
 }

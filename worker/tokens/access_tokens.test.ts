@@ -34,7 +34,7 @@ afterAll(() => control.stop());
 const me = (token: string) => callAs(control, token, 'GET', '/v1/me');
 const jwks = () => parsed(keySet, control.send('/.well-known/jwks.json'));
 
-/** The claims and header of a good token with some of them changed, signed by the key that signs here. */
+/** The claims and header of a valid token, with some changed, signed by the current key. */
 async function signed(change: { claims?: object; header?: object } = {}): Promise<string> {
   const { kid, privateKey } = await control.context.accessKeys.signer(control.context.database);
   const claims = { ...decodeJwt(user.tokens.access_token), ...change.claims };
@@ -44,7 +44,7 @@ async function signed(change: { claims?: object; header?: object } = {}): Promis
 }
 
 describe('an access token', () => {
-  test('signs its user in, and says who issued it, for whom and for how long', async () => {
+  test('signs its user in, and names its issuer, audience and lifetime', async () => {
     expect((await me(user.tokens.access_token)).status).toBe(200);
     const claims = decodeJwt(user.tokens.access_token);
     expect(claims).toMatchObject({
@@ -60,7 +60,7 @@ describe('an access token', () => {
     ['nobody has verified', null, false],
     ['is not the verified one', 'other@acme.test', false],
     ['is verified', 'alice@acme.test', true],
-  ])('says of an address that %s whether it is', async (_, verified, email_verified) => {
+  ])('reports whether an address that %s is verified', async (_, verified, email_verified) => {
     const args = [verified, user.caller.userId];
     const { client } = control.context.database;
     await client.execute({ sql: "UPDATE users SET email = 'alice@acme.test', verified_email = ? WHERE id = ?", args });
@@ -68,7 +68,7 @@ describe('an access token', () => {
     expect(decodeJwt(access_token)).toMatchObject({ email: 'alice@acme.test', email_verified });
   });
 
-  test('verifies with the published keys, which hold nothing private', async () => {
+  test('verifies with the published keys, which contain nothing private', async () => {
     const set = await jwks();
     const verified = await jwtVerify(user.tokens.access_token, createLocalJWKSet(set), {
       issuer: PUBLIC_URL,
@@ -80,27 +80,27 @@ describe('an access token', () => {
     expect(raw).not.toContain('"d"');
   });
 
-  test('is over after ten minutes', async () => {
+  test('expires after ten minutes', async () => {
     control.clock.ms += (ACCESS_TOKEN_SECONDS - 1) * 1000;
     expect((await me(user.tokens.access_token)).status).toBe(200);
     control.clock.ms += 2000;
     expect((await me(user.tokens.access_token)).status).toBe(401);
   });
 
-  test('is over at once when its sign-in was revoked', async () => {
+  test('is invalid at once when its sign-in is revoked', async () => {
     const { family } = decodeJwt<{ family: string }>(user.tokens.access_token);
     const { database } = control.context;
     await database.write([revokeFamily(database, family, new Date(control.clock.now()).toISOString())]);
     expect((await me(user.tokens.access_token)).status).toBe(401);
   });
 
-  test('names the configured address, whatever the Host header says', async () => {
+  test('uses the configured address, whatever the Host header says', async () => {
     const forged = await control.send('/.well-known/jwks.json', { headers: { host: 'evil.test' } });
     expect(forged.status).toBe(200);
     expect(decodeJwt((await hostedUser(control)).tokens.access_token).iss).toBe(PUBLIC_URL);
   });
 
-  test('signed again by the test with nothing changed is good', async () => {
+  test('signed by the test with unchanged claims is accepted', async () => {
     expect((await me(await signed())).status).toBe(200);
   });
 
@@ -125,7 +125,7 @@ describe('an access token', () => {
     expect((await me(await signed({ claims: { sub: other.caller.userId } }))).status).toBe(401);
   });
 
-  test('with no signature, an altered one, or one by a key of the caller’s is refused', async () => {
+  test('with no signature, an altered one, or one by the caller’s own key is refused', async () => {
     const { access_token: token } = user.tokens;
     const [header = '', payload = '', signature = ''] = token.split('.');
     const flipped = signature.startsWith('A') ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
@@ -152,7 +152,7 @@ describe('an access token', () => {
 });
 
 describe('keys', () => {
-  test('that were replaced verify until their last token is over, and no longer', async () => {
+  test('that were replaced verify until their last token expires, and no longer', async () => {
     const { accessKeys, database } = control.context;
     const before = (await accessKeys.signer(database)).kid;
     const after = await accessKeys.rotate(database, { atOnce: false });
@@ -163,7 +163,7 @@ describe('keys', () => {
     expect((await jwks()).keys.map(({ kid }) => kid)).toEqual([after]);
   });
 
-  test('that are dropped at once verify nothing from then on, and neither do those before them', async () => {
+  test('that are dropped at once verify nothing from then on, like the keys before them', async () => {
     const { accessKeys, database } = control.context;
     await accessKeys.rotate(database, { atOnce: false });
     const only = await accessKeys.rotate(database, { atOnce: true });
@@ -174,7 +174,7 @@ describe('keys', () => {
   });
 });
 
-test('another worker takes a new key’s tokens at once, and refuses a dropped key’s within a minute', async () => {
+test('another worker accepts a new key’s tokens at once, and refuses a dropped key’s within a minute', async () => {
   const { vault, clock, database, accessKeys } = control.context;
   const other = new AccessKeys(vault, clock);
   const old = (await other.signer(database)).kid;
@@ -185,7 +185,7 @@ test('another worker takes a new key’s tokens at once, and refuses a dropped k
   expect(await other.verifier(database, 'unknown')).toBeNull();
 });
 
-test('two workers that make the first key at one time make one', async () => {
+test('two workers that create the first key at the same time create one', async () => {
   const own = await startHosted();
   const { vault, clock, database } = own.context;
   const signers = await Promise.all([1, 2, 3].map(() => new AccessKeys(vault, clock).signer(database)));
@@ -193,7 +193,7 @@ test('two workers that make the first key at one time make one', async () => {
   await own.stop();
 });
 
-test('a control plane that does not know its address issues and takes no access token', async () => {
+test('a control plane without a configured address neither issues nor accepts access tokens', async () => {
   const elsewhere = await startHosted();
   const { caller } = await hostedUser(elsewhere);
   const token = (await hostedUser(elsewhere)).tokens.access_token;

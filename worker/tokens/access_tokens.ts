@@ -10,11 +10,17 @@ import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
 const ACCESS_TOKEN_TYP = 'at+jwt';
 const ALGORITHM = 'EdDSA';
 
-/** What an access token says that is acted on. What its user may do is looked up with each call, and never read from it. */
+/**
+ * The claims of an access token that are used. The user's rights are looked up for each call, never read from the
+ * token.
+ */
 const accessClaims = z.object({ sub: id('usr'), family: z.string() });
 export type AccessClaims = z.infer<typeof accessClaims>;
 
-/** An access token for a user's sign-in: a JWT by the key that signs now, from this control plane and for it. */
+/**
+ * Creates an access token for a user's sign-in: a JWT signed by the current key, with this control plane as issuer and
+ * audience.
+ */
 export async function issueAccessToken(
   context: TokenContext,
   issuer: string,
@@ -41,12 +47,12 @@ export async function issueAccessToken(
     .sign(privateKey);
 }
 
-/** The address, and whether it is known to be the user's: a provider may have said any. Nothing here rests on it. */
+/** The address, and whether it is verified. Nothing here relies on it. */
 function emailClaims({ email, verifiedEmail }: Account['user']): object {
   return email === null ? {} : { email, email_verified: email === verifiedEmail };
 }
 
-/** The claims of an access token; null unless a key of ours signed it, for us, and its time is not up. */
+/** The claims of an access token; null unless one of our keys signed it, it is for us and it has not expired. */
 export async function verifyAccessToken(context: TokenContext, token: string): Promise<AccessClaims | null> {
   const issuer = context.publicUrl;
   const kid = keyIdOf(token);
@@ -76,7 +82,7 @@ function keyIdOf(token: string): string | null {
     const { kid } = decodeProtectedHeader(token);
     return typeof kid === 'string' ? kid : null;
   } catch {
-    // Whatever it is, it is no JWT.
+    // Any error means that it is not a valid JWT.
     return null;
   }
 }

@@ -9,19 +9,19 @@ import { findBrowserSession } from '../store/browser_sessions.ts';
 import { decideDevice, type DeviceCodeRow, findPendingDevice } from '../store/device_codes.ts';
 import { userCodeMacs } from './device_codes.ts';
 
-/** Codes that one user types, right and wrong ones: too few to find a code that is not the user's own. */
+/** Limits the codes that one user types, right or wrong, so that nobody can guess another program's code. */
 const TYPED_CODES: Throttle = { kind: 'device codes', most: 20, windowSeconds: 10 * 60 };
 
-/** A program that asks to be signed in, as the person who decides sees it. */
+/** A program that requests a sign-in, as shown to the person who decides. */
 export interface WaitingProgram {
-  /** What it calls itself: nobody has checked it. */
+  /** Its name for itself; unverified. */
   readonly client: string;
   /** The address that it called from. */
   readonly address: string;
   readonly requestedAt: string;
 }
 
-/** The program that shows this code. Refuses with `not_found`, `too_many_attempts`. */
+/** Finds the program that shows this code. Refuses with `not_found`, `too_many_attempts`. */
 export async function findWaitingProgram(
   context: ServiceContext,
   caller: Caller,
@@ -34,9 +34,9 @@ export async function findWaitingProgram(
 }
 
 /**
- * Signs the program that shows this code in as the caller, or turns it away. It is signed in the way that the caller's
- * browser is, and ends with what ends that way. Refuses with `not_found`, `too_many_attempts`, and `unauthenticated` when
- * the browser was signed out in between.
+ * Signs the program that shows this code in as the caller, or denies it. The sign-in has the provider of the caller's
+ * browser session, and ends when rules end that. Refuses with `not_found`, `too_many_attempts`, and `unauthenticated`
+ * if the browser was signed out meanwhile.
  */
 export async function decideOnProgram(
   context: ServiceContext,
@@ -67,11 +67,11 @@ async function rowOf(context: ServiceContext, caller: Caller, typed: string): Pr
   return allowed.ok ? pendingRow(context, typed) : allowed;
 }
 
-/** One refusal for a code that was never there, was decided on, or is over. */
+/** One refusal for a code that never existed, was decided, or has expired. */
 async function pendingRow(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
   const row = await findPendingDevice(context.database, await userCodeMacs(context, typed), secondsOf(context));
   if (row !== null) return ok(row);
-  return err(apiError('not_found', 'no program waits with this code: look at it again, or begin its sign-in anew'));
+  return err(apiError('not_found', 'no program is waiting with this code: check the code, or start the sign-in again'));
 }
 
 function secondsOf(context: ServiceContext): number {

@@ -42,7 +42,7 @@ const post = (path: string, body: unknown) =>
 const ask = (name = 'svc on laptop') => parsed(deviceReply, post('/auth/device/code', { client_name: name }));
 const poll = (device: DeviceReply) => post('/auth/device/token', { device_code: device.device_code });
 
-/** A form of a page of ours, as a browser sends it. */
+/** A form from one of our own pages, as a browser sends it. */
 const submit = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
   send(path, {
     method: 'POST',
@@ -54,8 +54,8 @@ const wait = (seconds: number) => {
   control.clock.ms += seconds * 1000;
 };
 
-describe('a program that asks to be signed in', () => {
-  test('gets a code of eight letters to show, and the configured address of the page', async () => {
+describe('a program that requests a sign-in', () => {
+  test("gets a code of eight letters to show, and the page's URL at the configured address", async () => {
     const device = await ask();
     expect(device.user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
     expect(device).toMatchObject({
@@ -68,7 +68,7 @@ describe('a program that asks to be signed in', () => {
     expect(database.includes(device.user_code.replace('-', ''))).toBe(false);
   });
 
-  test('is signed in as whoever approves it, once', async () => {
+  test('is signed in as the user who approves it, once', async () => {
     const device = await ask();
     expect(await outcome(poll(device))).toBe('authorization_pending');
     expect((await decide(device.user_code, 'approve')).status).toBe(200);
@@ -80,14 +80,14 @@ describe('a program that asks to be signed in', () => {
     expect(await outcome(poll(device))).toBe('expired_token');
   });
 
-  test('that polls twice at one time gets tokens once', async () => {
+  test('that polls twice at the same time gets tokens once', async () => {
     const device = await ask();
     await decide(device.user_code, 'approve');
     const replies = await Promise.all([1, 2, 3].map(() => outcome(poll(device))));
     expect(replies.filter((reply) => reply === 200).length).toBe(1);
   });
 
-  test('is told when it was turned away', async () => {
+  test('is told that it was denied', async () => {
     const device = await ask();
     expect((await decide(device.user_code, 'deny')).status).toBe(200);
     expect(await outcome(poll(device))).toBe('access_denied');
@@ -95,7 +95,7 @@ describe('a program that asks to be signed in', () => {
     expect(await outcome(poll(device))).toBe('expired_token');
   });
 
-  test('that polls too early waits longer and longer', async () => {
+  test('that polls too early must wait longer and longer', async () => {
     const device = await ask();
     expect(await outcome(poll(device))).toBe('authorization_pending');
     wait(4);
@@ -115,7 +115,7 @@ describe('a program that asks to be signed in', () => {
     expect((await decide(device.user_code, 'approve')).status).toBe(404);
   });
 
-  test('is not signed in as somebody who was suspended in between', async () => {
+  test('is not signed in as a user who was suspended meanwhile', async () => {
     const device = await ask();
     await decide(device.user_code, 'approve');
     const { client } = control.context.database;
@@ -126,7 +126,7 @@ describe('a program that asks to be signed in', () => {
   test.each([
     ['set another password', endAllSignIns],
     ['was suspended, and let in again', signOutEverywhere],
-  ])('is not signed in as somebody who approved it and then %s', async (_what, end) => {
+  ])('is not signed in as a user who approved it and then %s', async (_what, end) => {
     const device = await ask();
     await decide(device.user_code, 'approve');
     const { database } = control.context;
@@ -134,7 +134,7 @@ describe('a program that asks to be signed in', () => {
     expect(await outcome(poll(device))).toBe('expired_token');
   });
 
-  test('is not approved by a browser that was signed out while it answered', async () => {
+  test('cannot be approved by a browser that was signed out while it answered', async () => {
     const device = await ask();
     const caller = { ...user.caller, signIn: 'of a session that is gone' };
     const decided = await decideOnProgram(control.context, caller, { typed: device.user_code, decision: 'approve' });
@@ -142,25 +142,25 @@ describe('a program that asks to be signed in', () => {
     expect(await outcome(poll(device))).toBe('authorization_pending');
   });
 
-  test('asks no more than thirty times from one address in ten minutes', async () => {
+  test('may start at most thirty times from one address in ten minutes', async () => {
     for (let n = 0; n < 30; n += 1) await ask();
     expect(await outcome(post('/auth/device/code', { client_name: 'x' }))).toBe('too_many_attempts');
     wait(601);
     await ask();
   });
 
-  test('is refused where the control plane does not know its address', async () => {
+  test('is refused if the control plane has no configured address', async () => {
     Object.assign(control.context, { publicUrl: null });
     expect(await outcome(post('/auth/device/code', { client_name: 'x' }))).toBe('public_url_missing');
   });
 
-  test('with a code that nobody was given is told what an old one is told', async () => {
+  test('with an unknown code gets the same answer as with an expired one', async () => {
     expect(await outcome(post('/auth/device/token', { device_code: 'x' }))).toBe('expired_token');
   });
 });
 
 describe('the page', () => {
-  test('shows who asks and from where, as text, before anything is decided', async () => {
+  test('shows who asks and from where, as text, before the decision', async () => {
     const device = await ask('<b>evil</b> & co');
     const shown = await (await submit('/device', { user_code: device.user_code.toLowerCase() })).text();
     expect(shown).toContain('&lt;b&gt;evil&lt;/b&gt; &amp; co');
@@ -169,14 +169,14 @@ describe('the page', () => {
     expect(await outcome(poll(device))).toBe('authorization_pending');
   });
 
-  test('takes the code as it is typed, with or without its dash', async () => {
+  test('accepts the code with or without its dash', async () => {
     const device = await ask();
     const typed = device.user_code.replace('-', ' ').toLowerCase();
     expect((await submit('/device', { user_code: typed })).status).toBe(200);
     expect((await submit('/device', { user_code: 'XXXX-XXXX' })).status).toBe(404);
   });
 
-  test('is for a browser that is signed in', async () => {
+  test('requires a signed-in browser', async () => {
     const device = await ask();
     for (const request of [
       send('/device'),
@@ -193,14 +193,14 @@ describe('the page', () => {
     ['another site', { origin: 'https://evil.test', 'sec-fetch-site': 'cross-site' }],
     ['a neighbour', { origin: 'https://a.example.test', 'sec-fetch-site': 'same-site' }],
     ['an old browser that does not say', { origin: 'null', 'sec-fetch-site': '' }],
-  ])('takes no form of %s', async (_, headers) => {
+  ])('refuses a form of %s', async (_, headers) => {
     const device = await ask();
     const fields = { user_code: device.user_code, decision: 'approve' };
     expect((await submit('/device/decide', fields, headers)).status).toBe(403);
     expect(await outcome(poll(device))).toBe('authorization_pending');
   });
 
-  test('lets nobody try many codes', async () => {
+  test('limits the codes that a user may try', async () => {
     const device = await ask();
     for (let n = 0; n < 20; n += 1) expect((await decide('BBBB-BBBB', 'approve')).status).toBe(404);
     expect((await decide(device.user_code, 'approve')).status).toBe(429);
@@ -213,7 +213,7 @@ describe('the page', () => {
     expect((await decide(device.user_code, 'approve')).status).toBe(404);
   });
 
-  test('does not take the code from its link, which anybody could send', async () => {
+  test('does not take the code from a link, which anybody could send', async () => {
     const device = await ask();
     const reply = await send(`/device?user_code=${device.user_code}`, { headers: { cookie } });
     expect(await reply.text()).not.toContain(device.user_code);

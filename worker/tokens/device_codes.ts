@@ -22,14 +22,14 @@ const INTERVAL_SECONDS = 5;
 /** RFC 8628 section 3.5. */
 const SLOW_DOWN_SECONDS = 5;
 
-/** Letters that are told apart when they are read out, and that make no words (RFC 8628 section 6.1). */
+/** Letters that are easy to distinguish when read out, and that form no words (RFC 8628 section 6.1). */
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const LETTER_COUNT = 8;
 
-/** Requests from one address. */
+/** Limits requests from one address. */
 const REQUESTS: Throttle = { kind: 'device requests', most: 30, windowSeconds: 10 * 60 };
 
-/** Begins the sign-in of a program. Refuses with `public_url_missing`, `too_many_attempts`. */
+/** Starts the sign-in of a program. Refuses with `public_url_missing`, `too_many_attempts`. */
 export async function requestDeviceCode(
   context: TokenContext,
   request: { readonly clientName: string; readonly address: string | null },
@@ -55,7 +55,7 @@ export async function requestDeviceCode(
     provider: '',
   };
   const written = await context.database.write(insertDeviceCode(context.database, row, nowSeconds));
-  if (!written.ok) throw new Error('two programs that wait have one code');
+  if (!written.ok) throw new Error('two waiting programs have the same code');
   return ok({
     device_code: deviceCode,
     user_code: `${userCode.slice(0, 4)}-${userCode.slice(4)}`,
@@ -66,8 +66,8 @@ export async function requestDeviceCode(
 }
 
 /**
- * What became of a program's request: its tokens, once, when somebody approved it. Refuses with `authorization_pending`,
- * `slow_down`, `access_denied`, and `expired_token`, also for a code that was never there.
+ * Answers a polling program: its tokens, once, if a user approved it. Refuses with `authorization_pending`,
+ * `slow_down`, `access_denied`, and `expired_token`, also for an unknown code.
  */
 export async function redeemDeviceCode(
   context: TokenContext,
@@ -82,7 +82,7 @@ export async function redeemDeviceCode(
   return row.state === 'approved' && row.userId !== null ? redeem(context, row, row.userId) : deny(context, row);
 }
 
-/** Counts a poll. One that comes too early puts the next one off. */
+/** Records a poll. One that is too early increases the interval. */
 async function notePoll(context: TokenContext, row: DeviceCodeRow): Promise<ApiError | null> {
   const now = secondsOf(context);
   const isEarly = now < row.nextPollAt;
@@ -111,7 +111,7 @@ async function redeem(context: TokenContext, row: DeviceCodeRow, userId: string)
   });
 }
 
-/** Looked at again within the write: suspending a user ends its sign-ins, and none begins after that. */
+/** Checked again within the write, so that no sign-in can start after its user was suspended. */
 async function liveAccount(context: TokenContext, userId: string): Promise<Account | null> {
   const account = await findAccount(context.database, userId);
   return account === null || account.user.suspendedAt !== null ? null : account;
@@ -122,7 +122,7 @@ async function deny(context: TokenContext, row: DeviceCodeRow): Promise<Result<n
   return err(apiError('access_denied', 'the sign-in was not approved'));
 }
 
-/** Every letter is as likely as another: a byte that would favour some is drawn again. */
+/** Every letter is equally likely: bytes that would favour some are drawn again. */
 function newUserCode(): string {
   const most = 256 - (256 % LETTERS.length);
   let code = '';
@@ -133,12 +133,12 @@ function newUserCode(): string {
   return code;
 }
 
-/** What a typed code may be known by: keyed, for all codes could be hashed and compared. */
+/** The stored form of a typed code. It is keyed, because all codes could be hashed and compared. */
 export function userCodeMacs({ vault }: Pick<TokenContext, 'vault'>, typed: string): Promise<readonly string[]> {
   return vault.macs(codeText(typed));
 }
 
-/** Case, spaces and dashes do not matter. */
+/** Ignores case, spaces and dashes. */
 function codeText(typed: string): string {
   return JSON.stringify(['svc device code', typed.toUpperCase().replaceAll(/[^A-Z]/g, '')]);
 }
@@ -148,7 +148,7 @@ function secondsOf(context: TokenContext): number {
 }
 
 function pending(): ApiError {
-  return apiError('authorization_pending', 'nobody has decided yet: ask again after the interval');
+  return apiError('authorization_pending', 'not decided yet: poll again after the interval');
 }
 
 function slowDown(): ApiError {
@@ -156,5 +156,5 @@ function slowDown(): ApiError {
 }
 
 function expired(): ApiError {
-  return apiError('expired_token', 'this code was used, or its ten minutes are over: begin the sign-in anew');
+  return apiError('expired_token', 'this code was used or has expired after ten minutes: start the sign-in again');
 }

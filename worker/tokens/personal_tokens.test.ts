@@ -24,7 +24,7 @@ const make = (scopes: readonly Scope[], more: object = {}) =>
   parsed(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes, ...more }));
 
 describe('a personal token', () => {
-  test('does what its scopes say and nothing else', async () => {
+  test('allows what its scopes say and nothing else', async () => {
     const { token } = await make(['secrets:write']);
     const secret = { path: 'user/demo', value: 'v' };
     expect((await callAs(control, token, 'POST', '/v1/secrets', secret)).status).toBe(201);
@@ -33,7 +33,7 @@ describe('a personal token', () => {
     expect(await outcome(callAs(control, token, 'GET', '/v1/me'))).toBe('insufficient_scope');
   });
 
-  test('with every scope manages no tokens, sign-ins, members or links', async () => {
+  test('with every scope cannot manage tokens, sign-ins, members or links', async () => {
     const { token } = await make(SCOPES);
     expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);
     for (const [method, path] of [
@@ -51,7 +51,7 @@ describe('a personal token', () => {
     }
   });
 
-  test('is over on its day', async () => {
+  test('expires on its day', async () => {
     const { token, expires_at: end } = await make(['account:read'], { expires_in_days: 1 });
     expect(Date.parse(end) - control.clock.now()).toBe(24 * 3600 * 1000);
     const own = await hostedUser(control);
@@ -62,7 +62,7 @@ describe('a personal token', () => {
     user = await hostedUser(control);
   });
 
-  test('is refused once it is revoked, and is revoked by nobody else', async () => {
+  test('is refused once it is revoked, and only its user can revoke it', async () => {
     const { token, id } = await make(['account:read']);
     const stranger = await hostedUser(control);
     expect(await outcome(stranger.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
@@ -72,7 +72,7 @@ describe('a personal token', () => {
     expect(await outcome(user.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
   });
 
-  test('is listed for its user alone, without its text, and is in no file of the database', async () => {
+  test('is listed only for its user, without its text, and is in no database file', async () => {
     const { token, id } = await make(['secrets:read', 'account:read', 'secrets:read'], { name: 'listed' });
     const text = await (await user.call('GET', '/v1/tokens')).text();
     expect(text).not.toContain(token);
@@ -89,12 +89,12 @@ describe('a personal token', () => {
     ['no name', { name: ' ' }, 'name'],
     ['no end', { expires_in_days: 367 }, 'expires_in_days'],
     ['an end in the past', { expires_in_days: 0 }, 'expires_in_days'],
-  ])('is not made with %s', async (_, change, field) => {
+  ])('cannot be created with %s', async (_, change, field) => {
     const reply = await user.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'], ...change });
     expect(await reply.json()).toMatchObject({ error: { code: 'invalid_input', details: { fields: [{ field }] } } });
   });
 
-  test('that is none is refused in the words for one that is over', async () => {
+  test('that does not exist gets the same refusal as an expired one', async () => {
     const { token, id } = await make(['account:read']);
     await user.call('DELETE', `/v1/tokens/${id}`);
     const messages = await Promise.all(
@@ -107,7 +107,7 @@ describe('a personal token', () => {
   });
 });
 
-test('a scope stands beside each operation that personal tokens may call', () => {
+test('each operation for personal tokens names its scope', () => {
   expect(scopeOf('get', '/v1/secrets')).toBe('secrets:read');
   expect(scopeOf('delete', '/v1/secrets/{path+}')).toBe('secrets:write');
   expect(scopeOf('post', '/v1/connector-operations/run')).toBe('connectors:run');
@@ -115,7 +115,7 @@ test('a scope stands beside each operation that personal tokens may call', () =>
   expect(scopeOf('post', '/v1/anything-new')).toBe(null);
 });
 
-test('a browser makes a token from our pages alone', async () => {
+test('a browser can create a token only from our own pages', async () => {
   const cookie = await signInBrowser(control, user.caller);
   const post = (headers: Record<string, string>) =>
     control.send('/v1/tokens', {
@@ -129,7 +129,7 @@ test('a browser makes a token from our pages alone', async () => {
   expect((await post({ origin: 'https://control.example.test' })).status).toBe(201);
 });
 
-test('the local user makes tokens too, and they work beside the local key', async () => {
+test('the local user can create tokens too, and they work beside the local key', async () => {
   const local = await startInProcess();
   const reply = local.asUser('POST', '/v1/tokens', { name: 'script', scopes: ['account:read'] });
   const { token } = await parsed(createdToken, reply);

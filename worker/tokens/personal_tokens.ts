@@ -29,10 +29,13 @@ import {
 } from '../store/personal_tokens.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
-/** New tokens of one user. */
+/** Limits new tokens of one user. */
 const NEW_TOKENS: Throttle = { kind: 'new tokens', most: 50, windowSeconds: 60 * 60 };
 
-/** Makes a personal token; its text is in this reply and nowhere else, for only its hash is stored. Refuses with `too_many_attempts`. */
+/**
+ * Creates a personal token. Only this reply contains its text, because only its hash is stored. Refuses with
+ * `too_many_attempts`.
+ */
 export async function createPersonalToken(
   context: ServiceContext,
   caller: Caller,
@@ -63,7 +66,7 @@ export async function createPersonalToken(
 
 const tokenPlace = z.string().regex(idPattern('tok'));
 
-/** The caller's tokens, the oldest first, revoked and expired ones too. Refuses with `invalid_cursor`. */
+/** The caller's tokens, oldest first, including revoked and expired ones. Refuses with `invalid_cursor`. */
 export async function listPersonalTokenPage(
   context: ServiceContext,
   caller: Caller,
@@ -76,7 +79,7 @@ export async function listPersonalTokenPage(
   return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
 }
 
-/** Revokes a token for good: its next call is refused. Refuses with `not_found`. */
+/** Revokes a token permanently: its next call is refused. Refuses with `not_found`. */
 export async function removePersonalToken(
   context: ServiceContext,
   caller: Caller,
@@ -85,7 +88,7 @@ export async function removePersonalToken(
   return commit(context, controlChain(caller), async () => {
     const row = await findPersonalToken(context.database, id);
     if (row === null || row.userId !== caller.userId || row.revokedAt !== null) {
-      return err(apiError('not_found', `there is no live token ${id}: list them with GET /v1/tokens`));
+      return err(apiError('not_found', `there is no active token ${id}: list them with GET /v1/tokens`));
     }
     return ok({
       statements: revokePersonalToken(context.database, id, nowText(context)),
@@ -97,7 +100,7 @@ export async function removePersonalToken(
 
 const USED_RESOLUTION_MS = 60_000;
 
-/** Whose token this is, and what it is for; null when it is none, was revoked or its time is up. */
+/** The user and scopes of a token; null if it does not exist, was revoked or has expired. */
 export async function openPersonalToken(
   context: ServiceContext,
   token: string,
@@ -111,7 +114,7 @@ export async function openPersonalToken(
   return { userId: row.userId, scopes: scopesIn(row) };
 }
 
-/** A scope that a later version knew and this one does not is no scope. */
+/** Ignores scopes that only a later version knows. */
 function scopesIn(row: PersonalTokenRow): Scope[] {
   const named = new Set(z.array(z.string()).parse(JSON.parse(row.scopes)));
   return SCOPES.filter((scope) => named.has(scope));

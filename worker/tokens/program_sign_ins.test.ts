@@ -28,7 +28,7 @@ describe('a refresh token', () => {
     expect(await refresh(next!.refresh_token)).not.toBeNull();
   });
 
-  test('that comes again ends the whole sign-in, with what was given for it', async () => {
+  test('that is reused ends the whole sign-in, with its tokens', async () => {
     const next = await refresh(user.tokens.refresh_token);
     expect(await refresh(user.tokens.refresh_token)).toBeNull();
     expect(await refresh(next!.refresh_token)).toBeNull();
@@ -36,21 +36,21 @@ describe('a refresh token', () => {
     expect(await isIn(user.tokens.access_token)).toBe(false);
   });
 
-  test('that two use at one time is good for one of them at the most, and ends the sign-in', async () => {
+  test('that is used twice at the same time works at most once, and ends the sign-in', async () => {
     const both = await Promise.all([1, 2].map(() => refresh(user.tokens.refresh_token)));
     const given = both.filter((pair) => pair !== null);
     expect(given.length).toBeLessThanOrEqual(1);
     for (const pair of given) expect(await refresh(pair.refresh_token)).toBeNull();
   });
 
-  test('of another sign-in of the same user goes on', async () => {
+  test('of another sign-in of the same user still works', async () => {
     const other = await signInProgram(control, user.caller, 'other');
     await refresh(user.tokens.refresh_token);
     await refresh(user.tokens.refresh_token);
     expect(await refresh(other.refresh_token)).not.toBeNull();
   });
 
-  test('is over after a month without use, and every one after three months', async () => {
+  test('expires after a month without use, and after three months in any case', async () => {
     control.clock.ms += 31 * DAY_MS;
     expect(await refresh(user.tokens.refresh_token)).toBeNull();
     const own = await hostedUser(control);
@@ -69,11 +69,11 @@ describe('a refresh token', () => {
     expect(await refresh(user.tokens.refresh_token)).toBeNull();
   });
 
-  test('is stored as a hash alone', async () => {
+  test('is stored only as a hash', async () => {
     expect((await control.databaseBytes()).includes(user.tokens.refresh_token)).toBe(false);
   });
 
-  test('refused for any reason is refused with one message', async () => {
+  test('is refused with the same message for every reason', async () => {
     await refresh(user.tokens.refresh_token);
     const tokens = ['', 'svc_rt_none', user.tokens.refresh_token, user.tokens.access_token];
     const errors = [];
@@ -82,10 +82,10 @@ describe('a refresh token', () => {
   });
 });
 
-test('a program that refreshes without end is told to wait, and stays signed in', async () => {
+test('a program that refreshes endlessly is told to wait, and stays signed in', async () => {
   let token = user.tokens.refresh_token;
   token = (await refresh(token))!.refresh_token;
-  // The others of the sixty, without their work.
+  // Records the rest of the sixty without their work.
   await control.context.database.client.execute('UPDATE throttles SET count = 59');
   token = (await refresh(token))!.refresh_token;
   expect(await refreshTokens(control.context, token)).toMatchObject({ error: { code: 'too_many_attempts' } });
@@ -93,7 +93,7 @@ test('a program that refreshes without end is told to wait, and stays signed in'
   expect(await refresh(token)).not.toBeNull();
 });
 
-test('a program that signs out is out at once, also with a token it had used', async () => {
+test('a program that signs out is out at once, also with a token that was used before', async () => {
   const next = await refresh(user.tokens.refresh_token);
   await signProgramOut(control.context, user.tokens.refresh_token);
   expect(await isIn(next!.access_token)).toBe(false);

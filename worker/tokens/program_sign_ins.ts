@@ -21,16 +21,16 @@ import {
 import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
 import { issueAccessToken } from './access_tokens.ts';
 
-/** A program needs one each ten minutes; each leaves a row that is kept for a month, to know it again. */
+/** A program needs one every ten minutes. Each leaves a row that is kept for a month to detect reuse. */
 const REFRESHES: Throttle = { kind: 'refreshes', most: 60, windowSeconds: 10 * 60 };
 
 const DAY_SECONDS = 24 * 3600;
-/** A program signs in anew after this time, however often it calls. */
+/** A program must sign in again after this time, even if it is active. */
 const FAMILY_SECONDS = 90 * DAY_SECONDS;
-/** A program that does not call for this long signs in anew. */
+/** A program must sign in again after this time without a call. */
 const REFRESH_TOKEN_SECONDS = 30 * DAY_SECONDS;
 
-/** A program's sign-in before it is written: its first tokens are good once the statements are. */
+/** A program's sign-in before it is stored; its tokens are valid once the statements are written. */
 export interface NewProgramSignIn {
   readonly family: TokenFamilyRow;
   readonly statements: readonly Statement[];
@@ -38,7 +38,7 @@ export interface NewProgramSignIn {
 }
 
 /**
- * Begins the sign-in of a program for a user, who was signed in by this provider when approving it. Refuses with
+ * Starts the sign-in of a program for a user; `provider` is that of the approving browser session. Refuses with
  * `public_url_missing`.
  */
 export async function newProgramSignIn(
@@ -66,9 +66,9 @@ export async function newProgramSignIn(
 }
 
 /**
- * Uses a refresh token up and gives the next ones. A token that comes a second time was stolen, from its program or by it:
- * the whole sign-in ends, for nobody can say which of the two is the thief (RFC 9700 section 4.14). Refuses with
- * `sign_in_over`, whatever the reason, `too_many_attempts`, and `public_url_missing`.
+ * Exchanges a refresh token for new tokens. A token that is used a second time was stolen, before or after the first
+ * use. Nobody can tell which caller is the thief, so the whole sign-in ends (RFC 9700 section 4.14). Refuses with
+ * `sign_in_over` for every reason, `too_many_attempts`, and `public_url_missing`.
  */
 export async function refreshTokens(context: TokenContext, token: string): Promise<Result<TokenPair, ApiError>> {
   const tokenHash = await sha256Base64Url(token);
@@ -76,7 +76,7 @@ export async function refreshTokens(context: TokenContext, token: string): Promi
   if (found === null || !isLive(context, found.family)) return err(signInOver());
   const { family } = found;
   const account = await findAccount(context.database, family.userId);
-  if (account === null) throw new Error('a sign-in is of a user who is not in the database');
+  if (account === null) throw new Error('the user of a sign-in is not in the database');
   if (found.token.usedAt !== null) return endStolen(context, account, family);
   if (found.token.expiresAt <= secondsOf(context) || account.user.suspendedAt !== null) return err(signInOver());
   const allowed = await takeAttempt(context, REFRESHES, family.id);
@@ -88,7 +88,7 @@ export async function refreshTokens(context: TokenContext, token: string): Promi
   return (await context.database.write(rotation)).ok ? tokens : endStolen(context, account, family);
 }
 
-/** Ends the sign-in that a refresh token is of, used or not: signing out twice is harmless, and so is a token of nobody. */
+/** Ends the sign-in of a refresh token, used or not. Does nothing if it has ended or the token is unknown. */
 export async function signProgramOut(context: TokenContext, token: string): Promise<void> {
   const found = await findRefreshToken(context.database, await sha256Base64Url(token));
   if (found === null || !isLive(context, found.family)) return;
@@ -146,15 +146,15 @@ function secondsOf(context: TokenContext): number {
   return Math.floor(context.clock.now() / 1000);
 }
 
-/** The same for a token that was never one, for one that was used or revoked, and for a user who is suspended. */
+/** The same for a token that is unknown, used or revoked, and for a suspended user. */
 function signInOver(): ApiError {
-  return apiError('sign_in_over', 'this sign-in is over: sign in again with "svc login"');
+  return apiError('sign_in_over', 'this sign-in has ended: sign in again with "svc login"');
 }
 
-/** Tokens name their control plane, and a Host header may name any. */
+/** Tokens name their control plane, and a Host header can be forged. */
 export function publicUrlMissing(): ApiError {
   return apiError(
     'public_url_missing',
-    'this control plane does not know its own address: whoever runs it has to set SVC_PUBLIC_URL to its origin',
+    'this control plane has no configured address: whoever runs it must set SVC_PUBLIC_URL to its origin',
   );
 }

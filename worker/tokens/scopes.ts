@@ -1,6 +1,6 @@
 import { type Scope, SCOPES } from '../../shared/wire/tokens.ts';
 
-/** Where the scope does not follow from the path and the method. */
+/** Routes whose scope does not follow from the path and the method. */
 const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'get /v1/me': 'account:read',
   'get /v1/enterprise': 'account:read',
@@ -13,10 +13,10 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'post /v1/marketplace/servers/{registryId+}/preview': 'mcp-servers:read',
 };
 
-/** What is reached by another resource's paths. */
+/** Resources that are reached by paths of other resources. */
 const OF_RESOURCE: Readonly<Record<string, string>> = { marketplace: 'mcp-servers' };
 
-/** The scope that a personal token needs for a route; null when it is for people who signed in alone. */
+/** The scope that a personal token needs for a route; null if personal tokens cannot call it. */
 export function scopeOf(method: string, path: string): Scope | null {
   const resource = path.split('/')[2] ?? '';
   const name = `${OF_RESOURCE[resource] ?? resource}:${method === 'get' ? 'read' : 'write'}`;

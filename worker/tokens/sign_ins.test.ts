@@ -19,7 +19,7 @@ afterAll(() => control.stop());
 
 const list = async (of = user) => (await parsed(signInsPage, of.call('GET', '/v1/sessions'))).items;
 
-test('browsers and programs of one user are listed, with the one that asks marked, and end when they are told to', async () => {
+test("a user's browsers and programs are listed, with the calling one marked, and can be signed out", async () => {
   const cookie = await signInBrowser(control, user.caller);
   await signInProgram(control, user.caller, 'build server');
   const items = await list();
@@ -35,7 +35,7 @@ test('browsers and programs of one user are listed, with the one that asks marke
   expect(await list()).toHaveLength(1);
 });
 
-test('nobody ends the sign-in of somebody else', async () => {
+test("nobody can end another user's sign-in", async () => {
   const colleague = await hostedUser(control, user.caller.enterpriseId);
   const [mine] = await list();
   const reply = await colleague.call('DELETE', `/v1/sessions/${mine!.id}`);
@@ -51,10 +51,10 @@ test('a program that signs itself out is out at once', async () => {
   expect((await own.call('GET', '/v1/me')).status).toBe(401);
 });
 
-test('a list of many goes on where a page ended, browsers and programs together, the newest first', async () => {
+test('a long list continues where a page ended, browsers and programs together, newest first', async () => {
   const own = await hostedUser(control);
   for (let number = 0; number < 3; number += 1) {
-    // Two of a kind at one time, and then later ones.
+    // Two of each at the same time, and then later ones.
     await Promise.all([1, 2].map(() => signInBrowser(control, own.caller)));
     await signInProgram(control, own.caller, 'another');
     control.clock.ms += 1_000;

@@ -14,7 +14,7 @@ import { deleteBrowserSessionById, hasSignIn, listBrowserSessions, listFamilies 
 
 const signInPlace = z.strictObject({ createdAt: z.string(), id: z.string() });
 
-/** The browsers and programs that are signed in as the caller, the newest first. Refuses with `invalid_cursor`. */
+/** The caller's signed-in browsers and programs, newest first. Refuses with `invalid_cursor`. */
 export async function listSignInPage(
   context: ServiceContext,
   caller: Caller,
@@ -36,14 +36,14 @@ function placeOf({ created_at: createdAt, id }: SignInRecord) {
   return { createdAt, id };
 }
 
-/** The order of the database: by bytes, and not by a language. */
+/** The same order as the database: by bytes, not by language. */
 function newestFirst(a: SignInRecord, b: SignInRecord): number {
   const [one, other] = [a, b].map(({ created_at: createdAt, id }) => `${createdAt} ${id}`);
   if (one === undefined || other === undefined || one === other) return 0;
   return one < other ? 1 : -1;
 }
 
-/** Signs a browser or a program of the caller out, with its next call. Refuses with `not_found`. */
+/** Signs out a browser or a program of the caller from its next call. Refuses with `not_found`. */
 export async function endSignIn(context: ServiceContext, caller: Caller, id: string): Promise<Result<null, ApiError>> {
   return commit(context, controlChain(caller), async () => {
     if (!(await hasSignIn(context.database, { ...of(context, caller), id }))) {

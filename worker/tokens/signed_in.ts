@@ -8,21 +8,21 @@ import { findLiveFamily } from '../store/refresh_tokens.ts';
 import { verifyAccessToken } from './access_tokens.ts';
 import { openPersonalToken } from './personal_tokens.ts';
 
-/** Who calls, and for what. */
+/** The caller, and the scopes of its call. */
 export interface SignedIn {
   readonly caller: Caller;
-  /** What a personal token is for; null for a user who signed in, and so for all that the user may do. */
+  /** The scopes of a personal token; null for a signed-in user, who may do everything. */
   readonly scopes: readonly Scope[] | null;
 }
 
-/** The user of a bearer token: the local key, a personal token or an access token; null when it is none that is good. */
+/** The user of a bearer token: the local key, a personal token or an access token; null if it is not valid. */
 export async function signedInByBearer(context: TokenContext, token: string): Promise<SignedIn | null> {
   if (token.startsWith('svc_local_')) return whole(toCaller(await accountOfBearer(context, token)));
   if (token.startsWith(PERSONAL_TOKEN_PREFIX)) return byPersonalToken(context, token);
   return byAccessToken(context, token);
 }
 
-/** The user of a browser's session token; null when there is none. */
+/** The user of a browser's session token; null if there is none. */
 export async function signedInByBrowser(context: TokenContext, token: string): Promise<SignedIn | null> {
   const account = await accountOfSession(context, token);
   return account === null ? null : whole(toCaller(account, await sha256Base64Url(token)));
@@ -35,7 +35,7 @@ async function byPersonalToken(context: TokenContext, token: string): Promise<Si
   return caller === null ? null : { caller, scopes: opened.scopes };
 }
 
-/** A program that was signed out is out at once, and not when its access token expires. */
+/** A program that was signed out is out at once, not when its access token expires. */
 async function byAccessToken(context: TokenContext, token: string): Promise<SignedIn | null> {
   const claims = await verifyAccessToken(context, token);
   if (claims === null) return null;
@@ -48,7 +48,7 @@ function whole(caller: Caller | null): SignedIn | null {
   return caller === null ? null : { caller, scopes: null };
 }
 
-/** A suspended user is nobody, whatever it calls with. */
+/** A suspended user is not authenticated, whatever the token. */
 function toCaller(account: Account | null, signIn?: string): Caller | null {
   if (account === null || account.user.suspendedAt !== null) return null;
   const { id, enterpriseId, role } = account.user;

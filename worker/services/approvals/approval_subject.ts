@@ -4,7 +4,7 @@ import type { ApprovalRow } from '../../store/approvals.ts';
 import type { ConnectorSummaryRow } from '../../store/connectors.ts';
 import type { McpServerRow } from '../../store/mcp_servers.ts';
 
-/** What an approval is about, as it was when it was asked for. */
+/** The subject of an approval as it was when the approval was requested. */
 export type ApprovalSubject = Pick<
   ApprovalRow,
   'subject' | 'subjectId' | 'subjectOwnerId' | 'subjectName' | 'subjectVersion' | 'action'
@@ -15,7 +15,7 @@ export function connectorSubject(connector: ConnectorSummaryRow, operation: stri
   return { subject: 'connector', subjectId, subjectOwnerId, subjectName, subjectVersion, action: operation };
 }
 
-/** A server without a version has an empty one here. */
+/** The empty string for a server without a version. */
 export function toolSubject(server: McpServerRow, version: string | null, tool: string): ApprovalSubject {
   const { id: subjectId, ownerId: subjectOwnerId, name: subjectName } = server;
   const subjectVersion = version ?? '';
@@ -37,7 +37,7 @@ type SubjectFields = Pick<
 const NO_CONNECTOR = { connector_id: null, connector_fqn: null, connector_version: null, operation: null };
 const NO_SERVER = { mcp_server_id: null, mcp_server: null, mcp_server_version: null, tool: null };
 
-/** The subject as the API shows it. */
+/** The subject in the API's format. */
 export function subjectFields(row: ApprovalSubject): SubjectFields {
   const { subject, subjectId, subjectName, subjectVersion, action } = row;
   if (subject === 'connector') {
@@ -49,7 +49,7 @@ export function subjectFields(row: ApprovalSubject): SubjectFields {
   return { ...NO_CONNECTOR, ...server, tool: action };
 }
 
-/** The subject as it is recorded. */
+/** The subject in the database's format. */
 export function subjectEventData(row: ApprovalSubject): AuditEventData {
   const { subject, subjectId, subjectName, subjectVersion, action } = row;
   if (subject === 'connector') {

@@ -29,7 +29,7 @@ import { freshId, nowText, type ServiceContext } from '../../kernel/service_cont
 
 /** A request that needs an approval. */
 export interface AskedRequest {
-  /** Names this one request: asking again with it is harmless. */
+  /** Identifies this request: asking again with the same id has no further effect. */
   readonly requestId: string;
   readonly subject: ApprovalSubject;
   readonly fingerprint: string;
@@ -37,24 +37,24 @@ export interface AskedRequest {
   readonly sessionId: string | null;
 }
 
-/** Whose request it is, and through which sidecar it came; null for one that the user runs here. */
+/** The user that the request belongs to, and the sidecar that it came through; null if the user runs it here. */
 export interface Asker {
   readonly userId: string;
   readonly enterpriseId: string;
   readonly sidecarId: string | null;
 }
 
-/** An agent that asks for ever must not fill the list that a person has to read. */
+/** Limits the list that a person has to read, if an agent keeps requesting. */
 const MOST_PENDING = 200;
-/** One agent must not take the place of all others. */
+/** Keeps the agents of one session from filling the user's whole list. */
 const MOST_PENDING_OF_SESSION = 20;
-/** More approvals of one identical request than these are of no interest. */
+/** How many approvals of one identical request are read. */
 const MOST_LOOKED_AT = 20;
 
 /**
- * Asks for a request. `approved`: an approval covered it, and is used up for it now. `denied` covers identical requests as
- * long, so that an agent that tries again is not asked about again. Else it is pending: the one that waits already, or a new
- * one. Refuses with `too_many_approvals`.
+ * Requests an approval for one request. `approved`: an approval covers the request and is now used up. `denied` covers
+ * identical requests for the same time, so that an agent that tries again does not cause a new question. Otherwise it
+ * is pending, either one that waits already or a new one. Refuses with `too_many_approvals`.
  */
 export async function askApproval(
   context: ServiceContext,
@@ -75,7 +75,7 @@ export async function askApproval(
   });
 }
 
-/** Why no other request may wait; null when one may. What a user runs here is of no session. */
+/** Why no further request may wait; null if one may. A request that the user runs here has no session. */
 async function fullList(
   { database }: ServiceContext,
   { userId, sidecarId }: Asker,
@@ -87,7 +87,7 @@ async function fullList(
   return ofSession >= MOST_PENDING_OF_SESSION ? tooMany(`${MOST_PENDING_OF_SESSION} requests of this session`) : null;
 }
 
-/** The approval that answers a request; null when a new one has to be asked for. */
+/** The approval that answers a request; null if a new one must be requested. */
 function coveringApproval(rows: readonly ApprovalRow[], requestId: string, now: string): ApprovalRow | null {
   const used = rows.find((row) => row.state === 'used' && row.usedBy === requestId);
   if (used !== undefined) return used;
@@ -97,21 +97,21 @@ function coveringApproval(rows: readonly ApprovalRow[], requestId: string, now: 
   return inForce.find(({ state }) => state === 'approved') ?? inForce[0] ?? null;
 }
 
-/** Uses an approval up for one request; any other is answered as it is. The answer's state is that of the request. */
+/** Uses an approved approval for one request; returns any other as it is. The returned state is that of the request. */
 function use(context: ServiceContext, row: ApprovalRow, requestId: string): Change<ApprovalRow> {
   if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
   const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };
   return { statements: changeApproval(context.database, row, change), events: [], value: row };
 }
 
-/** For the request that used it up, an approval stays approved. */
+/** For the request that used it, an approval is `approved`. */
 function answerTo(requestId: string, row: ApprovalRow): ApprovalRow {
   return row.state === 'used' && row.usedBy === requestId ? { ...row, state: 'approved' } : row;
 }
 
 /**
- * An approval as it answers one request: an approved one is used up for it. One that waits is only read: requests that are
- * held ask for theirs each second. Refuses with `not_found`.
+ * The approval as it answers one request. If it is approved, the request uses it up. A pending one is only read,
+ * because sidecars poll every second. Refuses with `not_found`.
  */
 export async function takeApproval(
   context: ServiceContext,
@@ -130,7 +130,7 @@ export async function takeApproval(
   });
 }
 
-/** Decides. Refuses with `not_found`, `approval_not_pending`. */
+/** Records a person's decision. Refuses with `not_found`, `approval_not_pending`. */
 export async function decideApproval(
   context: ServiceContext,
   caller: Caller,
@@ -168,7 +168,7 @@ export async function getApproval(
 
 const approvalPlace = z.strictObject({ id: z.string() });
 
-/** The newest first. Refuses with `invalid_cursor`. */
+/** Newest first. Refuses with `invalid_cursor`. */
 export async function listApprovalPage(
   context: ServiceContext,
   caller: Caller,
@@ -188,7 +188,7 @@ export async function listApprovalPage(
 
 const EXPIRED_AT_A_TIME = 100;
 
-/** Notes which approvals are over: nobody decided in time, or the approved request never came. */
+/** Expires approvals that nobody decided in time, and approved ones that were not used in time. */
 async function expireOverdue(context: ServiceContext, enterpriseId: string): Promise<void> {
   await commit(context, controlChain({ enterpriseId }), async () => {
     const now = nowText(context);
@@ -247,7 +247,7 @@ function toRecord(row: ApprovalRow): ApprovalRecord {
 
 type ApprovalEventType = 'connector.approval.requested' | 'connector.approval.decided' | 'connector.approval.expired';
 
-/** The summary stays out of the log: it has the values of path inputs, which the spec may want redacted. */
+/** The summary stays out of the log: it contains values of path inputs, which the spec may redact. */
 function approvalEvent(
   type: ApprovalEventType,
   row: ApprovalRow,
@@ -267,10 +267,10 @@ function notFound(id: string): ApiError {
 }
 
 function notPending({ id, state }: ApprovalRow): ApiError {
-  const message = `the approval ${id} is ${state === 'pending' ? 'expired' : state} and can be decided no more`;
+  const message = `the approval ${id} is ${state === 'pending' ? 'expired' : state} and can no longer be decided`;
   return apiError('approval_not_pending', message, { state });
 }
 
 function tooMany(what: string): ApiError {
-  return apiError('too_many_approvals', `${what} wait for an approval already: decide some of them first`);
+  return apiError('too_many_approvals', `${what} already wait for an approval: decide some of them first`);
 }

@@ -16,7 +16,7 @@ import { revoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
 const LOOK_MS = 1_000;
 
-/** Asks for one request of an agent; signed. Refuses with `not_found`, `too_many_approvals`. */
+/** Requests an approval for an agent's request; the reply is signed. Refuses with `not_found`, `too_many_approvals`. */
 export async function askSidecarApproval(
   context: ServiceContext,
   caller: SidecarCaller,
@@ -47,8 +47,8 @@ async function subjectOf(
 }
 
 /**
- * Waits up to `waitSeconds` for a decision, and uses it up for the same request; signed. Refuses with `not_found`, and with
- * `sidecar_revoked` also when that happens while it waits.
+ * Waits up to `waitSeconds` for a decision and uses it up for the request; the reply is signed. Refuses with
+ * `not_found`, and with `sidecar_revoked` also if the sidecar is revoked while it waits.
  */
 export async function awaitSidecarApproval(
   context: ServiceContext,

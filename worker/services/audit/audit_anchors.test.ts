@@ -11,11 +11,11 @@ const URL_OF_RECEIVER = 'https://anchors.example.com/in/9f3c?key=hook-password-1
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A receiver that answers as it is told, and keeps what it took. */
+/** A receiver that answers as told and keeps what it received. */
 class Receiver implements Outbound {
   status: number | OutboundError = 200;
   readonly posts: OutboundRequest[] = [];
-  /** Every call waits for it. */
+  /** Every call waits for this. */
   gate: Promise<void> = Promise.resolve();
 
   async call(request: OutboundRequest) {
@@ -50,8 +50,8 @@ const asAsked = () => parsed(auditAnchors, control.asUser('GET', '/v1/audit-even
 const enterpriseId = async () =>
   (await parsed(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads'))).enterprise_id;
 
-describe('heads that are posted', () => {
-  test('are an export of the enterprise: signed by the control plane, with nothing secret in it', async () => {
+describe('heads sent by POST', () => {
+  test('are an export of the enterprise: signed by the control plane, without secrets', async () => {
     await begin();
     const value = 'sk-planted-4f1b2c77';
     await control.asUser('POST', '/v1/secrets', { path: 'user/api', value });
@@ -74,7 +74,7 @@ describe('heads that are posted', () => {
     expect(logged).toEqual([]);
   });
 
-  test('go out once a day, with what the log is by then', async () => {
+  test("are sent once a day, with the log's state at that time", async () => {
     await begin();
     expect(await turn()).toEqual({ sent: 1, failed: 0 });
     control.clock.ms += 20 * HOUR_MS + 59 * 60_000;
@@ -87,7 +87,7 @@ describe('heads that are posted', () => {
     expect(new Set(receiver.posts.map(({ headers }) => headers['idempotency-key'])).size).toBe(2);
   });
 
-  test('go out as often as is set', async () => {
+  test('are sent as often as configured', async () => {
     await begin({ hours: 1 });
     await turn();
     control.clock.ms += HOUR_MS;
@@ -95,7 +95,7 @@ describe('heads that are posted', () => {
     expect(receiver.posts).toHaveLength(2);
   });
 
-  test('of each enterprise go out for themselves', async () => {
+  test('are sent separately for each enterprise', async () => {
     await begin();
     const other = await addUser(control.context, null);
     expect(await turn()).toEqual({ sent: 2, failed: 0 });
@@ -106,7 +106,7 @@ describe('heads that are posted', () => {
     for (const { heads, enterprise_id: id } of bodies) expect(heads.map(({ writer }) => writer)).toEqual([id]);
   });
 
-  test('go out once however many workers take their turn at one time', async () => {
+  test('are sent once, however many workers run at the same time', async () => {
     await begin();
     const others = await Promise.all(Array.from({ length: 5 }, () => addUser(control.context, null)));
     const turns = await Promise.all(Array.from({ length: 8 }, () => turn()));
@@ -127,7 +127,7 @@ describe('heads that are posted', () => {
     expect(receiver.posts).toHaveLength(1);
   });
 
-  test('are sent again, under the same key, by whoever finds that a worker ended while it sent them', async () => {
+  test('are sent again with the same key if a worker ended while it sent them', async () => {
     await begin();
     const killed = sendAnchors(
       { ...control.context, outbound: { call: (request) => (receiver.posts.push(request), new Promise(() => {})) } },
@@ -141,7 +141,7 @@ describe('heads that are posted', () => {
     expect(keys).toEqual([keys[0], keys[0]]);
   });
 
-  test('are not held up by a row of a clock that is wrong', async () => {
+  test('are not delayed by a row that a wrong clock wrote', async () => {
     await begin();
     const rows = `INSERT INTO audit_anchors (enterprise_id, way, period, holder, held_until) VALUES (?, 'webhook', ?, 'x', ?)`;
     const inYears = '2031-01-01T00:00:00.000Z';
@@ -151,7 +151,7 @@ describe('heads that are posted', () => {
   });
 });
 
-describe('heads that were not taken', () => {
+describe('heads that were not accepted', () => {
   const DOWN: OutboundError = {
     reason: 'upstream_unreachable',
     message: 'anchors.example.com could not be reached (ECONNREFUSED)',
@@ -161,7 +161,7 @@ describe('heads that were not taken', () => {
     ['the receiver cannot be reached', DOWN, 'upstream_unreachable'],
     ['the receiver fails', 503, 'status_503'],
     ['the receiver sends them elsewhere', 302, 'status_302'],
-  ] as const)('because %s are tried again, less and less often, and seen', async (_, status, problem) => {
+  ] as const)('because %s are retried with growing delays, and this is reported', async (_, status, problem) => {
     await begin();
     receiver.status = status;
     expect(await turn()).toEqual({ sent: 0, failed: 1 });
@@ -201,7 +201,7 @@ describe('heads that were not taken', () => {
     });
   });
 
-  test('name the receiver by its host in the log alone, and its URL nowhere', async () => {
+  test("name the receiver's host only in the log, and its URL nowhere", async () => {
     await begin();
     receiver.status = DOWN;
     await turn();
@@ -213,7 +213,7 @@ describe('heads that were not taken', () => {
     expect(everything).not.toContain('9f3c');
   });
 
-  test('do not have a receiver that is down asked for every enterprise at each turn', async () => {
+  test('are not tried for every enterprise in each turn while a receiver is down', async () => {
     await begin();
     for (let at = 0; at < 9; at += 1) await addUser(control.context, null);
     receiver.status = 500;
@@ -224,7 +224,7 @@ describe('heads that were not taken', () => {
     expect(await turn()).toEqual({ sent: 3, failed: 0 });
   });
 
-  test('are late after two intervals', async () => {
+  test('are reported as late after two intervals', async () => {
     await begin();
     await turn();
     receiver.status = 500;
@@ -235,8 +235,8 @@ describe('heads that were not taken', () => {
   });
 });
 
-describe('heads that are printed', () => {
-  test('are a line each, once a day, and no call is made', async () => {
+describe('heads written to the log', () => {
+  test('are one line each, once a day, without a network call', async () => {
     await begin({ url: null, isLogged: true });
     await control.enrolled();
     expect(await turn()).toEqual({ sent: 1, failed: 0 });
@@ -259,7 +259,7 @@ describe('heads that are printed', () => {
     expect(receiver.posts).toEqual([]);
   });
 
-  test('are printed once where posting them fails', async () => {
+  test('are written once if sending them fails', async () => {
     await begin({ isLogged: true });
     receiver.status = 500;
     expect(await turn()).toEqual({ sent: 1, failed: 1 });
@@ -269,7 +269,7 @@ describe('heads that are printed', () => {
   });
 });
 
-test('a control plane without the setting sends nothing and says so', async () => {
+test('without the setting the control plane sends nothing and reports that', async () => {
   control = await startInProcess();
   expect(await turn()).toEqual({ sent: 0, failed: 0 });
   expect(await asAsked()).toEqual({ anchors: [] });

@@ -14,15 +14,15 @@ import type { Caller } from '../../kernel/caller.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 const HOUR_MS = 3_600_000;
-/** Longer than a call may take: a worker that was killed meanwhile has its work done again. */
+/** Longer than a call takes at most. Then the work of a worker that was killed is done again. */
 const HOLD_MS = 2 * 60_000;
 const FIRST_RETRY_MS = 60_000;
 const LAST_RETRY_MS = HOUR_MS;
 
-/** What one turn does; what is left is for the next. A receiver that is down is not asked for everybody. */
+/** The limits of one turn; the rest is for the next. A receiver that is down is not tried for every enterprise. */
 export const TURN_LIMITS = { enterprises: 200, failures: 3 };
 
-/** What a turn did. */
+/** The result of a turn. */
 export interface AnchorTurn {
   readonly sent: number;
   readonly failed: number;
@@ -32,9 +32,9 @@ type Log = (entry: Readonly<Record<string, string | number>>) => void;
 type Anchors = NonNullable<ServiceContext['anchors']>;
 
 /**
- * Sends the signed heads of each enterprise whose period has begun, and not been sent, to where the settings say. Any number of
- * workers may do so at once: a row in the database is one worker's while it sends. Each period is sent once; twice when a worker
- * ends between the receiver's answer and the note of it, with the same `Idempotency-Key`.
+ * Sends the signed heads of each enterprise that is due in this period to the configured receivers. Several workers may
+ * run at once: a database row is locked by one worker while it sends. Each period is sent once, or twice with the same
+ * `Idempotency-Key` if a worker ends between the receiver's answer and recording it.
  */
 export async function sendAnchors(context: ServiceContext, log: Log, limits = TURN_LIMITS): Promise<AnchorTurn> {
   const turn = { sent: 0, failed: 0 };
@@ -95,18 +95,18 @@ async function sendOne(
   const retryAt = timeText(clock.now() + Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1)));
   const failed = { failures, failedAt: at, problem: sent.error.problem, heldUntil: retryAt };
   await database.write([noteAnchor(database, key, holder, failed)]);
-  const message = `the audit heads of ${key.enterpriseId} were not taken (${sent.error.message}): the next try is at ${retryAt}`;
+  const message = `the audit heads of ${key.enterpriseId} were not accepted (${sent.error.message}): the next try is at ${retryAt}`;
   log({ level: 'error', message, code: 'audit_heads_unsent', failures });
   return 'failed';
 }
 
-/** Why heads were not taken: a code for everybody, and a sentence with the receiver's host for whoever reads the log. */
+/** Why heads were not accepted: a code for the API, and a sentence with the receiver's host for the log. */
 interface Unsent {
   readonly problem: string;
   readonly message: string;
 }
 
-/** The body is what `svc audit heads --json` prints. */
+/** The body has the format of `svc audit heads --json`. */
 async function postHeads(
   { outbound }: ServiceContext,
   { url }: Anchors,
@@ -133,7 +133,7 @@ function printHeads(reply: AuditHeadsReply, log: Log): Result<void, never> {
   return ok(undefined);
 }
 
-/** How the sending of the caller's enterprise's heads stands. */
+/** The state of sending the heads of the caller's enterprise. */
 export async function describeAnchors(
   context: ServiceContext,
   { enterpriseId }: Pick<Caller, 'enterpriseId'>,

@@ -4,13 +4,13 @@ import { type AuditBeginningRow, findBeginning } from '../../store/audit_beginni
 import { isSealedBeginning } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** Where a chain begins: the event before its first one. */
+/** The beginning of a chain: the event before its first one. */
 export interface Beginning {
   readonly row: AuditBeginningRow | null;
   readonly start: ChainHead;
 }
 
-/** Where a writer's chain begins. Refused with the sequence number that is written there, when its seal is wrong. */
+/** Finds where a writer's chain begins. If its seal is invalid, the error is the stored sequence number. */
 export async function readBeginning(context: ServiceContext, writer: string): Promise<Result<Beginning, number>> {
   const row = await findBeginning(context.database, writer);
   if (row === null) return ok({ row, start: EMPTY_CHAIN });

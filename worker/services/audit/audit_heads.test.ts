@@ -55,7 +55,7 @@ const ask = async (known: readonly AuditHead[], nonce = 'nonce-of-the-heads-call
   return sidecar.verified(await reply.text(), AUDIT_HEADS_TYP, auditHeadsPayload);
 };
 
-/** Puts the whole database back to what it was. */
+/** Restores the whole database to an earlier state. */
 async function copyDatabase(): Promise<() => Promise<void>> {
   const tables = ['audit_events', 'audit_heads', 'audit_writers', 'audit_beginnings'];
   for (const table of tables) await sql(`CREATE TABLE copy_${table} AS SELECT * FROM ${table}`);
@@ -68,7 +68,7 @@ async function copyDatabase(): Promise<() => Promise<void>> {
 }
 
 describe('exported heads', () => {
-  test('are each signed, with whose they are and when they were taken', async () => {
+  test('are each signed, with their writer and time', async () => {
     const { heads, control_plane_key: jwk, ...rest } = await exported();
     expect(new Set(heads.map((head) => head.sequence))).toEqual(new Set([1, 4]));
     const key = await importJWK(jwk, 'EdDSA');
@@ -83,7 +83,7 @@ describe('exported heads', () => {
     }
   });
 
-  test('are kept by a log that goes on, and pruned where their events were', async () => {
+  test('are confirmed by a log that continues, and reported as pruned if their events were removed', async () => {
     const { heads } = await exported();
     await send(3);
     expect(await check(heads)).toMatchObject({ ok: true, heads: [{ standing: 'kept' }, { standing: 'kept' }] });
@@ -94,7 +94,7 @@ describe('exported heads', () => {
     expect(await check([ownOf(heads)])).toMatchObject({ ok: true, heads: [{ standing: 'pruned' }] });
   });
 
-  test('show that the whole database was put back to an older copy, which verifies by itself', async () => {
+  test('show that the whole database was restored to an older copy, which verifies on its own', async () => {
     const putBack = await copyDatabase();
     await send(3);
     const { heads } = await exported();
@@ -106,7 +106,7 @@ describe('exported heads', () => {
     expect(await check([ownOf(heads)])).toMatchObject({ ok: false, heads: [{ standing: 'differs' }] });
   });
 
-  test('show that an older head of one chain was put back and the events after it deleted', async () => {
+  test('show that an older head of one chain was restored and the later events deleted', async () => {
     const old = await findHead(control.context.database, writer());
     const { sequence, hash, seal } = old!;
     await send(3);
@@ -117,7 +117,7 @@ describe('exported heads', () => {
     expect(await check([ownOf(heads)])).toMatchObject({ ok: false, heads: [{ standing: 'behind' }] });
   });
 
-  test('of a chain that is gone, and of another enterprise, are missing', async () => {
+  test('of a chain that is gone, or of another enterprise, are missing', async () => {
     const { heads } = await exported();
     const other = await addUser(control.context, null);
     const foreign = await checkHeads(control.context, other, [ownOf(heads)]);
@@ -127,8 +127,8 @@ describe('exported heads', () => {
   });
 });
 
-describe('what a sidecar asks about the log', () => {
-  test('is answered with a signature over the call: where its chain and the control plane’s end, and how known heads stand', async () => {
+describe("a sidecar's question about the log", () => {
+  test('gets a signed reply: the heads of its own and the control plane’s chain, and the state of the heads it knows', async () => {
     const { heads } = await exported();
     const bare = heads.map(({ writer: of, sequence, hash }) => ({ writer: of, sequence, hash }));
     const told = await ask([ownOf(bare), { ...ownOf(bare), sequence: 9 }, { ...ownOf(bare), sequence: 2 }]);
@@ -139,7 +139,7 @@ describe('what a sidecar asks about the log', () => {
     expect(told.known.map(({ standing }) => standing)).toEqual(['kept', 'behind', 'differs']);
   });
 
-  test('is refused when it is no list of heads', async () => {
+  test('is refused if it is not a list of heads', async () => {
     for (const known of ['x', 'sdc_1.2.zz', 'a.b.c,'.repeat(40)]) {
       expect((await sidecar.call('GET', `/v1/sidecar/audit-heads?known=${known}`)).status).toBe(400);
     }

@@ -21,7 +21,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
-/** How heads stand that somebody outside of the database remembers: of chains of one enterprise. */
+/** Compares heads of one enterprise's chains that somebody outside of the database remembers with the log. */
 export async function checkHeads(
   context: ServiceContext,
   { enterpriseId }: Pick<Caller, 'enterpriseId'>,
@@ -51,7 +51,10 @@ async function standingOf(
   return !isLast || begun.value.start.hash === hash ? 'pruned' : 'differs';
 }
 
-/** Tells a sidecar where the chains end that it is a witness of, and how what it remembers stands. Refuses with `invalid_query`. */
+/**
+ * Tells a sidecar the heads of the chains that it witnesses, and the state of the heads it remembers. Refuses with
+ * `invalid_query`.
+ */
 export async function tellHeads(
   context: ServiceContext,
   caller: SidecarCaller,
@@ -60,7 +63,7 @@ export async function tellHeads(
   const remembered = readKnownHeads(known);
   if (remembered === null) {
     return err(
-      apiError('invalid_query', `known is no list of at most ${MAX_KNOWN_HEADS} heads: WRITER.SEQUENCE.HASH,...`),
+      apiError('invalid_query', `known must be a list of at most ${MAX_KNOWN_HEADS} heads: WRITER.SEQUENCE.HASH,...`),
     );
   }
   const { heads: stood } = await checkHeads(context, caller, remembered);
@@ -80,7 +83,9 @@ function headOf({ writer, sequence, hash }: AuditHeadRow): AuditHead {
   return { writer, sequence, hash };
 }
 
-/** The heads of all chains of the caller's enterprise, each one signed: what is kept elsewhere shows later what is gone. */
+/**
+ * The heads of all chains of the caller's enterprise, each signed. A copy kept elsewhere later shows what was removed.
+ */
 export async function exportHeads(
   context: ServiceContext,
   { enterpriseId }: Pick<Caller, 'enterpriseId'>,
@@ -97,7 +102,7 @@ export async function exportHeads(
   };
 }
 
-/** A head with the control plane's word for it, and for when it was the end of its chain. */
+/** A head, signed by the control plane with the time when it was the end of its chain. */
 export async function signHead(
   context: ServiceContext,
   row: AuditHeadRow,

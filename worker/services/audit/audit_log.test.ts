@@ -43,13 +43,13 @@ const sql = (text: string, ...args: (string | number)[]) =>
   control.context.database.client.execute({ sql: text, args });
 
 describe('the intake', () => {
-  test('writes an id once, in one batch and in several', async () => {
+  test('writes an id once, within a batch and across batches', async () => {
     await send(event(1), event(2), event(1));
     expect(await send(event(2), event(3))).toMatchObject({ accepted: [event(2).id, event(3).id], rejected: [] });
     expect(await hosts('type=sandbox.proxy.')).toEqual(['h3.test', 'h2.test', 'h1.test']);
   });
 
-  test('answers with a signature over the sidecar, the call and the ids', async () => {
+  test('signs its reply over the sidecar, the call and the ids', async () => {
     const claims = { jti: 'nonce-of-the-events-call' };
     const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event(1)] }, claims });
     expect(reply.headers.get('content-type')).toBe('application/jose');
@@ -67,7 +67,7 @@ describe('the intake', () => {
     });
   });
 
-  test('says where the chain ended before and after, also of events that were there', async () => {
+  test('reports the head before and after, also for events that are there already', async () => {
     const first = await send(event(1), event(2));
     const again = await send(event(2));
     const { writer: of, ...end } = first.head!;
@@ -75,14 +75,14 @@ describe('the intake', () => {
     expect((await send(event(3))).head).toMatchObject({ sequence: 3, previous: { sequence: 2, hash: end.hash } });
   });
 
-  test('one sidecar cannot take the id of another one’s event', async () => {
+  test('does not let one sidecar take the id of another one’s event', async () => {
     await send(event(1));
     const other = await control.enrolled();
     await other.call('POST', '/v1/sidecar/events', { body: { events: [event(1, { session_id: 'ses_2' })] } });
     expect((await list('type=sandbox.proxy.')).map((each) => each.session_id)).toEqual(['ses_2', 'ses_1']);
   });
 
-  test('stamps the sidecar that sent it, whatever the event says', async () => {
+  test('stamps the event with the sidecar that sent it, whatever the event claims', async () => {
     await send(event(1, { sidecar_id: newId('sdc', new Uint8Array(16)) }));
     expect(await list('host=h1.test')).toMatchObject([{ sidecar_id: sidecar.enrolled.sidecar_id }]);
   });
@@ -93,7 +93,7 @@ describe('the intake', () => {
     ['a key that is not in the table', { ...event(1), data: { 'http.authorization': 'x' } }],
     ['a query string in the path', event(1, { data: { 'svc.proxy.upstream.path': '/a?token=b' } })],
     ['nothing of an event', 'x'],
-  ])('rejects %s and takes the rest', async (_, bad) => {
+  ])('rejects %s and accepts the rest', async (_, bad) => {
     const reply = await send(bad, event(2));
     expect(reply).toMatchObject({ accepted: [event(2).id], rejected: [{ index: 0 }] });
     expect(await hosts('type=sandbox.proxy.')).toEqual(['h2.test']);
@@ -123,7 +123,7 @@ describe('the intake', () => {
     ],
     ['flightplan.launch.reach', { 'svc.step.id': 'think', 'svc.reach.hosts': [], 'svc.reach.enforced': false }],
     ['sandbox.proxy.trust_denied', { 'svc.proxy.reason': 'step_scope_host_denied', 'svc.step.id': 'fetch' }],
-  ])('takes %s as it is, and its chain verifies', async (type, data) => {
+  ])('accepts %s unchanged, and its chain verifies', async (type, data) => {
     expect(await send(event(1, { type, data }))).toMatchObject({ accepted: [event(1).id], rejected: [] });
     expect(await list(`type=${type}`)).toMatchObject([{ type, data }]);
     expect(await verify()).toMatchObject({ ok: true });
@@ -141,7 +141,7 @@ describe('the intake', () => {
     expect(await send(bad)).toMatchObject({ accepted: [], rejected: [{ index: 0, id: event(1).id }] });
   });
 
-  test('shortens a list of very many hosts, and says how many are left out', async () => {
+  test('shortens a very long list of hosts, and says how many are left out', async () => {
     const all = Array.from({ length: 1_000 }, (_, n) => `${n}.${'a'.repeat(60)}.test`);
     await send(event(1, { type: 'flightplan.launch.reach', data: { 'svc.reach.hosts': all } }));
     const kept = (await list('type=flightplan.'))[0]?.data['svc.reach.hosts'] ?? [];
@@ -150,7 +150,7 @@ describe('the intake', () => {
     expect(await verify()).toMatchObject({ ok: true });
   });
 
-  test('shortens a path of 60 KiB, so that the log stays readable', async () => {
+  test('shortens a path of 60 KiB to keep the log readable', async () => {
     await send(
       event(1, { data: { 'svc.proxy.upstream.path': `/${'a'.repeat(60_000)}`, 'svc.proxy.upstream.host': 'h1.test' } }),
     );
@@ -169,11 +169,11 @@ describe('the list', () => {
     ['since=2026-01-01T00:00:02Z&until=2026-01-01T00:00:03Z', ['h2.test']],
     ['since=2026-01-01T01:00:03%2B01:00&until=2026-01-01T00:00:04Z', ['h3.test']],
     ['connector=a/b', []],
-  ])('by %s', async (query, expected) => {
+  ])('filters by %s', async (query, expected) => {
     expect(await hosts(query)).toEqual(expected);
   });
 
-  test('pages through events of one time without a loss', async () => {
+  test('pages through events of the same time without losing one', async () => {
     const same = { time: '2026-01-01T00:00:09.000Z' };
     await send(event(4, same), event(5, same), event(6, same));
     const first = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?type=sandbox.proxy.&limit=4'));
@@ -190,7 +190,7 @@ describe('the list', () => {
 describe('verification', () => {
   beforeEach(() => send(event(1), event(2), event(3)));
 
-  test('finds nothing in a log that nobody touched', async () => {
+  test('finds nothing in an unmodified log', async () => {
     expect(await verify()).toMatchObject({ ok: true, events: 4, first_break: null });
   });
 
@@ -206,7 +206,7 @@ describe('verification', () => {
     expect(await verify()).toMatchObject({ ok: false, first_break: { writer: writer(), sequence, reason } });
   });
 
-  test('finds a chain that was cut and given a head to match, for the head is sealed', async () => {
+  test('finds a truncated chain with a matching head, because the head is sealed', async () => {
     await sql(`DELETE FROM audit_events WHERE writer = ? AND sequence = 3`, writer());
     await sql(
       `UPDATE audit_heads SET sequence = 2, hash = (SELECT hash FROM audit_events WHERE writer = audit_heads.writer AND sequence = 2)

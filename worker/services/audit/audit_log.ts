@@ -34,7 +34,7 @@ export async function listAuditPage(
 
 const MCP_SERVER_TYPES = ['mcp.server.started', 'mcp.server.stopped', 'mcp.server.failed', 'mcp.server.refused'];
 
-/** What gateways told of an MCP server since a time: its starts, ends and failures, the newest `limit` of them. */
+/** What gateways reported about an MCP server since a time: the newest `limit` starts, ends and failures. */
 export async function listMcpServerEvents(
   context: ServiceContext,
   caller: Caller,
@@ -59,7 +59,7 @@ export async function getAuditEvent(
     : ok(toStoredEvent(row));
 }
 
-/** An event as it arrived, with the position after which the next one comes. */
+/** An event as it arrived, and the stream position after it. */
 export interface Arrival {
   readonly position: number;
   readonly event: StoredAuditEvent;
@@ -67,12 +67,12 @@ export interface Arrival {
 
 const ARRIVALS_PER_LOOK = 200;
 const LOOK_MS = 1_000;
-/** A stream ends after this time, so that whoever may no longer see it stops seeing it; its client asks again. */
+/** A stream ends after this time, so that access is checked again when its client reconnects. */
 const STREAM_MS = 15 * 60_000;
 
 /**
- * Events in the order of arrival, as they arrive; null when there was nothing for a while (a keep-alive). Ends when the
- * signal is aborted, or after a quarter of an hour. Refuses with `invalid_query`.
+ * Events in order of arrival, as they arrive; null after a while without events (a keep-alive). Ends when the signal is
+ * aborted, or after 15 minutes. Refuses with `invalid_query`.
  */
 export async function followAudit(
   context: ServiceContext,
@@ -122,7 +122,7 @@ export function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter
   });
 }
 
-/** A type of the table, or a prefix of some that ends in a dot. */
+/** An event type, or a prefix of event types that ends in a dot. */
 function namesTypes(type: string): boolean {
   return AUDIT_EVENT_TYPES.some((known) => known === type || (type.endsWith('.') && known.startsWith(type)));
 }
@@ -136,7 +136,7 @@ function utc(time: string): string {
   return new Date(time).toISOString();
 }
 
-/** A row as the event that was hashed, with its place. */
+/** The event that was hashed, with its place in the chain, from its row. */
 export function toStoredEvent(row: AuditEventRow): StoredAuditEvent {
   return {
     id: row.id,

@@ -53,7 +53,7 @@ async function record(count: number, writer = SIDECAR, caller = owner, time = in
   expect(written.ok).toBe(true);
 }
 
-/** A writer that begins without an event of the control plane, which would count here. */
+/** A writer that begins without an event of the control plane, which would be counted here. */
 async function begin(enterpriseId: string, writer: string): Promise<void> {
   const { database, vault } = control.context;
   const own = await findHead(database, enterpriseId);
@@ -81,10 +81,10 @@ async function prune(
   return pruned.value;
 }
 
-/** As what takes many writes, with few events. */
+/** Small limits, so that few events take many writes. */
 const SMALL: PruneLimits = { eventsPerWrite: 10, chainsPerWrite: 2, writes: 3 };
 
-/** Until nothing is left to remove. */
+/** Repeats until nothing is left to remove. */
 async function pruneAll(before: string): Promise<number> {
   let removed = 0;
   for (;;) {
@@ -108,7 +108,7 @@ async function plant(): Promise<string> {
 }
 
 describe('removing old audit events', () => {
-  test('removes what was received before, and what is left verifies from where it begins', async () => {
+  test('removes what was received before the time; the rest verifies from its new beginning', async () => {
     const before = await plant();
     const was = await verify();
     expect(await prune(before, { dryRun: true })).toMatchObject({ removed: 34, finished: true });
@@ -140,14 +140,14 @@ describe('removing old audit events', () => {
     });
   });
 
-  test('goes by when an event was received, not by the time that its writer gave it', async () => {
+  test('uses the time an event was received, not the time its writer gave it', async () => {
     for (const time of [inDays(-1_000), inDays(1_000)]) await record(3, SIDECAR, owner, time);
     control.clock.ms += 10 * DAY_MS;
     expect(await prune(inDays(-11))).toMatchObject({ removed: 0 });
     expect(await prune(inDays(-9))).toMatchObject({ removed: 6 });
   });
 
-  test('leaves what was exported verifiable: it begins after the removed events and ends at the head', async () => {
+  test('keeps exported heads verifiable: a chain begins after the removed events and ends at its head', async () => {
     await prune(await plant());
     const chain = await chainOf(SIDECAR);
     let end = { sequence: chain!.removed, hash: chain!.beginning_hash };
@@ -168,7 +168,7 @@ describe('removing old audit events', () => {
     expect(auditVerification.parse(await verified.json())).toMatchObject({ ok: true, removed: 34 });
   });
 
-  test('goes on call after call when there is much', async () => {
+  test('continues with further calls if there is much to remove', async () => {
     await record(61);
     for (const writer of ['sdc_a', 'sdc_b', 'sdc_c']) await record(1, writer);
     control.clock.ms += 100 * DAY_MS;
@@ -178,7 +178,7 @@ describe('removing old audit events', () => {
     expect(await verify()).toMatchObject({ ok: true, removed: 64 });
   });
 
-  test('is for admins, and never for the last day', async () => {
+  test('is for admins only, and never removes the last day', async () => {
     await plant();
     const member = await addUser(control.context, owner.enterpriseId);
     await expect(prune(inDays(-1), { caller: member })).rejects.toMatchObject({ code: 'admin_required' });
@@ -189,7 +189,7 @@ describe('removing old audit events', () => {
     expect((await control.send('/v1/audit-events/prune', { method: 'POST' })).status).toBe(401);
   });
 
-  test('does nothing to another enterprise', async () => {
+  test('does not affect another enterprise', async () => {
     const stranger = await addUser(control.context, null);
     await record(7, 'sdc_foreign', stranger);
     const before = await plant();
@@ -211,8 +211,8 @@ const forge = (sequence: number) =>
 const cut = (sequence: number) => sql('DELETE FROM audit_events WHERE writer = ? AND sequence <= ?', SIDECAR, sequence);
 const breakOf = async () => (await verify()).first_break;
 
-describe('somebody with the database and without the key', () => {
-  test('is found out who cuts events off the beginning', async () => {
+describe('an attacker with the database but without the key', () => {
+  test('is detected when cutting events off the beginning', async () => {
     await plant();
     await cut(3);
     expect(await breakOf()).toMatchObject({ writer: SIDECAR, sequence: 1, reason: 'missing_event' });
@@ -222,7 +222,7 @@ describe('somebody with the database and without the key', () => {
     expect(await breakOf()).toMatchObject({ reason: 'wrong_beginning' });
   });
 
-  test('is found out who goes on from a real beginning, goes back to an earlier one, or takes one away', async () => {
+  test('is detected when continuing from a real beginning, restoring an earlier one, or removing one', async () => {
     await record(10);
     control.clock.ms += 10 * DAY_MS;
     await record(10);
@@ -238,14 +238,14 @@ describe('somebody with the database and without the key', () => {
     expect(earlier?.['sequence']).toBe(10);
   });
 
-  test('is found out who takes a head away too', async () => {
+  test('is detected when removing a head too', async () => {
     const before = await plant();
     await prune(before);
     await sql('DELETE FROM audit_heads WHERE writer = ?', OTHER);
     expect(await breakOf()).toMatchObject({ writer: OTHER, reason: 'wrong_head' });
   });
 
-  test('does not get what was altered removed: it would never show', async () => {
+  test('cannot have an altered event pruned, which would hide it', async () => {
     const before = await plant();
     await sql(`UPDATE audit_events SET actor = 'nobody' WHERE writer = ? AND sequence = 7`, SIDECAR);
     const broken = [{ writer: SIDECAR, sequence: 7, reason: 'wrong_hash' }];
@@ -258,7 +258,7 @@ describe('somebody with the database and without the key', () => {
   });
 });
 
-/** Ends at one of its writes: before it happens, or right after, when its answer is lost. */
+/** Ends at one of its writes: before the write, or right after it with the reply lost. */
 function killedAt(write: number, when: 'before' | 'after'): ServiceContext {
   let count = 0;
   const { database } = control.context;
@@ -276,30 +276,33 @@ function killedAt(write: number, when: 'before' | 'after'): ServiceContext {
   return { ...control.context, database: killing };
 }
 
-/** What the events of removals say, in all. */
+/** The total of all removal events. */
 async function noted(): Promise<number> {
   const page = await listAuditPage(control.context, owner, { limit: 500, type: 'control.audit.pruned' });
   if (!page.ok) throw new Error(page.error.message);
   return page.value.items.reduce((sum, event) => sum + (event.data['svc.audit.removed'] ?? 0), 0);
 }
 
-describe('removing while others work', () => {
-  test.each(['before', 'after'] as const)('killed %s any of its writes, all that is gone was noted', async (when) => {
-    await record(52);
-    control.clock.ms += 10 * DAY_MS;
-    const before = inDays(-1);
-    for (let write = 0; write < 3; write += 1) {
-      await expect(prune(before, { context: killedAt(write === 0 ? 1 : 0, when), limits: SMALL })).rejects.toThrow(
-        'killed',
-      );
-      const verified = await verify();
-      expect([verified.ok, verified.removed]).toEqual([true, await noted()]);
-    }
-    await pruneAll(before);
-    expect([(await verify()).removed, await noted()]).toEqual([52, 52]);
-  });
+describe('concurrent removal', () => {
+  test.each(['before', 'after'] as const)(
+    'when killed %s any of its writes, has recorded everything that is gone',
+    async (when) => {
+      await record(52);
+      control.clock.ms += 10 * DAY_MS;
+      const before = inDays(-1);
+      for (let write = 0; write < 3; write += 1) {
+        await expect(prune(before, { context: killedAt(write === 0 ? 1 : 0, when), limits: SMALL })).rejects.toThrow(
+          'killed',
+        );
+        const verified = await verify();
+        expect([verified.ok, verified.removed]).toEqual([true, await noted()]);
+      }
+      await pruneAll(before);
+      expect([(await verify()).removed, await noted()]).toEqual([52, 52]);
+    },
+  );
 
-  test('two at once remove each event once, and so do they while events come and chains are verified', async () => {
+  test('removes each event once, also while events arrive and chains are verified', async () => {
     await record(200);
     await record(40, OTHER);
     control.clock.ms += 10 * DAY_MS;
@@ -321,7 +324,7 @@ describe('removing while others work', () => {
     expect(await noted()).toBe(240);
   });
 
-  test('a chain whose beginning is removed while it is walked is not called broken', async () => {
+  test('does not make a chain look broken whose beginning is removed while it is verified', async () => {
     await record(600);
     control.clock.ms += 10 * DAY_MS;
     const before = inDays(-1);
@@ -344,8 +347,8 @@ describe('removing while others work', () => {
 
 const retain = (days: number, context: ServiceContext = control.context) => retainAudit(context, days);
 
-describe('events whose time is up', () => {
-  test('are removed of every enterprise, by one worker an hour', async () => {
+describe('expired events', () => {
+  test('are removed for all enterprises, by one worker per hour', async () => {
     const stranger = await addUser(control.context, null);
     await record(7, 'sdc_foreign', stranger);
     await plant();
@@ -359,7 +362,7 @@ describe('events whose time is up', () => {
     expect(page).toMatchObject({ value: { items: [{ actor: null, data: { 'svc.audit.removed': 34 } }] } });
   });
 
-  test('are left to the next turn when there are many; it does not wait for an hour', async () => {
+  test('are left to the next turn if there are many; it does not wait an hour', async () => {
     await record(31);
     control.clock.ms += 10 * DAY_MS;
     expect(await retainAudit(control.context, 5, SMALL)).toMatchObject({ removed: 30, finished: false });
@@ -367,7 +370,7 @@ describe('events whose time is up', () => {
     expect(await verify()).toMatchObject({ ok: true, removed: 31 });
   });
 
-  test('are kept where their chain is broken, which is said, and does not hold up the others', async () => {
+  test('are kept if their chain is broken; this is reported and does not block other chains', async () => {
     await plant();
     await sql(`UPDATE audit_events SET actor = 'nobody' WHERE writer = ? AND sequence = 7`, SIDECAR);
     const broken = [{ writer: SIDECAR, sequence: 7, reason: 'wrong_hash' }];

@@ -19,24 +19,27 @@ import { commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** What is younger is never removed: nobody can remove the events of what they just did, or of a sidecar that still sends. */
+/**
+ * Younger events are never removed: nobody can remove the events of what they just did, or of a sidecar that is still
+ * sending.
+ */
 export const YOUNGEST_REMOVED_MS = 24 * 3_600_000;
 
-/** How much is done before others have their turn. */
+/** How much is done before other work gets a turn. */
 export interface PruneLimits {
   /** How many events are read, checked and removed in one write. */
   readonly eventsPerWrite: number;
-  /** Of how many chains at most. */
+  /** The largest number of chains in one write. */
   readonly chainsPerWrite: number;
-  /** How many writes one call makes; a caller goes on with the next. */
+  /** How many writes one call makes; the caller calls again for the rest. */
   readonly writes: number;
 }
 
-/** A write of so many events takes a small part of a second. */
+/** A write of this many events takes a small part of a second. */
 export const PRUNE_LIMITS: PruneLimits = { eventsPerWrite: 500, chainsPerWrite: 20, writes: 10 };
 
 /**
- * Removes the beginning of each of the enterprise's chains: what was received before a time. Refuses with `admin_required`,
+ * Removes the events of the enterprise's chains that were received before a time. Refuses with `admin_required`,
  * `invalid_input`.
  */
 export async function pruneAudit(
@@ -64,11 +67,11 @@ function adminsOnly(): ApiError {
 }
 
 function tooYoung(): ApiError {
-  const message = 'lies less than a day back: events of the last day are kept, so give an earlier time';
+  const message = 'must be at least a day ago: events of the last day are kept, so give an earlier time';
   return apiError('invalid_input', `before ${message}`, { fields: [{ field: 'before', message }] });
 }
 
-/** How many events were received before a time, of chains that begin with them. */
+/** How many events at the beginning of chains were received before a time. */
 async function countRemovable(context: ServiceContext, enterpriseId: string, before: string): Promise<number> {
   let count = 0;
   for (const head of await listHeads(context.database, enterpriseId)) {
@@ -81,7 +84,7 @@ async function countRemovable(context: ServiceContext, enterpriseId: string, bef
 
 export interface PruneOrder {
   readonly enterpriseId: string;
-  /** Who wants it; null for the retention that is set. */
+  /** The user who removes them; null for the configured retention. */
   readonly actor: string | null;
   readonly before: string;
   readonly limits: PruneLimits;
@@ -89,16 +92,16 @@ export interface PruneOrder {
 
 export interface Pruned {
   readonly removed: number;
-  /** How many of the writes it took. */
+  /** How many of the planned writes were made. */
   readonly writes: number;
   readonly finished: boolean;
   readonly broken: readonly BrokenChain[];
 }
 
 /**
- * Removes events in small writes. Each write also notes the chains' sealed new beginnings, and is itself an event of the
- * control plane's chain: killed anywhere, what is removed was noted. What is removed is checked before, for nothing could
- * show afterwards that it had been altered: a chain that does not verify there is left as it is.
+ * Removes events in small writes. Each write also records the chains' new sealed beginnings and appends an event to the
+ * control plane's chain, so a killed run leaves nothing unrecorded. Events are verified before they are removed,
+ * because an alteration could not be shown afterwards. A chain that does not verify is left as it is.
  */
 export async function pruneEnterprise(context: ServiceContext, order: PruneOrder): Promise<Result<Pruned, ApiError>> {
   const broken: BrokenChain[] = [];
@@ -111,7 +114,7 @@ export async function pruneEnterprise(context: ServiceContext, order: PruneOrder
     const done = cut.taken.length === 0 ? ok(true) : await write(context, order, cut);
     if (!done.ok) return done;
     writes += 1;
-    // Another worker was there first: the same chains are looked at again.
+    // Another worker was first: read the same chains again.
     if (!done.value) continue;
     broken.push(...cut.broken);
     removed += eventsOf(cut);
@@ -121,7 +124,7 @@ export async function pruneEnterprise(context: ServiceContext, order: PruneOrder
   return ok({ removed, writes, finished: rest.length === 0, broken });
 }
 
-/** What one write removes of one chain. */
+/** What one write removes from one chain. */
 interface Taken {
   readonly from: AuditBeginningRow | null;
   readonly to: AuditBeginningRow;
@@ -131,7 +134,7 @@ interface Taken {
 interface Cut {
   readonly taken: readonly Taken[];
   readonly broken: readonly BrokenChain[];
-  /** The last writer of whose chain nothing is left to remove. */
+  /** The last writer whose chain has nothing left to remove. */
   readonly after: string;
 }
 
@@ -139,7 +142,7 @@ function eventsOf({ taken }: Pick<Cut, 'taken'>): number {
   return taken.reduce((sum, { events }) => sum + events, 0);
 }
 
-/** As much of the next chains as one write removes; null when there is nothing left. */
+/** What one write removes from the next chains; null if nothing is left. */
 async function nextCut(context: ServiceContext, order: PruneOrder, done: string): Promise<Cut | null> {
   const page = { after: done, limit: order.limits.chainsPerWrite };
   const due = await dueChains(context.database, order.enterpriseId, order.before, page);
@@ -158,7 +161,7 @@ async function nextCut(context: ServiceContext, order: PruneOrder, done: string)
   return { taken, broken, after };
 }
 
-/** The first events of a chain that were received before the time, checked; null when there is none any more. */
+/** The verified events at the chain's beginning that were received before the time; null if there are none. */
 async function beginningOf(
   context: ServiceContext,
   { enterpriseId, before }: PruneOrder,
@@ -168,7 +171,7 @@ async function beginningOf(
   const begun = await readBeginning(context, writer);
   const head = await findHead(context.database, writer);
   if (!begun.ok) return err({ writer, sequence: begun.error, event_id: null, reason: 'wrong_beginning' });
-  // Whose chain it is stands under the seal: nobody has another enterprise's events removed.
+  // The chain's enterprise is covered by the seal: nobody can have another enterprise's events removed.
   if (head !== null && !(await isSealedHead(context.vault, head))) {
     return err({ writer, sequence: head.sequence, event_id: null, reason: 'wrong_head' });
   }
@@ -195,7 +198,7 @@ async function walkOver(start: ChainHead, rows: readonly AuditEventRow[]): Promi
   return ok(end);
 }
 
-/** False when another worker removed some of it meanwhile: nothing is written then. */
+/** False if another worker removed some of them meanwhile: then nothing is written. */
 function write(context: ServiceContext, order: PruneOrder, { taken }: Cut): Promise<Result<boolean, ApiError>> {
   const data = { 'svc.audit.before': order.before, 'svc.audit.removed': eventsOf({ taken }) };
   const event = { type: 'control.audit.pruned' as const, actor: order.actor, data };

@@ -5,23 +5,24 @@ import { PRUNE_LIMITS, pruneEnterprise, type PruneLimits } from './audit_pruning
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 const DAY_MS = 24 * 3_600_000;
-/** How often events are looked for whose time is up, by one of all the workers. */
+/** How often one of all workers looks for expired events. */
 const EVERY_MS = 3_600_000;
-/** What one turn does; what is left is for the next. */
+/** The limits of one turn; the rest is for the next. */
 const TURN_LIMITS: PruneLimits = { ...PRUNE_LIMITS, writes: 20 };
 
-/** What a turn did; null when another worker has it, or had it less than an hour ago. */
+/** The result of a turn; null if another worker has it or had it less than an hour ago. */
 export interface Retained {
   readonly removed: number;
-  /** False when the next turn is to go on at once. */
+  /** False if the next turn should start at once. */
   readonly finished: boolean;
-  /** Chains that do not verify: nothing of them is removed from there. */
+  /** Chains that do not verify: nothing is removed from the broken event on. */
   readonly broken: readonly BrokenChain[];
 }
 
 /**
- * Removes the audit events of all enterprises that were received so many days ago. Two workers at once do no harm: each write
- * is for a chain as it was read. They take turns so that one does not do the other's work.
+ * Removes the audit events of all enterprises that were received more than the configured number of days ago.
+ * Concurrent workers are safe, because each write is conditional on the chain it read; they take turns to avoid doing
+ * work twice.
  */
 export async function retainAudit(
   context: ServiceContext,

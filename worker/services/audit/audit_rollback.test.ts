@@ -49,7 +49,7 @@ async function enrol(caller: Caller): Promise<string> {
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '');
 
 let made = 0;
-/** Events of a sidecar, as its calls bring them. */
+/** Events of a sidecar, as its calls send them. */
 async function record(count: number, sidecarId = sidecar, caller = owner): Promise<void> {
   const events = Array.from({ length: count }, () => ({
     id: newId('evt', new TextEncoder().encode(String((made += 1)).padStart(16, '0')), control.clock.now()),
@@ -70,7 +70,7 @@ async function record(count: number, sidecarId = sidecar, caller = owner): Promi
 const store = (path: string) =>
   storeSecret(control.context, owner, { path, value: new Secret('x'.repeat(20)), owner: 'personal' });
 
-/** Takes the events of a chain after a number away, and puts a head there: that of then, as somebody had copied it, or a made-up one. */
+/** Deletes the events of a chain after a number and sets a head: an earlier copy of it or a forged one. */
 async function rollBack(writer: string, sequence: number, seal: string | null): Promise<void> {
   await sql('DELETE FROM audit_events WHERE writer = ? AND sequence > ?', writer, sequence);
   const last = (await sql('SELECT hash FROM audit_events WHERE writer = ? AND sequence = ?', writer, sequence)).rows[0];
@@ -87,7 +87,7 @@ const takeOut = async (writer: string) => {
 const give = async (table: string, writer: string, to: Caller) =>
   sql(`UPDATE ${table} SET enterprise_id = ? WHERE writer = ?`, to.enterpriseId, writer);
 
-/** Makes it what an earlier version left. */
+/** Makes it look like an earlier version's. */
 async function makeFormer(): Promise<void> {
   const { vault } = control.context;
   for (const [table, name] of [
@@ -105,11 +105,11 @@ async function makeFormer(): Promise<void> {
 }
 const takeOver = () => takeOverAudit(control.context.database, control.context.vault);
 
-describe('a head that somebody put into the database', () => {
+describe('a head that somebody wrote into the database', () => {
   test.each([
     ['of a sidecar’s chain', () => sidecar, () => record(1)],
     ['of the control plane’s own chain', () => owner.enterpriseId, () => store('late')],
-  ])('gets no seal by the next event %s, which is recorded all the same', async (_, writerOf, go) => {
+  ])('gets no valid seal from the next event %s, which is still recorded', async (_, writerOf, go) => {
     await store('a');
     const writer = writerOf();
     const { sequence = 0 } = (await findHead(control.context.database, writer)) ?? {};
@@ -123,7 +123,7 @@ describe('a head that somebody put into the database', () => {
     expect(told.rows[0]).toMatchObject({ writer, data: expect.stringContaining(`"svc.audit.writer":"${writer}"`) });
   });
 
-  test('is noticed when it is an older one that was sealed, and the events after it are there', async () => {
+  test('is detected if it is an older sealed one and the later events are still there', async () => {
     const old = await findHead(control.context.database, sidecar);
     await record(3);
     const { sequence, hash, seal } = old!;
@@ -137,7 +137,7 @@ describe('a head that somebody put into the database', () => {
     expect(await breakOf()).toMatchObject({ writer: sidecar, sequence: 5, reason: 'wrong_head' });
   });
 
-  test('of the form of an earlier version is not right, whatever key made it', async () => {
+  test('with a seal of an earlier version is invalid, with any key', async () => {
     const head = await findHead(control.context.database, sidecar);
     const former = await control.context.vault.mac(JSON.stringify(['svc audit head', sidecar, 5, head!.hash]));
     await sql('UPDATE audit_heads SET seal = ? WHERE writer = ?', former, sidecar);
@@ -154,8 +154,8 @@ describe('a head that somebody put into the database', () => {
   });
 });
 
-describe('a whole chain that is taken out of the database', () => {
-  test('is missed, for the set of writers is sealed', async () => {
+describe('a whole chain that is deleted from the database', () => {
+  test('is missed, because the set of writers is sealed', async () => {
     await takeOut(sidecar);
     expect(await verify()).toMatchObject({ ok: false, writers: 2 });
     expect(await breakOf()).toEqual({ writer: sidecar, sequence: 0, event_id: null, reason: 'missing_chain' });
@@ -164,14 +164,14 @@ describe('a whole chain that is taken out of the database', () => {
   test.each([
     'DELETE FROM audit_writers WHERE writer = ?',
     `UPDATE audit_writers SET writer = 'sdc_x' WHERE writer = ?`,
-  ])('is missed with its sidecar and its place in the set too (%s)', async (statement) => {
+  ])('is missed if its sidecar and its entry in the set are deleted too (%s)', async (statement) => {
     await takeOut(sidecar);
     await sql('DELETE FROM sidecars WHERE id = ?', sidecar);
     await sql(statement, sidecar);
     expect(await breakOf()).toMatchObject({ writer: owner.enterpriseId, reason: 'wrong_writers' });
   });
 
-  test('is missed when the set is counted anew, for the count is under the seal of the control plane’s own head', async () => {
+  test('is missed if the set is recounted, because the count is under the seal of the control plane’s own head', async () => {
     const before = await findHead(control.context.database, owner.enterpriseId);
     const second = await enrol(owner);
     await record(2, second);
@@ -186,13 +186,13 @@ describe('a whole chain that is taken out of the database', () => {
   test.each([
     ['a sidecar’s', () => sidecar, () => record(2)],
     ['the control plane’s own', () => owner.enterpriseId, () => store('late')],
-  ])('does not begin anew: %s', async (_, writerOf, go) => {
+  ])('cannot begin again: %s', async (_, writerOf, go) => {
     await takeOut(writerOf());
     await go();
     expect(await breakOf()).toMatchObject({ writer: writerOf(), reason: 'wrong_head' });
   });
 
-  test('and one that was slipped in is no chain', async () => {
+  test('and an inserted one is not accepted', async () => {
     await sql(
       `INSERT INTO audit_heads (writer, enterprise_id, sequence, hash, seal) VALUES ('sdc_x', ?, 0, ?, 'v2.x')`,
       owner.enterpriseId,
@@ -202,7 +202,7 @@ describe('a whole chain that is taken out of the database', () => {
   });
 });
 
-describe('events that are given to another enterprise', () => {
+describe('events that are moved to another enterprise', () => {
   let other: Caller;
   let theirs = '';
   beforeEach(async () => {
@@ -211,7 +211,7 @@ describe('events that are given to another enterprise', () => {
     await record(5, theirs, other);
     expect(await verify(other)).toMatchObject({ ok: true, writers: 2 });
   });
-  test('are missed there and noticed here when whole chains are swapped', async () => {
+  test('are detected on both sides if whole chains are swapped', async () => {
     for (const table of ['audit_heads', 'audit_events']) {
       await give(table, sidecar, other);
       await give(table, theirs, owner);
@@ -228,7 +228,7 @@ describe('events that are given to another enterprise', () => {
     expect(await breakOf(other)).toMatchObject({ writer: sidecar, reason: 'wrong_head' });
   });
 
-  test('one by one are noticed on both sides', async () => {
+  test('are detected on both sides if moved one by one', async () => {
     await sql(
       'UPDATE audit_events SET enterprise_id = ? WHERE writer = ? AND sequence = 3',
       other.enterpriseId,
@@ -238,13 +238,13 @@ describe('events that are given to another enterprise', () => {
     expect(await breakOf(other)).toMatchObject({ writer: sidecar, reason: 'wrong_enterprise' });
   });
 
-  test('go on as a broken chain when their sidecar is given away with them', async () => {
+  test('are appended to a broken chain if their sidecar is moved with them', async () => {
     for (const table of ['audit_heads', 'audit_events']) await give(table, theirs, owner);
     await record(1, theirs, owner);
     expect(await breakOf()).toMatchObject({ writer: theirs, reason: 'wrong_head' });
   });
 
-  test('are not removed by the other enterprise’s admin', async () => {
+  test('cannot be removed by the other enterprise’s admin', async () => {
     await give('audit_heads', theirs, owner);
     control.clock.ms += 10 * 24 * 3_600_000;
     const before = new Date(control.clock.now() - 2 * 24 * 3_600_000).toISOString();
@@ -254,14 +254,14 @@ describe('events that are given to another enterprise', () => {
     expect(left.rows[0]).toMatchObject({ n: 5 });
   });
 
-  test('are found by what they say of themselves: a column that repeats it is compared', async () => {
+  test('are checked against the indexed columns that repeat their content', async () => {
     await sql(`UPDATE audit_events SET host = 'b.test' WHERE writer = ? AND sequence = 2`, sidecar);
     expect(await breakOf()).toMatchObject({ writer: sidecar, sequence: 2, reason: 'wrong_hash' });
   });
 });
 
-describe('a database of a version whose seals covered less', () => {
-  test('is taken over once: every head that verifies is sealed anew, and events go on', async () => {
+describe('a database of a version with weaker seals', () => {
+  test('is taken over once: every valid head is sealed again, and events continue', async () => {
     const silent = await enrol(owner);
     control.clock.ms += 10 * 24 * 3_600_000;
     const before = new Date(control.clock.now() - 5 * 24 * 3_600_000).toISOString();
@@ -296,7 +296,7 @@ describe('a database of a version whose seals covered less', () => {
     expect(await breakOf()).toMatchObject({ writer: writerOf(), reason: 'wrong_head' });
   });
 
-  test('is not taken over a second time by whoever takes the set of writers away and puts former seals back', async () => {
+  test('is not taken over again if somebody deletes the set of writers and restores former seals', async () => {
     const head = await findHead(control.context.database, sidecar);
     const seal = await control.context.vault.mac(JSON.stringify(['svc audit head', sidecar, 5, head!.hash]));
     await record(3);

@@ -15,16 +15,17 @@ import {
 import { emptyHead } from '../../kernel/commit.ts';
 import type { Vault } from '../../kernel/vault.ts';
 
-/** A chain whose end or beginning was not what an earlier version sealed: it got no seal of this one, and goes on failing. */
+/** A chain whose head or beginning had no valid earlier seal. It gets no new seal and keeps failing verification. */
 export interface UnsealedChain {
   readonly enterpriseId: string;
   readonly writer: string;
 }
 
 /**
- * Takes the audit chains of a database over from a version whose seals covered neither the enterprise nor the set of writers.
- * It is done once for each enterprise, in one write: what verifies is sealed anew, what does not is named and left. An
- * enterprise that has anything of this version's form is not taken over again, so that no former seal ever comes back.
+ * Seals the audit chains of a database again whose version's seals covered neither the enterprise nor the set of
+ * writers. This happens once per enterprise, in one write. Valid chains are sealed again; invalid ones are named and
+ * left. An enterprise that has any seal of this version is not taken over again, so that former seals can never be
+ * reused.
  */
 export async function takeOverAudit(database: Database, vault: Vault): Promise<readonly UnsealedChain[]> {
   const unsealed: UnsealedChain[] = [];
@@ -72,7 +73,7 @@ async function planTakeover(database: Database, vault: Vault, enterpriseId: stri
       const isUnused = !recorded.has(writer) && !begun.has(writer);
       if (!isUnused) unsealed.push({ enterpriseId, writer });
       const first = await emptyHead(vault, { enterpriseId, writer }, of);
-      // The control plane's head carries the set of writers, so it has to be there.
+      // The control plane's head must exist, because it carries the set of writers.
       if (isUnused) empty.push(first);
       else if (writer === enterpriseId) empty.push({ ...first, seal: BROKEN_SEAL });
     } else if (await FORMER_SEALS.isHead(vault, head)) resealed.push(...(await headAnew(database, vault, head, of)));

@@ -22,9 +22,10 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 type VerifiedChain = AuditVerification['chains'][number];
 
 /**
- * Walks every chain of the caller's enterprise from where it begins up to the head it had when the walk began, and says where
- * the first one breaks. A chain without its sealed head, with events cut off its end, or cut off its beginning without a
- * sealed note of it, is broken too; so is the log when a chain of the sealed set of writers is gone, or one is not of it.
+ * Verifies every chain of the caller's enterprise from its beginning to the head it had at the start, and reports the
+ * first broken place. A chain is also broken if it has no sealed head, if events were cut off its end, or if events
+ * were cut off its beginning without a sealed record of that. The log is broken if the chains differ from the sealed
+ * set of writers.
  */
 export async function verifyAudit(context: ServiceContext, caller: Caller): Promise<AuditVerification> {
   const { enterpriseId } = caller;
@@ -65,13 +66,13 @@ async function headlessBreak(
     if (known.has(writer)) continue;
     const head = await findHead(context.database, writer);
     if (head === null) return at(writer, 'wrong_head');
-    // A writer may have begun its chain while the heads were read; not one of another enterprise.
+    // A writer may have begun its chain while the heads were read, but not one of another enterprise.
     if (head.enterpriseId !== enterpriseId) return at(writer, 'wrong_enterprise');
   }
   return null;
 }
 
-/** Compares the chains with the set of writers, and that with what the control plane's own head has under its seal. */
+/** Compares the chains with the set of writers, and the set with what the control plane's sealed head says. */
 async function writerSetBreak(
   enterpriseId: string,
   heads: readonly AuditHeadRow[],
@@ -99,7 +100,7 @@ interface Walked {
   readonly broken: BrokenChain | null;
 }
 
-/** One chain. Where its beginning is removed meanwhile, it is walked again from where it begins then. */
+/** Verifies one chain. If its beginning is removed meanwhile, starts again from the new beginning. */
 async function walk(context: ServiceContext, listed: AuditHeadRow): Promise<Walked> {
   let head = listed;
   for (;;) {
@@ -143,7 +144,7 @@ async function walkFrom(context: ServiceContext, head: AuditHeadRow, start: Chai
   return (await isPassed(context, head)) ? broken(head.sequence, null, 'wrong_head') : { chain, broken: null };
 }
 
-/** What is wrong with an event's row: its place in the chain, whose it is said to be, or what it is found by. */
+/** What is wrong with an event's row: its place in the chain, its owner, or its indexed columns. */
 async function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow): Promise<ChainBreak | null> {
   const event = toStoredEvent(row);
   const problem = await chainBreak(end, event);
@@ -153,7 +154,7 @@ async function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow):
   return row.host === host && row.connector === connector ? null : 'wrong_hash';
 }
 
-/** Whether there are events behind a head that are not on their way to it: an older head was put back. */
+/** Whether there are events after the head that are not being written right now: then an older head was restored. */
 async function isPassed(context: ServiceContext, head: AuditHeadRow): Promise<boolean> {
   const last = await findLast(context.database, head.writer);
   if (last === null || last.sequence <= head.sequence) return false;

@@ -11,15 +11,16 @@ import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
 type Rejected = EventsPayload['rejected'][number];
 
-/** What is kept of a path: an agent may ask for one of 64 KiB, and a page of the log has to stay readable. */
+/** How much of a path is kept. An agent may request a path of 64 KiB, and a page of the log must stay readable. */
 const MAX_PATH_CHARACTERS = 4_096;
-/** What is kept of a step's hosts, of which an event may have a megabyte; more than any plan needs. */
+/** How many of a step's hosts are kept: more than any plan needs. An event may have a megabyte of them. */
 const MAX_HOSTS_CHARACTERS = 8_192;
 
 /**
- * Takes a batch of a sidecar's events into its chain, stamped with its id. An event that is in the log already is accepted
- * again and written once; one that can never be accepted is told apart, so that it does not hold up the rest. The answer is
- * signed, for the sidecar forgets the events on its word; it says where the chain ended before and after, which the sidecar remembers.
+ * Adds a batch of a sidecar's events to its chain, stamped with the sidecar's id. An event that is already in the log
+ * is accepted and not written again. An event that can never be accepted is rejected by itself, so that it does not
+ * block the others. The reply is signed, because the sidecar deletes accepted events. It contains the chain's head
+ * before and after, which the sidecar remembers.
  */
 export async function acceptEvents(
   context: ServiceContext,
@@ -55,7 +56,7 @@ function check(event: unknown, index: number): Result<z.output<typeof auditEvent
   const parsed = auditEvent.safeParse(event);
   if (parsed.success && isSidecarEventType(parsed.data.type)) return ok(parsed.data);
   const message = parsed.success
-    ? `type: ${parsed.data.type} is written by the control plane alone`
+    ? `type: only the control plane writes ${parsed.data.type}`
     : fieldProblems(parsed.error)
         .map(({ field, message: problem }) => `${field === '' ? 'the event' : field}: ${problem}`)
         .join('; ');

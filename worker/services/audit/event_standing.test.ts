@@ -19,7 +19,7 @@ afterEach(() => control.stop());
 const sql = (text: string, ...args: (string | number)[]) =>
   control.context.database.client.execute({ sql: text, args });
 
-/** How the event of this number in the enterprise's chain stands, from the newest back: 0 is the newest. */
+/** Checks the event at this place of the enterprise's chain, counted from the newest (0). */
 async function standing(back: number) {
   const page = await listAuditPage(control.context, caller, { limit: 10 });
   const event = page.ok ? page.value.items[back] : undefined;
@@ -27,14 +27,14 @@ async function standing(back: number) {
   return eventStanding(control.context, event);
 }
 
-describe('an event in a log that nobody touched', () => {
+describe('an event in an unmodified log', () => {
   test.each([0, 1, 2])('fits its place, %i from the end', async (back) => {
     expect(await standing(back)).toEqual({ problem: null, isNewest: back === 0 });
   });
 });
 
 const OF_NEWEST = `writer = ?1 AND sequence = (SELECT max(sequence) FROM audit_events WHERE writer = ?1)`;
-describe('an event does not fit', () => {
+describe('an event is reported as not fitting', () => {
   test.each([
     ['when it was altered', `UPDATE audit_events SET actor = 'x' WHERE writer = ?1`, 1, 'wrong_hash'],
     [

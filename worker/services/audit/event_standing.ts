@@ -6,15 +6,15 @@ import { readBeginning } from './audit_beginning.ts';
 import { isSealedHead } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** Whether an event fits its place: what is wrong there, and whether it is the newest of its chain. */
+/** Whether an event fits its place in the chain, what is wrong if not, and whether it is the newest event. */
 export interface EventStanding {
   readonly problem: ChainBreak | null;
   readonly isNewest: boolean;
 }
 
 /**
- * Checks an event's own hash, the event before it and the one after it; the newest one against the sealed head. Whether all
- * of the chain is there, only a walk along it says.
+ * Checks an event's hash, and its links to the event before and after it, or to the sealed head for the newest. Only
+ * {@link verifyAudit} checks the whole chain.
  */
 export async function eventStanding(context: ServiceContext, event: StoredAuditEvent): Promise<EventStanding> {
   const { writer, sequence, hash } = event;
@@ -34,7 +34,7 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
   return standing(head.hash === hash && (await isSealedHead(context.vault, head)) ? null : 'wrong_head');
 }
 
-/** What the first event that is there comes after; null when its note was changed. */
+/** The hash that the chain's first stored event follows; null if its record was altered. */
 async function beginning(context: ServiceContext, writer: string): Promise<ChainHead | null> {
   const begun = await readBeginning(context, writer);
   return begun.ok ? begun.value.start : null;

@@ -12,11 +12,11 @@ import { listSidecarPage } from '../sidecars/sidecars.ts';
 
 const RECENT = 12;
 const [PENDING] = APPROVAL_STATES;
-/** More than these nobody counts by hand. */
+/** The largest count that is shown. */
 const MOST_COUNTED = 99;
 const MOST_SIDECARS = 100;
 
-/** What the first page shows: who is signed in, how much there is, what waits, who is connected, and the latest events. */
+/** The data of the first page: the signed-in user, totals, pending work, connected sidecars and the latest events. */
 export async function describeOverview(context: ServiceContext, caller: Caller) {
   const owners = visibleOwners(caller);
   const recent = await listAuditPage(context, caller, { limit: RECENT });

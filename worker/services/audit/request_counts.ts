@@ -7,11 +7,11 @@ import { toFilter } from './audit_log.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** What may become of a request. */
+/** The outcomes of a request. */
 export const REQUEST_DECISIONS = ['added', 'connector', 'passed', 'refused'] as const;
 export type RequestDecision = (typeof REQUEST_DECISIONS)[number];
 
-/** The events that each stand for one request of an agent. */
+/** The audit events that each stand for one request of an agent. */
 const DECISIONS: ReadonlyMap<string, RequestDecision> = new Map<AuditEventType, RequestDecision>([
   ['sandbox.proxy.binding_injected', 'added'],
   ['sandbox.proxy.foreign_credential_kept', 'passed'],
@@ -23,21 +23,21 @@ const DECISIONS: ReadonlyMap<string, RequestDecision> = new Map<AuditEventType, 
 ]);
 
 const MOST_SPANS = 48;
-/** Spans that a person counts in. */
+/** Lengths that are easy to read on a time axis. */
 const SPAN_SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400];
 const DAY_MS = 86_400_000;
 
-/** Requests in equal spans of time, which begin at round times: of the first and of the last only a part may be asked for. */
+/** Requests in equal spans that begin at round times. The first and the last span may be covered only in part. */
 export interface RequestCounts {
   readonly since: string;
   readonly until: string;
-  /** When the first span begins. */
+  /** Start of the first span. */
   readonly begins: string;
   readonly spanSeconds: number;
   readonly spans: readonly Readonly<Record<RequestDecision, number>>[];
 }
 
-/** How many requests there were, by what became of them: in the time that is asked for, else in the last day. */
+/** Counts requests by outcome over time, in the requested period or the last day. */
 export async function countRequests(
   context: ServiceContext,
   caller: Caller,
@@ -62,7 +62,10 @@ export async function countRequests(
   return ok({ since, until, begins, spanSeconds: spanMs / 1000, spans });
 }
 
-/** The time that is asked for, else a day up to the next round time; and the shortest span of which few enough are in it. */
+/**
+ * The requested period, by default the last day up to the next round time, and the shortest span that gives few enough
+ * spans.
+ */
 function timeOf(nowMs: number, { since, until }: Pick<AuditEventsQuery, 'since' | 'until'>) {
   const endMs = until === undefined ? nowMs : Date.parse(until);
   const startMs = since === undefined ? endMs - DAY_MS : Date.parse(since);

@@ -35,7 +35,7 @@ async function handOut(ref: string, host: string): Promise<void> {
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } })).status).toBe(200);
 }
 
-test('what was handed out comes first, with the connectors that act on its host; each stored value once', async () => {
+test('lists released credentials first, with the connectors of their host, and each stored value once', async () => {
   expect(await countHandedOut(control.context, caller)).toBe(0);
   await handOut('vault://user/b', UPSTREAM_HOST);
   await handOut('vault://user/b', 'other.test');
@@ -50,7 +50,7 @@ test('what was handed out comes first, with the connectors that act on its host;
   expect(await countHandedOut(control.context, caller)).toBe(1);
 });
 
-test('a colleague is told nothing of it, though the log is of both', async () => {
+test('shows a colleague none of it, though the log covers both', async () => {
   const colleague = await addUser(control.context, caller.enterpriseId);
   const report = await reportSealability(control.context, colleague, []);
   expect([report.open, report.sealed, report.releases]).toEqual([[], [], []]);

@@ -19,27 +19,27 @@ import { listSecretPage } from '../vault/secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listSidecarPage } from '../sidecars/sidecars.ts';
 
-/** More than this nobody reads on a page; the command reads all of it. */
+/** How much is read for a page; the command reads everything. */
 const MOST_READ = 2_000;
 
-/** A credential that is not sealed, with what would seal it. */
+/** A credential that is not sealed, and what would seal it. */
 export interface OpenCredential extends Sealability {
   readonly templates: readonly BindingTemplate[];
-  /** Installed connectors that act on the host it was handed out for. */
+  /** Installed connectors for the host that it was released for. */
   readonly connectors: readonly { readonly id: string; readonly fqn: string }[];
 }
 
 export interface SealabilityReport {
-  /** Those that were handed out come first. */
+  /** Released credentials come first. */
   readonly open: readonly OpenCredential[];
   readonly sealed: readonly Sealability[];
-  /** The newest first, of values that are stored now and of earlier ones. */
+  /** Newest first, of current and of earlier values. */
   readonly releases: readonly UnsealedRelease[];
-  /** False when there is more than was read. */
+  /** False if there is more than was read. */
   readonly isWhole: boolean;
 }
 
-/** What `svc report sealability` tells, of the caller's credentials and its enterprise's, by the same code. */
+/** The data of `svc report sealability` for the credentials of the caller and its enterprise, by the same code. */
 export async function reportSealability(
   context: ServiceContext,
   caller: Caller,
@@ -71,7 +71,7 @@ export async function reportSealability(
   };
 }
 
-/** How many credentials were handed out as they are and are still the same; one reading where none ever was. */
+/** How many credentials were released in plaintext and are still current. A single read if there were none. */
 export async function countHandedOut(context: ServiceContext, caller: Caller): Promise<number> {
   const newest = await listAuditPage(context, caller, { limit: 1, type: UNSEALED_EVENT });
   if (!newest.ok || newest.value.items.length === 0) return 0;
@@ -81,7 +81,7 @@ export async function countHandedOut(context: ServiceContext, caller: Caller): P
   return all.filter(({ unsealed }) => unsealed !== null).length;
 }
 
-/** What the caller's own sidecars handed out, the newest first. */
+/** The releases by the caller's own sidecars, newest first. */
 async function readReleases(
   context: ServiceContext,
   caller: Caller,
@@ -101,7 +101,7 @@ type List<T> = (query: {
   readonly cursor?: string | undefined;
 }) => Promise<Result<Page<T>, ApiError>>;
 
-/** A list, page by page, as far as anybody reads it. Throws when it is refused: its cursors are its own. */
+/** Reads a list page by page up to the limit. Throws if a page is refused, because the cursors are its own. */
 async function readAll<T>(list: List<T>): Promise<{ readonly items: readonly T[]; readonly isWhole: boolean }> {
   const items: T[] = [];
   let cursor: string | undefined;

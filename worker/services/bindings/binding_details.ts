@@ -9,21 +9,21 @@ import { type Caller, ownerId, writableOwner } from '../../kernel/caller.ts';
 import { credentialPaths, getHostBinding } from './host_bindings.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** Who made or changed something last, as the audit log says. */
+/** Who made or last changed something, according to the audit log. */
 export interface LastChange {
   readonly eventId: string;
   readonly time: string;
-  /** The name of somebody who is of the enterprise; null for anybody else. */
+  /** The name of a user of the enterprise; null for anybody else. */
   readonly by: { readonly id: string; readonly name: string | null } | null;
 }
 
-/** A binding, with what stands around it. */
+/** A binding with related data. */
 export interface BindingDetails {
   readonly binding: HostBindingRecord;
   readonly mayChange: boolean;
-  /** Those of its references whose secrets are stored. */
+  /** Its references whose secrets are stored. */
   readonly stored: readonly string[];
-  /** Null when the log does not reach back so far. */
+  /** Null if the log does not reach back that far. */
   readonly lastChange: LastChange | null;
 }
 

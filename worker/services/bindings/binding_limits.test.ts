@@ -39,7 +39,7 @@ test('a binding without an effect is limited while its host has an operation tha
   expect(await limitsOf(context, owner, all)).toEqual(new Map());
   const installed = await installConnector(context, owner, 'personal', connectorSpec.parse(ITEMS_SPEC));
   if (!installed.ok) throw new Error(installed.error.message);
-  // Where an exact binding is, the one of the wildcard does not act.
+  // A binding for the exact host takes precedence over one for a wildcard.
   expect(await limitsOf(context, owner, all)).toEqual(new Map([[open.id, [UPSTREAM_HOST]]]));
   expect(await limitsOf(context, owner, [wide])).toEqual(new Map([[wide.id, [UPSTREAM_HOST]]]));
   const theirs = await bind(stranger, UPSTREAM_HOST);

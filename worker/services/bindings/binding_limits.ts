@@ -5,7 +5,7 @@ import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { toInstalled } from '../connectors/connector_records.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** Of these bindings, those without an effect on hosts with operations that need an approval: their ids, and the hosts. */
+/** The ids and hosts of those bindings that have no effect and whose host has operations that need an approval. */
 export async function limitsOf(
   context: ServiceContext,
   caller: Caller,

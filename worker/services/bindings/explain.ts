@@ -10,13 +10,13 @@ import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { credentialPaths, hostBindingsOn } from './host_bindings.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** What the proxy would do with a caller's request and why. Refuses with `invalid_input`. */
+/** Explains what the proxy would do with a caller's request, and why. Refuses with `invalid_input`. */
 export async function explainRequest(
   context: ServiceContext,
   caller: Caller,
   input: ExplainInput,
 ): Promise<Result<Explanation, ApiError>> {
-  // Without any binding it tells whether the request can be explained, and its host in canonical form.
+  // Without bindings, this checks whether the request can be explained, and gives its canonical host.
   const bare = explain({ bindings: [], isStored: () => false }, input);
   const explained = bare.ok ? explain(await known(context, caller, bare.value.host), input) : bare;
   if (explained.ok) return ok(explained.value);
@@ -24,7 +24,7 @@ export async function explainRequest(
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
 }
 
-/** What is known of a host: the bindings that may matter to it, every connector, and which of their credentials can be used. */
+/** The policy for a host: the bindings that may apply, every connector, and which of their credentials are usable. */
 async function known(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
   const owners = visibleOwners(caller);
   const bindings = await hostBindingsOn(context, owners, patternsAround(host));
@@ -41,7 +41,7 @@ async function known(context: ServiceContext, caller: Caller, host: string): Pro
   };
 }
 
-/** The patterns that name the host, and the one that names all below it, which people take for one that does. */
+/** The patterns that match the host, and the wildcard below it, which people often take for a match. */
 function patternsAround(host: string): string[] {
   const labels = host.split('.');
   return [host, ...labels.map((_, at) => `*.${labels.slice(at).join('.')}`)];

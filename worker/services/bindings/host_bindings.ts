@@ -51,8 +51,8 @@ export async function createHostBinding(
 }
 
 /**
- * Replaces every field of a binding but its owner; with `revision` (an `updated_at`) only while it is still the one of then.
- * Refuses with `not_found`, `duplicate_binding`, `admin_required`, `invalid_input`, `conflict`.
+ * Replaces every field of a binding except its owner. With `revision` (an `updated_at`), only if it was not changed
+ * since. Refuses with `not_found`, `duplicate_binding`, `admin_required`, `invalid_input`, `conflict`.
  */
 export async function putHostBinding(
   context: ServiceContext,
@@ -123,7 +123,7 @@ export async function listHostBindingPage(
 
 const ROWS_PER_READ = 200;
 
-/** Every binding of these owners; read in pages, for a reply of the database has a largest size. */
+/** All bindings of these owners, read in pages because a database reply is limited in size. */
 export async function allHostBindings(
   context: ServiceContext,
   ownerIds: readonly string[],
@@ -138,7 +138,7 @@ export async function allHostBindings(
   }
 }
 
-/** The bindings of these owners with one of these patterns. */
+/** The bindings of these owners with one of these host patterns. */
 export async function hostBindingsOn(
   context: ServiceContext,
   ownerIds: readonly string[],
@@ -185,18 +185,18 @@ function toRecord(row: HostBindingRow): HostBindingRecord {
 
 function duplicate(twin: HostBindingRow): ApiError {
   const withSentinel = twin.sentinel === '' ? '' : ' with the same sentinel';
-  const message = `host: ${twin.host} has a ${ownerName(twin.ownerId)} binding${withSentinel} already (${twin.id}): change that one with PUT, or give each its own sentinel`;
+  const message = `host: ${twin.host} already has a ${ownerName(twin.ownerId)} binding${withSentinel} (${twin.id}): change that one with PUT, or give each its own sentinel`;
   return apiError('duplicate_binding', message, { binding_id: twin.id });
 }
 
 function ownerChange(row: HostBindingRow): ApiError {
   const owner = ownerName(row.ownerId);
-  const message = `must stay "${owner}": a binding does not change its owner; delete it and create one for the other owner`;
+  const message = `must stay "${owner}": the owner of a binding cannot change; delete the binding and create one for the other owner`;
   return apiError('invalid_input', `owner ${message}`, { fields: [{ field: 'owner', message }] });
 }
 
 function changedSince({ host, updatedAt }: HostBindingRow): ApiError {
-  const message = `the binding for ${host} was changed at ${updatedAt}, after it was read: read it again and change that`;
+  const message = `the binding for ${host} was changed at ${updatedAt}, after you read it: read it again, then apply your change`;
   return apiError('conflict', message, { updated_at: updatedAt });
 }
 

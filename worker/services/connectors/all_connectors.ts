@@ -6,12 +6,12 @@ import {
 } from '../../store/connectors.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** A spec has up to a megabyte, and a reply of the database up to ten. */
+/** A spec has up to a megabyte, and a database reply at most ten. */
 const ROWS_PER_READ = 8;
 
 /**
- * Every connector of these owners with its spec, or those of a host alone; read in pages, for a reply of the database has a
- * largest size.
+ * All connectors of these owners with their specs, optionally for one host, read in pages because a database reply is
+ * limited in size.
  */
 export async function allConnectors(
   context: ServiceContext,

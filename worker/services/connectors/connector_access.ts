@@ -8,12 +8,12 @@ import { accessToken } from '../oauth/oauth_refresh.ts';
 import { opened } from '../vault/secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** What a connector's requests carry as bearer token: the API key, or an access token of now; never a refresh token. */
+/** The bearer token of a connector's requests: its API key or a current access token, never a refresh token. */
 export interface ConnectorAccess {
   readonly token: Secret;
-  /** Of an access token: when it ends. */
+  /** Expiry of an access token. */
   readonly expiresAt: string | null;
-  /** Of the vault entry that it was taken from. */
+  /** The version of the vault entry that it came from. */
   readonly secret: { readonly id: string; readonly version: number };
 }
 

@@ -13,7 +13,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { randomToken } from '../../kernel/encoding.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** An operation's request, as it would be sent. */
+/** The request of an operation, as it would be sent. */
 export interface RequestToApprove {
   readonly row: ConnectorRow;
   readonly match: ConnectorOperation;
@@ -21,8 +21,8 @@ export interface RequestToApprove {
 }
 
 /**
- * The approval of a request; null for an operation that needs none. A person's decision is used up for it, or asked for.
- * Refuses with `too_many_approvals`.
+ * Uses up a person's approval for a request, or requests one; null if the operation needs none. Refuses with
+ * `too_many_approvals`.
  */
 export async function approvalOf(
   context: ServiceContext,
@@ -42,7 +42,7 @@ export async function approvalOf(
   return askApproval(context, { ...caller, sidecarId: null }, asked);
 }
 
-/** Why a request may not be sent; null when it may. */
+/** Why a request must not be sent; null if it may. */
 export function approvalProblem(approval: ApprovalRow | null): ApiError | null {
   if (approval === null || approval.state === 'approved') return null;
   const details = { approval_id: approval.id };

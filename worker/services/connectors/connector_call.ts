@@ -10,7 +10,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
 import type { Outbound, OutboundError } from '../../kernel/outbound.ts';
 
-/** Why an operation's request has no reply. */
+/** Why there is no reply to an operation's request. */
 export interface CallError {
   readonly reason: OutboundError['reason'] | 'credential_unavailable';
   readonly message: string;
@@ -18,7 +18,10 @@ export interface CallError {
 
 const MOST_TYPE_CHARACTERS = 200;
 
-/** Sends an operation's request with its credential as bearer token; the reply is sanitised, and scrubbed of the credential. */
+/**
+ * Sends an operation's request with its credential as bearer token. The reply is sanitised and scrubbed of the
+ * credential.
+ */
 export async function callUpstream(
   outbound: Outbound,
   parts: OperationRequestParts,
@@ -26,7 +29,7 @@ export async function callUpstream(
   { maxRunReplyBytes: maxReplyBytes, runTimeoutSeconds }: ApiLimits,
 ): Promise<Result<SanitisedReply, CallError>> {
   const value = credential.reveal();
-  // A line break in it would start a header of somebody's choice.
+  // A line break in it would start another header.
   if (value === '' || /\p{Cc}/u.test(value)) return err(unsendable());
   const called = await outbound.call({
     method: parts.method,
@@ -54,6 +57,7 @@ function headersOf(parts: OperationRequestParts, credential: string): Record<str
 }
 
 function unsendable(): CallError {
-  const message = 'the stored credential is empty or holds a line break or another control character: store it again';
+  const message =
+    'the stored credential is empty or contains a line break or another control character: store it again';
   return { reason: 'credential_unavailable', message };
 }

@@ -22,7 +22,10 @@ import { type Changed, controlChain, withPolicyVersion } from '../../kernel/poli
 import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
-/** Stores the credential of a connector, in place of the one before. Refuses with `not_found`, `admin_required`, `invalid_input`. */
+/**
+ * Stores the credential of a connector and replaces an earlier one. Refuses with `not_found`, `admin_required`,
+ * `invalid_input`.
+ */
 export async function storeConnectorCredential(
   context: ServiceContext,
   caller: Caller,
@@ -63,7 +66,7 @@ export async function removeConnectorCredential(
   return withPolicyVersion(context, caller, removed);
 }
 
-/** What is noted of a credential, and what is sealed of it. */
+/** The metadata of a credential, and the part that is encrypted. */
 interface MadeCredential {
   readonly credential: ConnectorCredentialRow;
   readonly value: Secret;
@@ -107,7 +110,7 @@ function oauthCredential(
     ...common,
     state: accessToken === null && !renewable ? ('authorisation_required' as const) : ('ready' as const),
     client: JSON.stringify(client.value),
-    // Without a time a token that can be renewed is renewed first; one that cannot is taken for good.
+    // Without an expiry, a token with a refresh token is refreshed first; one without is assumed not to expire.
     expiresAt: input.expires_at ?? (renewable ? common.updatedAt : null),
     renewable,
   };
@@ -115,7 +118,7 @@ function oauthCredential(
   return ok({ credential, value });
 }
 
-/** Where the credential of a connector lies. */
+/** The vault place of a connector's credential. */
 function vaultPlace({ enterpriseId, ownerId, fqn }: ConnectorRow): ReservedPlace {
   const description = `credential of the connector ${fqn}`;
   return { enterpriseId, ownerId, path: connectorVaultPath(fqn), description };
@@ -126,7 +129,7 @@ function secretOf(text: string | undefined): Secret | null {
 }
 
 function otherKind(connector: ConnectorRow): ApiError {
-  const message = `must be "${connector.credentialKind}", which is what the spec of ${connector.fqn} says`;
+  const message = `must be "${connector.credentialKind}", as in the spec of ${connector.fqn}`;
   return apiError('invalid_input', `kind ${message}`, { fields: [{ field: 'kind', message }] });
 }
 

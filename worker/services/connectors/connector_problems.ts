@@ -3,12 +3,12 @@ import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors
 
 type Named = Pick<ConnectorSummaryRow, 'id' | 'fqn'>;
 
-/** Where a signed-in browser begins an authorisation. */
+/** The page where a signed-in browser starts an authorisation. */
 export function authorisePath(connectorId: string): string {
   return `/auth/connectors/${connectorId}/authorize`;
 }
 
-/** Why a connector's credential cannot be used, as far as its row tells; null when it may be. */
+/** Why a connector's credential cannot be used, judged by its row; null if it may be. */
 export function credentialProblem({ connector, credential }: WithCredential<ConnectorSummaryRow>): ApiError | null {
   if (credential === null) return nothingStored(connector);
   if (credential.state === 'ready') return null;
@@ -21,16 +21,16 @@ export function nothingStored({ id, fqn }: Named): ApiError {
 }
 
 function notAuthorised(connector: Named): ApiError {
-  const message = `${connector.fqn} was not authorised yet: ${howToAuthorise(connector)}`;
+  const message = `${connector.fqn} is not authorised yet: ${howToAuthorise(connector)}`;
   return apiError('binding_required', message, authoriseDetails(connector));
 }
 
 export function reauthorisationRequired(connector: Named): ApiError {
-  const message = `the provider does not take the authorisation of ${connector.fqn} any more: ${howToAuthorise(connector)}`;
+  const message = `the provider no longer accepts the authorisation of ${connector.fqn}: ${howToAuthorise(connector)}`;
   return apiError('reauthorisation_required', message, authoriseDetails(connector));
 }
 
-/** The path alone: a link made of the name a call came by could be somebody else's. */
+/** Only the path: a URL made from the Host header could point to somebody else's host. */
 function howToAuthorise({ id, fqn }: Named): string {
   return `run "svc connector authorize ${fqn}", or open ${authorisePath(id)} on the control plane`;
 }
@@ -39,7 +39,7 @@ function authoriseDetails({ id }: Named): Readonly<Record<string, unknown>> {
   return { connector_id: id, authorise_path: authorisePath(id) };
 }
 
-/** `name`: of the connector or MCP server that the credential is of. */
+/** `name`: of the connector or MCP server with this credential. */
 export function providerFailed({ name }: { readonly name: string }, why: string): ApiError {
-  return apiError('oauth_provider_failed', `${name} has no access token now: ${why}`);
+  return apiError('oauth_provider_failed', `${name} has no valid access token: ${why}`);
 }

@@ -13,7 +13,9 @@ import type { ConnectorRow, ConnectorSummaryRow, WithCredential } from '../../st
 import { ownerName } from '../../kernel/caller.ts';
 import { storedClient } from '../oauth/oauth_client.ts';
 
-/** SHA-256, hex, over the canonical JSON of a spec with its defaults: a spelling of the same spec has the same hash. */
+/**
+ * SHA-256 (hex) of a spec's canonical JSON with its defaults: different spellings of the same spec have the same hash.
+ */
 export async function contentHash(spec: ConnectorSpecRecord): Promise<string> {
   const bytes = new TextEncoder().encode(canonicalJson(spec));
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
@@ -71,7 +73,7 @@ export function toSnapshotRecord(row: WithCredential<ConnectorRow>): SnapshotCon
   };
 }
 
-/** A connector as the engine acts on it. */
+/** A connector as the engine uses it. */
 export function toInstalled(row: WithCredential<ConnectorRow>): InstalledConnector {
   const owner = ownerName(row.connector.ownerId);
   return {
@@ -83,7 +85,7 @@ export function toInstalled(row: WithCredential<ConnectorRow>): InstalledConnect
   };
 }
 
-/** The spec as it was validated when it was installed. */
+/** The spec, validated when it was installed. */
 export function storedSpec(row: Pick<ConnectorRow, 'spec'>): ConnectorSpecRecord {
   const spec: ConnectorSpecRecord = JSON.parse(row.spec);
   return spec;

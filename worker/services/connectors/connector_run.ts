@@ -22,15 +22,15 @@ import { toBase64 } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-/** A run of an operation that exists: from here on it is audited, whatever becomes of it. */
+/** A run of an existing operation. From here on the run is audited, whatever its outcome. */
 interface Run extends RunSubject {
   readonly row: WithCredential<ConnectorRow>;
   readonly host: string | undefined;
 }
 
 /**
- * Runs an operation of an installed connector as the caller (specification section 4, Connector operations). Refuses with
- * `connector_operation_not_found`, `invalid_args`, `approval_required`, `approval_denied`, `too_many_approvals`,
+ * Runs an operation of an installed connector for the caller (specification section 4, Connector operations). Refuses
+ * with `connector_operation_not_found`, `invalid_args`, `approval_required`, `approval_denied`, `too_many_approvals`,
  * `binding_required`, `credential_unavailable`, `reauthorisation_required` and the `upstream_` codes.
  */
 export async function runOperation(
@@ -56,7 +56,7 @@ async function recognise(context: ServiceContext, caller: Caller, request: RunRe
   return ok({ row, connector, operation, args: request.args, host: request.host, tool: request.tool });
 }
 
-/** Nothing is asked of a person before there is a credential to use the approval with. */
+/** No approval is requested before there is a credential that the approved request can use. */
 async function attempt(context: ServiceContext, caller: Caller, run: Run): Promise<RunOutcome> {
   const { connector, operation, args, host } = run;
   const built = buildOperationRequest(connector, operation, args, host);
@@ -83,7 +83,9 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   };
 }
 
-/** By its name an operation with an approval of its own cannot be gone round: `/items/{id}` with `latest` for the id. */
+/**
+ * The args must not select an operation with an approval through another one: `/items/{id}` with `latest` for the id.
+ */
 async function confirm(
   context: ServiceContext,
   caller: Caller,
@@ -96,7 +98,7 @@ async function confirm(
   return confirmed.ok ? confirmed : err(invalidArgs([{ field: 'args', message: confirmed.error }]));
 }
 
-/** Writes the run into the log; its answer waits for that. */
+/** Writes the run to the audit log; its reply waits for that. */
 async function record(
   context: ServiceContext,
   caller: Caller,

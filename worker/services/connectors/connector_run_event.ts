@@ -8,20 +8,20 @@ import type { Result } from '../../../shared/model/result.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 
-/** What a run was of. */
+/** What was run. */
 export interface RunSubject {
   readonly connector: InstalledConnector;
   readonly operation: Operation;
   readonly args: Readonly<Record<string, unknown>>;
-  /** What the caller calls the tool that it runs the operation for. */
+  /** The caller's name for the tool that it runs the operation for. */
   readonly tool: string | undefined;
 }
 
-/** How a run ended. */
+/** The outcome of a run. */
 export interface RunOutcome {
-  /** The request it made; null when its args made none. */
+  /** Its request; null if the args did not produce one. */
   readonly parts: OperationRequestParts | null;
-  /** What a GraphQL document asks for, once it is known to be of the operation. */
+  /** What a GraphQL document selects, once it is known to belong to the operation. */
   readonly document?: GraphqlDocument | undefined;
   readonly approvalId: string | null;
   readonly result: Result<SanitisedReply, ApiError>;
@@ -29,7 +29,7 @@ export interface RunOutcome {
 
 const MOST_PATH_CHARACTERS = 2_048;
 
-/** What the log says of a run: never a credential, a query or a value of a body (specification section 4). */
+/** The audit data of a run: never a credential, a query or a body value (specification section 4). */
 export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEventData {
   const { connector, operation } = subject;
   const { parts, document, approvalId, result } = outcome;
@@ -62,7 +62,7 @@ function givenInputs({ operation, args }: RunSubject): ReadonlySet<string> {
   return new Set(given.map((input) => `${input.in}.${input.name}`));
 }
 
-/** The path with the template's `{name}` in place of a value that the spec wants redacted. */
+/** The path, with the template's `{name}` in place of values that the spec redacts. */
 function withoutRedacted({ path: template, audit }: Operation, path: string): string {
   const redacted = new Set(audit.flatMap(({ source, redact }) => (redact ? [source] : [])));
   if (!pathParameters(template).some((name) => redacted.has(`path.${name}`))) return path;
@@ -74,7 +74,7 @@ function withoutRedacted({ path: template, audit }: Operation, path: string): st
   return segments.join('/');
 }
 
-/** A value that was cut may end in half of a character, which no log can hold. */
+/** A truncated value may end in half a surrogate pair, which the log cannot store. */
 function wellFormed(fields: Readonly<Record<string, string | number | boolean>>) {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value.toWellFormed() : value]),

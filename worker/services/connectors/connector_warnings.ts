@@ -3,8 +3,8 @@ import { type ConnectorSpec, type Operation, operationHosts } from '../../../sha
 const MOST_WARNINGS = 20;
 
 /**
- * What a spec may say and its user should know: pairs of operations that some requests match equally well, so that those
- * are none of them, and hosts that a stored credential was never meant for before.
+ * Warnings about a spec: pairs of operations that some requests match equally well, so that such requests match
+ * neither, and hosts that will newly receive a stored credential.
  */
 export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   return [...newHosts(spec, before), ...ambiguousPairs(spec)].slice(0, MOST_WARNINGS);
@@ -15,14 +15,16 @@ function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   const known = allHosts(before);
   const added = [...allHosts(spec)].filter((host) => !known.has(host));
   if (added.length === 0) return [];
-  return [`${added.join(', ')} did not get the credential before version ${spec.version}, and may get it from now on`];
+  return [
+    `${added.join(', ')} did not receive the credential before version ${spec.version}, and may receive it from now on`,
+  ];
 }
 
 function allHosts(spec: ConnectorSpec): ReadonlySet<string> {
   return new Set(spec.operations.flatMap((operation) => operationHosts(spec, operation)));
 }
 
-/** Operations at one GraphQL endpoint are told apart by their documents. */
+/** Operations at one GraphQL endpoint are distinguished by their documents. */
 function ambiguousPairs(spec: ConnectorSpec): string[] {
   const warnings: string[] = [];
   const groups = Map.groupBy(spec.operations, ({ method, path }) => `${method} ${path.split('/').length}`);
@@ -33,7 +35,7 @@ function ambiguousPairs(spec: ConnectorSpec): string[] {
         if (one.operation.graphql !== undefined && other.operation.graphql !== undefined) continue;
         if (!shareHost(spec, one.operation, other.operation) || !isAmbiguous(one.segments, other.segments)) continue;
         warnings.push(
-          `${one.operation.name} and ${other.operation.name} overlap: a request that fits both ${one.operation.path} and ${other.operation.path} is neither, and no connector request`,
+          `${one.operation.name} and ${other.operation.name} overlap: a request that matches both ${one.operation.path} and ${other.operation.path} matches neither operation, so it is not a connector request`,
         );
       }
     }
@@ -46,7 +48,7 @@ function shareHost(spec: ConnectorSpec, one: Operation, other: Operation): boole
   return operationHosts(spec, one).some((host) => hosts.includes(host));
 }
 
-/** Some path fits both, and neither is the more literal one wherever they differ. */
+/** Some path matches both, and neither is more literal wherever they differ. */
 function isAmbiguous(one: readonly string[], other: readonly string[]): boolean {
   let oneIsMoreLiteral = false;
   let otherIsMoreLiteral = false;

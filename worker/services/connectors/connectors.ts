@@ -42,8 +42,8 @@ export interface Installed {
 }
 
 /**
- * Installs a spec, or replaces the version that is installed. The credential stays, unless its kind changes: then the one
- * stored is deleted, for it could not be used. Refuses with `admin_required`, `connector_version_conflict`.
+ * Installs a spec, or replaces the installed version. The credential stays unless its kind changes; then it is deleted,
+ * because it could not be used. Refuses with `admin_required`, `connector_version_conflict`.
  */
 export async function installConnector(
   context: ServiceContext,
@@ -129,7 +129,7 @@ function newRow(
   };
 }
 
-/** What an install would answer. */
+/** What installing would return. */
 export async function validateConnector(spec: ConnectorSpecRecord): Promise<ValidateReply> {
   const { fqn, version } = spec.connector;
   const warnings = connectorWarnings(toConnectorSpec(spec), null);
@@ -158,7 +158,7 @@ export async function removeConnector(
   return withPolicyVersion(context, caller, removed);
 }
 
-/** What deletes the credential of a connector, if it has one. */
+/** Deletes the credential of a connector, if it has one. */
 export function credentialDeletion(
   context: ServiceContext,
   caller: Caller,
@@ -214,7 +214,7 @@ export async function listConnectorPage(
   return ok(toPage(rows, query.limit, toSummary, ({ connector: { ownerId, fqn } }) => ({ ownerId, fqn })));
 }
 
-/** What the log says of a change of a connector. */
+/** The audit data of a connector's change. */
 export function connectorEvent(
   type: AuditEventType,
   actor: string | null,
@@ -237,6 +237,6 @@ export function connectorNotFound(id: string): ApiError {
 }
 
 function versionConflict(held: ConnectorRow, { connector }: ConnectorSpecRecord, hash: string): ApiError {
-  const message = `${connector.fqn} ${connector.version} was installed with another content: give the changed spec a version of its own, or remove the connector first`;
+  const message = `${connector.fqn} ${connector.version} was installed before with other content: change the version of the spec, or remove the connector first`;
   return apiError('connector_version_conflict', message, { connector_id: held.id, content_hash: hash });
 }

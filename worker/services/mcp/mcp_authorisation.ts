@@ -22,10 +22,10 @@ import { laterThan, nowText, type ServiceContext } from '../../kernel/service_co
 import { vaultWrite } from '../vault/vault_write.ts';
 
 /**
- * Begins the authorisation of a remote server: finds where it is signed in to, uses the client that is given, the one there
- * is, or one that it registers, and answers with a link for a browser. With the client of before its tokens stay until new ones are there.
- * `origin` is that of the redirect URL. Refuses with `not_found`, `admin_required`, `invalid_input`,
- * `authorization_server_unconfirmed`, `oauth_provider_failed`.
+ * Starts the authorisation of a remote server: discovers its authorization server, chooses a client (the one in the
+ * request, the stored one or a newly registered one), and returns a link for a browser. If the client stays the same,
+ * its tokens stay until new ones are stored. `origin` is that of the redirect URL. Refuses with `not_found`,
+ * `admin_required`, `invalid_input`, `authorization_server_unconfirmed`, `oauth_provider_failed`.
  */
 export async function beginMcpAuthorisation(
   context: ServiceContext,
@@ -37,7 +37,7 @@ export async function beginMcpAuthorisation(
   if (!row.ok) return row;
   const { url } = configurationOf(row.value);
   if (url === null)
-    return err(apiError('invalid_input', `${row.value.name} is a local server: nothing is signed in to`));
+    return err(apiError('invalid_input', `${row.value.name} is a local server: only remote servers have a sign-in`));
   const way = { outbound: context.outbound, isLocal: context.local !== null, now: () => context.clock.now() };
   const found = await discoverAuthorization(way, url);
   if (!found.ok) return err(failed(row.value, found.error));
@@ -53,7 +53,7 @@ export async function beginMcpAuthorisation(
   return ok({ authorization_url, redirect_uri, expires_at, authorization_server: issuer });
 }
 
-/** Which hosts nobody has agreed to sign in with yet; null when there is none. */
+/** Says which hosts of the sign-in the person has not confirmed yet; null if there are none. */
 function hostsProblem(
   { name }: McpServerRow,
   url: string,
@@ -63,16 +63,16 @@ function hostsProblem(
   if (hosts.every((host) => agreed.includes(host))) return null;
   const asked = new URL(metadata.authorization_endpoint).host;
   const message =
-    `${name} is at ${new URL(url).host}, and has you sign in at ${asked}; hosts other than its own are ${hosts.join(', ')}. ` +
-    'What you agree to there, this server may get: go on only if that is where people sign in for it';
+    `${name} is at ${new URL(url).host}, and its sign-in uses ${asked}; hosts other than the server's own: ${hosts.join(', ')}. ` +
+    'This server will get the access that you grant there: continue only if its users are meant to sign in there';
   return apiError('authorization_server_unconfirmed', message, { authorization_server: metadata.issuer, hosts });
 }
 
-/** A client with its secret; null for a public one. */
+/** A client with its secret, or null for a public one. */
 interface ChosenClient {
   readonly client: OAuthClient;
   readonly secret: Secret | null;
-  /** It takes the place of the one that is stored, though all but its secret may be the same. */
+  /** Replaces the stored client, even if only its secret differs. */
   readonly isGiven: boolean;
 }
 
@@ -114,7 +114,7 @@ type Places = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'registe
 
 function placesOf({ resource, scopes, metadata }: McpAuthorizationServer, input: ValidMcpAuthorization): Places {
   const asked = input.scopes ?? scopes;
-  // Without it many servers give nothing to renew the token with.
+  // Without this scope many servers issue no refresh token.
   const isOffline = input.scopes === undefined && metadata.scopes_supported?.includes('offline_access') === true;
   return {
     authorization_url: metadata.authorization_endpoint,
@@ -127,13 +127,15 @@ function placesOf({ resource, scopes, metadata }: McpAuthorizationServer, input:
   };
 }
 
-/** A client goes to nobody but who it was given for; one that was registered comes back to no other place. */
+/**
+ * A client is sent only to the authorization server that issued it; a registered one only with its own redirect URL.
+ */
 function fits(client: OAuthClient, places: Places, redirectUri: string): boolean {
   const isSameServer = client.issuer === places.issuer && client.token_url === places.token_url;
   return isSameServer && (client.registered_for ?? redirectUri) === redirectUri;
 }
 
-/** The credential with this client: as it is when it has it, else a new one, without tokens. */
+/** The credential with this client: unchanged if it has this client, otherwise a new one without tokens. */
 async function holdClient(
   context: ServiceContext,
   caller: Caller,
@@ -171,7 +173,7 @@ async function holdClient(
   return stored.ok ? readHeld(context, row.id) : stored;
 }
 
-/** Forgets the authorisation of a server, if it has one. Refuses with `not_found`, `admin_required`. */
+/** Deletes the authorisation of a server, if it has one. Refuses with `not_found`, `admin_required`. */
 export async function removeMcpAuthorisation(
   context: ServiceContext,
   caller: Caller,
@@ -190,10 +192,10 @@ export async function removeMcpAuthorisation(
 }
 
 function clientMissing(issuer: string, redirectUri: string): ApiError {
-  const message = `is missing: ${new URL(issuer).hostname} registers no clients by itself; register one there, with the redirect URL ${redirectUri}`;
+  const message = `is missing: ${new URL(issuer).hostname} does not register clients automatically; register one there with the redirect URL ${redirectUri}`;
   return invalidFields([{ field: 'client_id', message }]);
 }
 
 function failed({ name }: McpServerRow, why: string): ApiError {
-  return apiError('oauth_provider_failed', `${name} cannot be signed in to: ${why}`);
+  return apiError('oauth_provider_failed', `cannot sign in to ${name}: ${why}`);
 }

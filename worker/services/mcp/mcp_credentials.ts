@@ -23,8 +23,9 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
- * Stores a credential of a server. The `env` entry of a local server becomes the reference, unless another value refers to
- * the credential; a remote one has to refer to it. Refuses with `not_found`, `admin_required`, `invalid_input`.
+ * Stores a credential of a server. The `env` entry of a local server becomes a reference, unless another value already
+ * refers to the credential. The configuration of a remote server must refer to it already. Refuses with `not_found`,
+ * `admin_required`, `invalid_input`.
  */
 export async function storeMcpCredential(
   context: ServiceContext,
@@ -37,7 +38,7 @@ export async function storeMcpCredential(
     if (!row.ok) return row;
     const referring = await referringChange(context, caller, row.value, name);
     if (!referring.ok) return referring;
-    // First the condition: the vault holds nothing of a server that is gone.
+    // This condition comes first: the vault must not get entries of a deleted server.
     const write = [
       ...isStill(id, row.value.revision),
       ...(await vaultWrite(context, vaultPlace(row.value, name), value)),
@@ -52,7 +53,7 @@ export async function storeMcpCredential(
   return withPolicyVersion(context, caller, stored);
 }
 
-/** What makes the configuration refer to a credential; nothing when it does. */
+/** Makes the configuration refer to a credential; no statements if it does already. */
 async function referringChange(
   context: ServiceContext,
   caller: Caller,
@@ -68,7 +69,7 @@ async function referringChange(
   return problem === null ? reconfigured(context, caller, row, configuration) : err(problem);
 }
 
-/** Deletes the stored value; the configuration goes on referring to it. Refuses with `not_found`, `admin_required`. */
+/** Deletes the stored value. The configuration still refers to it. Refuses with `not_found`, `admin_required`. */
 export async function removeMcpCredential(
   context: ServiceContext,
   caller: Caller,
@@ -89,7 +90,7 @@ export async function removeMcpCredential(
   return withPolicyVersion(context, caller, removed);
 }
 
-/** A value that was typed into the configuration before it came into the vault does not stay in the earlier ones. */
+/** Removes a value that was typed into the configuration before it was stored in the vault from earlier revisions. */
 async function withoutPlainValue(context: ServiceContext, row: McpServerRow, name: string): Promise<Statement[]> {
   const revisions = await listMcpRevisions(context.database, row.id);
   return revisions.flatMap((revision) => {
@@ -104,14 +105,14 @@ function isPlain(value: string | undefined): boolean {
   return value !== undefined && !hasReference(value);
 }
 
-/** Where a credential of a server lies. */
+/** The vault place of a server's credential. */
 function vaultPlace({ id, enterpriseId, ownerId, name: server }: McpServerRow, name: string): ReservedPlace {
   return { enterpriseId, ownerId, path: mcpVaultPath(id, name), description: `credential of the MCP server ${server}` };
 }
 
 function referredByNothing(row: McpServerRow, name: string, referred: readonly string[]): ApiError {
   const known = referred.length === 0 ? 'it refers to none' : `it refers to ${referred.join(', ')}`;
-  const message = `is referred to by no header and no query of ${row.name} (${known}): write ${mcpReference(row.id, name)} into one of them first`;
+  const message = `is not used: no header and no query of ${row.name} refers to it (${known}); write ${mcpReference(row.id, name)} into one of them first`;
   return invalidFields([{ field: 'env_var_name', message }]);
 }
 

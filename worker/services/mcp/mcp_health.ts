@@ -5,7 +5,7 @@ import { visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
-/** Notes what a sidecar says of the servers that it may see; about others, and servers that are gone, nothing is kept. */
+/** Stores a sidecar's report about the servers that it may see. Other and deleted servers are ignored. */
 export async function noteHealth(
   context: ServiceContext,
   caller: SidecarCaller,
@@ -21,7 +21,7 @@ export async function noteHealth(
       sidecarId: caller.sidecarId,
       state,
       lastError,
-      // A clock that is ahead must not make an old word the newest one.
+      // A report from a clock that is ahead must not outlive later ones.
       checkedAt: new Date(Math.min(now, Date.parse(checkedAt))).toISOString(),
     }));
   if (rows.length === 0) return;

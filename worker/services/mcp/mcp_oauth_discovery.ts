@@ -4,14 +4,14 @@ import { bearerChallenge } from '../oauth/bearer_challenge.ts';
 import { type Outbound, targetProblem } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 
-/** Where a remote MCP server is signed in to, as it and its authorization server say. */
+/** The authorization server of a remote MCP server, according to the metadata of both. */
 export interface McpAuthorizationServer {
-  /** What tokens are asked for (RFC 8707). */
+  /** The resource that tokens are requested for (RFC 8707). */
   readonly resource: string;
-  /** What the server says that its clients need. */
+  /** The scopes that the server requires of its clients. */
   readonly scopes: readonly string[];
   readonly metadata: ServerMetadata;
-  /** Hosts other than the server's own that a person or a code, and so a token, would go to; sorted. */
+  /** Hosts of the sign-in other than the server's own, which a person, a code or a token would go to; sorted. */
   readonly otherHosts: readonly string[];
 }
 
@@ -21,7 +21,7 @@ const url = z
   .refine((text) => URL.canParse(text));
 const words = z.array(z.string().max(200)).max(200);
 
-/** Protected resource metadata (RFC 9728 section 2), as much of it as is used. */
+/** The fields used of protected resource metadata (RFC 9728 section 2). */
 const resourceMetadata = z.object({
   resource: url,
   authorization_servers: z.array(url).min(1).max(20).optional(),
@@ -29,7 +29,7 @@ const resourceMetadata = z.object({
 });
 type ResourceMetadata = z.infer<typeof resourceMetadata>;
 
-/** Authorization server metadata (RFC 8414 section 2, OpenID Connect Discovery section 3), as much of it as is used. */
+/** The fields used of authorization server metadata (RFC 8414 section 2, OpenID Connect Discovery section 3). */
 const serverMetadata = z.object({
   issuer: url,
   authorization_endpoint: url,
@@ -50,13 +50,13 @@ interface Way {
   readonly now: () => number;
 }
 
-/** No call begins later than this: a server may name many places, each of which takes its time. */
+/** No call starts after this time. A server may name many URLs, and each may be slow. */
 const MOST_MS = 30_000;
 
 /**
- * Finds where a server is signed in to (the MCP authorization specification): the server's 401 names its metadata, else that
- * lies at its well-known places; it names an authorization server, whose metadata names the rest. The query of the server's
- * URL is never sent: it may hold references. Refuses with a sentence.
+ * Discovers a server's authorization server (MCP authorisation specification). The server's 401 names its metadata, or
+ * the metadata is at a well-known URL. That names an authorization server, whose metadata names the endpoints. The
+ * query of the server's URL is never sent, because it may contain references. The error is a sentence.
  */
 export async function discoverAuthorization(
   way: Way,
@@ -81,15 +81,15 @@ async function discover(way: TimedWay, serverUrl: string): Promise<Result<McpAut
   const metadata = await findServer(way, issuers);
   if (!metadata.ok) return metadata;
   if (metadata.value.protected_resources?.includes(resource) === false) {
-    return err(`${new URL(metadata.value.issuer).hostname} signs in to other servers only (RFC 9728 section 4)`);
+    return err(`${new URL(metadata.value.issuer).hostname} issues tokens for other servers only (RFC 9728 section 4)`);
   }
   const scopes = asked.value.scopes ?? found.value?.scopes_supported ?? [];
   return ok({ resource, scopes, metadata: metadata.value, otherHosts: otherHostsOf(server, metadata.value) });
 }
 
 /**
- * A server may name the authorization server of somebody else, or one whose endpoints are somebody else's: the person would
- * agree there to something for this one. Without a list of which domains belong together only the very host is its own.
+ * A malicious server may name somebody else's authorization server or endpoints, so that the person grants it access
+ * there. Without a list of related domains, only the server's exact host counts as its own.
  */
 function otherHostsOf(server: URL, metadata: ServerMetadata): readonly string[] {
   const { issuer, authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
@@ -108,7 +108,7 @@ interface Challenge {
   readonly scopes: readonly string[] | null;
 }
 
-/** A call without a token, which a server that wants one answers with where to get it. */
+/** Calls without a token. A server that requires one answers where to get it. */
 async function ask({ outbound }: Way, server: URL): Promise<Result<Challenge, string>> {
   const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -125,7 +125,7 @@ async function ask({ outbound }: Way, server: URL): Promise<Result<Challenge, st
   return ok({ metadataUrl: challenge['resource_metadata'] ?? null, scopes: scopes ?? null });
 }
 
-/** The metadata of the server; null where it has none, as servers of before. Refuses one that is for something else. */
+/** The metadata of the server; null if it has none, as older servers do. Refuses metadata of another resource. */
 async function findResource(
   way: TimedWay,
   server: URL,
@@ -137,12 +137,12 @@ async function findResource(
     const metadata = await read(way, place, resourceMetadata);
     if (metadata === null) continue;
     if (isFor(new URL(metadata.resource), server)) return ok(metadata);
-    return err(`the metadata of ${server.hostname} is about another server (RFC 9728 section 3.3)`);
+    return err(`the metadata of ${server.hostname} is for another server (RFC 9728 section 3.3)`);
   }
-  return named === null ? ok(null) : err(`${server.hostname} names metadata that cannot be read`);
+  return named === null ? ok(null) : err(`${server.hostname} names a metadata URL that has no valid metadata`);
 }
 
-/** A token for a resource is for what lies below it, and nothing else. */
+/** A token for a resource is valid for what is below its URL, and nothing else. */
 function isFor(resource: URL, server: URL): boolean {
   const prefix = resource.pathname.endsWith('/') ? resource.pathname : `${resource.pathname}/`;
   return resource.origin === server.origin && `${server.pathname}/`.startsWith(prefix);
@@ -158,10 +158,10 @@ async function findServer(way: TimedWay, issuers: readonly string[]): Promise<Re
     }
   }
   const hosts = issuers.map((issuer) => new URL(issuer).hostname).join(', ');
-  return err(`no authorization server says how to sign in there (asked: ${hosts})`);
+  return err(`no authorization server metadata was found (asked: ${hosts})`);
 }
 
-/** Where the metadata of an issuer lies, the first place first (RFC 8414 section 3.1, OpenID Connect Discovery section 4.1). */
+/** The URLs of an issuer's metadata in order (RFC 8414 section 3.1, OpenID Connect Discovery section 4.1). */
 function metadataPlaces({ origin, pathname }: URL): readonly string[] {
   const path = pathname.replace(/\/$/, '');
   const places = [
@@ -171,18 +171,18 @@ function metadataPlaces({ origin, pathname }: URL): readonly string[] {
   return path === '' ? places : [...places, `${origin}${path}/.well-known/openid-configuration`];
 }
 
-/** Why an authorization server is not gone to; null when it is. */
+/** Why an authorization server is not used; null if it is. */
 function serverProblem({ isLocal }: Way, metadata: ServerMetadata, issuer: string): string | null {
   const { hostname } = new URL(issuer);
   if (withoutSlash(metadata.issuer) !== withoutSlash(issuer)) {
-    return `what ${hostname} says of itself is about another server (RFC 8414 section 3.3)`;
+    return `the metadata of ${hostname} names another issuer (RFC 8414 section 3.3)`;
   }
   if (metadata.code_challenge_methods_supported?.includes('S256') !== true) {
-    return `${hostname} does not say that it takes PKCE with S256, without which a stolen code is a stolen token`;
+    return `${hostname} does not announce PKCE with S256, without which a stolen code gives a token`;
   }
   const asks = [...new URL(metadata.authorization_endpoint).searchParams.keys()].find((name) => ASKS.test(name));
   if (asks !== undefined) {
-    return `${hostname} names a place to sign in that says ${JSON.stringify(asks)} by itself, which is for us to say`;
+    return `the authorisation endpoint of ${hostname} already has the parameter ${JSON.stringify(asks)}, which only the client may set`;
   }
   const endpoints = [metadata.authorization_endpoint, metadata.token_endpoint, metadata.registration_endpoint];
   for (const endpoint of endpoints) {
@@ -192,7 +192,7 @@ function serverProblem({ isLocal }: Way, metadata: ServerMetadata, issuer: strin
   return null;
 }
 
-/** Parameters that say what is asked for, or in whose name; in the endpoint's own URL they would be asked for unseen. */
+/** Parameters that decide what is requested and for whom. In the endpoint's own URL they would go unnoticed. */
 const ASKS =
   /^(?:client_id|redirect_uri|response_type|response_mode|scope|state|resource|audience|request|request_uri|claims|prompt|nonce|code_challenge|code_challenge_method|authorization_details|login_hint|id_token_hint)$/i;
 
@@ -200,7 +200,9 @@ function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** A JSON document of this form; null for anything else. What may be called at all, the outbound port says. */
+/**
+ * Fetches a JSON document of this schema; null for anything else. The outbound port decides which URLs may be called.
+ */
 async function read<T>({ outbound, isOver }: TimedWay, place: string, form: z.ZodType<T>): Promise<T | null> {
   if (isOver() || !URL.canParse(place)) return null;
   const called = await outbound.call({

@@ -6,7 +6,7 @@ import type { OAuthClient } from '../oauth/oauth_client.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 
-/** A client that an authorization server made for us. */
+/** A client that an authorization server registered. */
 export interface RegisteredClient {
   readonly clientId: string;
   readonly clientSecret: Secret | null;
@@ -19,7 +19,10 @@ const registration = z.object({
   token_endpoint_auth_method: z.string().optional(),
 });
 
-/** Registers a client for this redirect URL (RFC 7591): a public one where the server knows such. Refuses with a sentence. */
+/**
+ * Registers a client for this redirect URL (RFC 7591), a public one if the server supports that. The error is a
+ * sentence.
+ */
 export async function registerClient(
   outbound: Outbound,
   metadata: ServerMetadata & { readonly registration_endpoint: string },
@@ -45,7 +48,7 @@ export async function registerClient(
   });
 }
 
-/** What we say of ourselves (RFC 7591 section 2, OpenID Connect Dynamic Client Registration section 2). */
+/** Our client metadata (RFC 7591 section 2, OpenID Connect Dynamic Client Registration section 2). */
 function clientMetadata(metadata: ServerMetadata, redirectUri: string): object {
   return {
     client_name: 'svc',
@@ -53,12 +56,12 @@ function clientMetadata(metadata: ServerMetadata, redirectUri: string): object {
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     token_endpoint_auth_method: authenticationAt(metadata),
-    // A web client's redirect URL may not be on loopback.
+    // The redirect URL of a web client must not be on loopback.
     application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
   };
 }
 
-/** The way we prefer of those that the server knows; `client_secret_basic` is what it knows when it says nothing. */
+/** The preferred method of those that the server supports; the default is `client_secret_basic`. */
 export function authenticationAt({ token_endpoint_auth_methods_supported: known }: ServerMetadata): string {
   return (
     ['none', 'client_secret_post', 'client_secret_basic'].find((way) => known?.includes(way)) ?? 'client_secret_basic'

@@ -6,11 +6,11 @@ interface Named {
 }
 
 export function mcpNothingStored(server: Named): ApiError {
-  return apiError('binding_required', `${server.name} was not authorised: ${howToAuthorise(server)}`, details(server));
+  return apiError('binding_required', `${server.name} is not authorised: ${howToAuthorise(server)}`, details(server));
 }
 
 export function mcpReauthorisationRequired(server: Named): ApiError {
-  const message = `the authorisation of ${server.name} is not taken any more: ${howToAuthorise(server)}`;
+  const message = `the authorisation of ${server.name} is no longer accepted: ${howToAuthorise(server)}`;
   return apiError('reauthorisation_required', message, details(server));
 }
 

@@ -9,8 +9,8 @@ import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp_serve
 import { type McpConfiguration, told } from './mcp_server_records.ts';
 
 /**
- * The configuration that an input makes of the server with this id: references of its own, defaults of its mode, and a
- * command that may be run on somebody's machine. Refuses with `invalid_input`.
+ * Makes the configuration of the server with this id from an input: applies its own references and the defaults of its
+ * mode, and checks that its command may be run. Refuses with `invalid_input`.
  */
 export function settledConfiguration(
   input: ValidMcpServer,
@@ -27,8 +27,8 @@ export function settledConfiguration(
 }
 
 /**
- * Why a configuration is not kept, whoever wrote it; null when it is. `before`: what the server has. With a command that was
- * taken once and is refused now it can still be disabled.
+ * Why a configuration must not be stored; null if it may. `before`: the current one. A server whose command was
+ * accepted once and is refused now can still be disabled.
  */
 export function configurationProblem(
   configuration: McpConfiguration,

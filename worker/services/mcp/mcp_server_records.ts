@@ -16,16 +16,16 @@ import type { Caller } from '../../kernel/caller.ts';
 import { storedClient } from '../oauth/oauth_client.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** A configuration as it is stored: its references name the server's own id. */
+/** A configuration as stored: its references contain the server's own id. */
 export type McpConfiguration = Omit<ValidMcpServer, 'registry_id'> & { readonly registry_id: string | null };
 
-/** The configuration of a row, as it was validated when it was written. */
+/** The configuration of a row, validated when it was written. */
 export function configurationOf(row: Pick<McpServerRow, 'record'>): McpConfiguration {
   const configuration: McpConfiguration = JSON.parse(row.record);
   return configuration;
 }
 
-/** The server as gateways know it. */
+/** The server in the format of gateways. */
 export function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) {
   return toMcpServer({ ...configurationOf(row), id: row.id, revision: row.revision });
 }
@@ -35,7 +35,7 @@ export function requiredCredentials(row: Pick<McpServerRow, 'id' | 'revision' | 
   return referencesOf(serverOf(row)).map((path) => path.slice(mcpVaultPath(row.id, '').length));
 }
 
-/** The records of servers that this caller sees, each with what is stored and known about it. */
+/** The records of servers that the caller sees, with their stored credentials and state. */
 export async function toRecords(
   context: ServiceContext,
   caller: Pick<Caller, 'userId'>,
@@ -86,17 +86,17 @@ function toRecord(row: McpServerRow, known: Known): McpServerRecord {
   };
 }
 
-/** What a person should know of a local server's command; one that is refused now was not when it was stored. */
+/** Warnings about a local server's command. A command that is refused now was accepted when it was stored. */
 function warningsOf({ mode, command, env }: McpConfiguration): McpServerRecord['warnings'] {
   return mode === 'local' ? commandDangers(command, env).map((danger) => told(danger)) : [];
 }
 
-/** What is wrong with a command, as the API tells it. */
+/** A problem with a command in the format of the API. */
 export function told({ code, message }: Danger): { readonly code: string; readonly message: string } {
   return { code, message: `the server ${message}` };
 }
 
-/** A gateway says at least once a minute what runs; what it said longer ago than this may be over. */
+/** A gateway reports at least once a minute what runs; an older report may be outdated. */
 const HEALTH_MS = 5 * 60_000;
 const PASSING_STATES: readonly string[] = ['running', 'starting'];
 

@@ -68,9 +68,8 @@ export async function createMcpServer(context: ServiceContext, caller: Caller, i
 }
 
 /**
- * Replaces every field of a server but its owner; with what it has already nothing changes. `revision`: that of what was
- * looked at, when nothing else is to be replaced. Refuses with `not_found`, `admin_required`, `conflict`, `name_taken`,
- * `invalid_input`.
+ * Replaces every field of a server except its owner. An equal configuration changes nothing. With `revision`, only if
+ * that is still the current one. Refuses with `not_found`, `admin_required`, `conflict`, `name_taken`, `invalid_input`.
  */
 export async function putMcpServer(
   context: ServiceContext,
@@ -90,7 +89,10 @@ export async function putMcpServer(
   return shown(context, caller, replaced);
 }
 
-/** Makes the configuration of an earlier revision the newest one. Refuses with `not_found`, `admin_required`, `name_taken`, `invalid_input`. */
+/**
+ * Restores the configuration of an earlier revision as the newest one. Refuses with `not_found`, `admin_required`,
+ * `name_taken`, `invalid_input`.
+ */
 export async function rollbackMcpServer(
   context: ServiceContext,
   caller: Caller,
@@ -109,7 +111,7 @@ export async function rollbackMcpServer(
   return shown(context, caller, replaced);
 }
 
-/** The change that gives a server another configuration; no change when it has it. Refuses with `name_taken`. */
+/** Gives a server another configuration; no change if it is equal. Refuses with `name_taken`. */
 export async function reconfigured(
   context: ServiceContext,
   caller: Caller,
@@ -134,8 +136,9 @@ export async function reconfigured(
 }
 
 /**
- * What was stored or authorised for one URL is sent to no other, nor to one at all when it was for a program: a remote server
- * needs no consent on a machine, so whoever can write a configuration could have its credentials sent to themselves.
+ * A credential that was stored or authorised for one URL is never sent to another, and one for a program is never sent
+ * to a URL. A remote server needs no consent on a machine, so otherwise anyone who can edit the configuration could
+ * redirect the credentials to themselves.
  */
 function isSameResource(before: string | null, after: string | null): boolean {
   return withoutQuery(before) === withoutQuery(after);
@@ -163,7 +166,7 @@ export async function removeMcpServer(
   return withPolicyVersion(context, caller, removed);
 }
 
-/** Deletes all that is stored for a server, its authorisation too. */
+/** Deletes everything stored for a server, including its authorisation. */
 async function endOfCredentials(
   context: ServiceContext,
   caller: Caller,
@@ -213,7 +216,7 @@ export async function listMcpServerPage(
   return ok({ items: await toRecords(context, caller, items), next_cursor });
 }
 
-/** The configurations that a server had, newest first. Refuses with `not_found`. */
+/** The revisions of a server's configuration, newest first. Refuses with `not_found`. */
 export async function listMcpServerRevisions(
   context: ServiceContext,
   caller: Caller,
@@ -234,7 +237,7 @@ export async function listMcpServerRevisions(
 
 const ROWS_PER_READ = 200;
 
-/** Every server of these owners; read in pages, for a reply of the database has a largest size. */
+/** All servers of these owners, read in pages because a database reply is limited in size. */
 export async function allMcpServers(context: ServiceContext, ownerIds: readonly string[]): Promise<McpServerRow[]> {
   const found: McpServerRow[] = [];
   let after: McpServerRow | null = null;
@@ -276,7 +279,7 @@ export async function writableMcpServer(
   return owner.ok ? row : owner;
 }
 
-/** The record of a changed row, with the first policy version that has it. */
+/** The record of a changed row, with the first policy version that includes it. */
 async function shown(
   context: ServiceContext,
   caller: Caller,
@@ -308,7 +311,7 @@ export function change<T>(
     readonly row: McpServerRow;
     readonly write: Change<T>['statements'];
     readonly value: T;
-    /** Of a credential: its name. */
+    /** The name of the credential. */
     readonly credential?: string;
   },
 ): Change<T> {
@@ -320,7 +323,7 @@ export function change<T>(
   };
 }
 
-/** An event about a server, and about its credential of that name where there is one. */
+/** An event about a server and, if given, its credential. */
 export function mcpServerEvent(
   type: AuditEventType,
   actor: string | null,
@@ -345,17 +348,17 @@ export function mcpServerEvent(
 }
 
 function nameTaken(twin: McpServerRow): ApiError {
-  const message = `name: the ${ownerName(twin.ownerId)} server ${twin.id} is called ${twin.name} already: choose another name, or change that one with PUT`;
+  const message = `name: the ${ownerName(twin.ownerId)} server ${twin.id} is already called ${twin.name}: choose another name, or change that server with PUT`;
   return apiError('name_taken', message, { server_id: twin.id });
 }
 
 function changedMeanwhile({ name, revision }: McpServerRow): ApiError {
-  return apiError('conflict', `${name} was changed meanwhile: it is at revision ${revision} now, look at that first`);
+  return apiError('conflict', `${name} was changed meanwhile: it is at revision ${revision} now; read it first`);
 }
 
 function ownerChange(row: McpServerRow): ApiError {
   const owner = ownerName(row.ownerId);
-  const message = `must stay "${owner}": a server does not change its owner; delete it and create one for the other owner`;
+  const message = `must stay "${owner}": the owner of a server cannot change; delete the server and create one for the other owner`;
   return invalidFields([{ field: 'owner', message }]);
 }
 

@@ -4,7 +4,10 @@ const SCHEME = /^\s*,?\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:\s+|$)/;
 
 const MOST_CHARACTERS = 8_192;
 
-/** The parameters of the first Bearer challenge of a `WWW-Authenticate`, by lower-case name; empty when there is none. */
+/**
+ * The parameters of the first Bearer challenge of a `WWW-Authenticate` header, by lower-case name; empty if there is
+ * none.
+ */
 export function bearerChallenge(header: string): Readonly<Record<string, string>> {
   let rest = header.slice(0, MOST_CHARACTERS);
   while (rest.trim() !== '') {
@@ -18,7 +21,7 @@ export function bearerChallenge(header: string): Readonly<Record<string, string>
   return {};
 }
 
-/** The parameters at the beginning of a text, and what comes after them. */
+/** Parses the parameters at the start of a text, and returns them with the rest. */
 function parametersOf(text: string): readonly [Record<string, string>, string] {
   const parameters: Record<string, string> = {};
   let rest = text;

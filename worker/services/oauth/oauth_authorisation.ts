@@ -16,15 +16,15 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 
 export const CALLBACK_PATH = '/auth/connectors/callback';
 
-/** How long a link may be open in a browser. */
+/** How long an authorisation link is valid. */
 const FLOW_SECONDS = 10 * 60;
-/** A provider may say longer; nobody types a code for an hour. */
+/** Upper limit for a device code, even if the provider allows longer. */
 const MOST_DEVICE_SECONDS = 30 * 60;
 const MOST_INTERVAL_SECONDS = 60;
 
 /**
- * Begins an authorisation: a link for a browser, or a code for a device. `origin` is that of the caller's own call. Refuses
- * with `not_found`, `admin_required`, `invalid_input`, `binding_required`, `oauth_provider_failed`.
+ * Starts an authorisation: a link for a browser, or a code for a device. `origin` is that of the caller's own call.
+ * Refuses with `not_found`, `admin_required`, `invalid_input`, `binding_required`, `oauth_provider_failed`.
  */
 export async function beginAuthorisation(
   context: ServiceContext,
@@ -44,28 +44,31 @@ export async function beginAuthorisation(
   return ok(await beginBrowser(context, caller, held.value, client.authorization_url, how));
 }
 
-/** Where a provider sends the browser back to. */
+/** The redirect URL of the provider. */
 export interface RedirectOrigin {
-  /** What the redirect URL is under. */
+  /** The origin of the redirect URL. */
   readonly origin: string;
-  /** Begun by a browser at the name of a local console, which the callback then hands over to. */
+  /** Started by a browser at the local console's host name; the callback then redirects there. */
   readonly inConsole: boolean;
 }
 
-/** Begins a state that comes back at another name than the console's, where it began. Nobody else can make one: the state is stored whole. */
+/**
+ * Creates a state for an authorisation that starts at the console's host name and returns at another one. It cannot be
+ * forged, because the whole state is stored.
+ */
 const CONSOLE_STATE = 'console.';
 
-/** Whether a state is of what began in a local console. */
+/** Whether the authorisation with this state started in a local console. */
 export function isOfConsole(state: string): boolean {
   return state.startsWith(CONSOLE_STATE);
 }
 
-/** Whether an authorisation that began with this state can still end. */
+/** Whether the authorisation with this state can still be completed. */
 export async function hasFlow(context: ServiceContext, state: string): Promise<boolean> {
   return (await findFlow(context.database, await sha256Base64Url(state), nowSeconds(context))) !== null;
 }
 
-/** Begins an authorisation in the browser: the link to open. */
+/** Starts an authorisation in the browser and returns the link to open. */
 export async function beginBrowser(
   context: ServiceContext,
   caller: Caller,
@@ -88,7 +91,10 @@ export async function beginBrowser(
   return { grant: 'browser', authorization_url: url, redirect_uri: redirectUri, expires_at: expiresAt };
 }
 
-/** The link that a person opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3); what the URL asks for itself stays. */
+/**
+ * The link that a person opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3). Parameters that the URL already has
+ * stay.
+ */
 function linkOf(
   client: OAuthClient,
   authorizationUrl: string,
@@ -137,37 +143,37 @@ async function beginDevice(
   });
 }
 
-/** What a provider's redirect brought. */
+/** The parameters of a provider's redirect. */
 export interface Callback {
   readonly state: string;
   readonly code: string | null;
-  /** The provider's word for why there is no code. */
+  /** The provider's error code, if there is no code. */
   readonly error: string | null;
-  /** The provider's own name, when it sends it (RFC 9207). */
+  /** The provider's issuer name, if it sends it (RFC 9207). */
   readonly issuer: string | null;
 }
 
-/** Whom an authorisation was for. */
+/** The connector or server that an authorisation is for. */
 export interface FinishedFor {
   /** `con_…` or `mcp_…` */
   readonly id: string;
   readonly name: string;
 }
 
-/** Why an authorisation came to nothing. */
+/** Why an authorisation failed. */
 export interface NotFinished {
   readonly message: string;
-  /** Who it was for; null if the caller may not see it or it has expired. */
+  /** The connector or server; null if the caller may not see it or it has expired. */
   readonly id: string | null;
 }
 
-/** How an authorisation ended, for the person in front of the browser. */
+/** The outcome of an authorisation, for the person at the browser. */
 export type Finished = Result<FinishedFor, NotFinished>;
 
 /**
- * Ends an authorisation with what the browser brought back. The state is used up by it, whatever comes of it. `browser`: who
- * is signed in there; a hosted control plane and a console take tokens for nobody else, so that no link makes a person give
- * theirs away, and nobody who saw the callback's URL ends it.
+ * Completes an authorisation with the parameters of the callback. It uses up the state, whatever the outcome. `browser`
+ * is the signed-in user. A hosted control plane and a console require the user who started the authorisation, so that a
+ * link cannot trick somebody into giving their tokens away, and seeing the callback URL is not enough to complete it.
  */
 export async function finishAuthorisation(
   context: ServiceContext,
@@ -184,7 +190,7 @@ export async function finishAuthorisation(
   return name.ok ? ok({ id: flow.connectorId, name: name.value }) : err({ message: name.error, id: flow.connectorId });
 }
 
-/** Exchanges the code of a flow that was taken; whose credential it now is, by name. Refuses with a sentence. */
+/** Exchanges the code for tokens and returns the name of the connector or server. The error is a sentence. */
 async function redeemed(
   context: ServiceContext,
   flow: OAuthFlowRow,
@@ -200,15 +206,15 @@ async function redeemed(
   if (!granted.ok) return err(granted.error.message);
   const by = { happening: 'stored' as const, actor: flow.userId, more: [] };
   const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
-  return isStored ? ok(held.subject.name) : err('the credential was replaced meanwhile: begin again');
+  return isStored ? ok(held.subject.name) : err('the credential was replaced meanwhile: start the authorisation again');
 }
 
-/** A new authorisation leaves nothing of the one before: its refresh token was for another grant. */
+/** A new authorisation keeps nothing of the previous one: its refresh token belongs to another grant. */
 function withoutTokens({ bundle }: HeldCredential): HeldCredential['bundle'] {
   return { ...bundle, accessToken: null, refreshToken: null };
 }
 
-/** A code that another provider sent must not be given to this one (RFC 9207 section 2.4). */
+/** A code of another provider must not be sent to this one (RFC 9207 section 2.4). */
 function isFromProvider(client: OAuthClient, issuer: string | null): boolean {
   const { authorization_url: authorizationUrl } = client;
   if (issuer === null) return client.names_itself !== true;
@@ -225,12 +231,12 @@ function wordOf(error: string | null): string {
   return (error ?? '').replaceAll(/[^\w.-]/g, '').slice(0, 64) || 'it sent no code';
 }
 
-const OVER = 'this authorisation was used already, or its ten minutes are over: begin again';
-const OTHER_PERSON = 'sign in as the user who began this authorisation, and open the link again';
-const OTHER_PROVIDER = 'another provider answered than the one that was asked: nothing was stored';
+const OVER = 'this authorisation was used already or has expired after ten minutes: start again';
+const OTHER_PERSON = 'sign in as the user who started this authorisation, and open the link again';
+const OTHER_PROVIDER = 'another provider than the requested one answered: nothing was stored';
 
 function noOAuth(): ApiError {
-  return apiError('invalid_input', 'this connector takes an API key: there is nothing to authorise');
+  return apiError('invalid_input', 'this connector uses an API key: there is nothing to authorise');
 }
 
 function noWay(grant: string, field: string): ApiError {

@@ -1,6 +1,9 @@
 import { Secret } from '../../../shared/model/secret.ts';
 
-/** What of an oauth2 credential is secret; sealed as one value, so that a rotated pair is stored as a whole or not at all. */
+/**
+ * The secret part of an oauth2 credential. It is sealed as one value, so that rotated tokens are stored together or not
+ * at all.
+ */
 export interface OAuthBundle {
   readonly clientSecret: Secret | null;
   readonly accessToken: Secret | null;

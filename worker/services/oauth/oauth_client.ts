@@ -5,22 +5,22 @@ import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorCredentialRow } from '../../store/connectors.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 
-/** What of an oauth2 credential is no secret: the client, and where it is authorised and refreshed. */
+/** The part of an oauth2 credential that is not secret: the client and its endpoints. */
 export interface OAuthClient {
   readonly client_id: string;
-  /** How its secret is sent (RFC 6749 section 2.3.1); a client without one sends its id alone. */
+  /** How the client authenticates (RFC 6749 section 2.3.1); a client without a secret sends only its id. */
   readonly client_authentication: 'basic' | 'post';
   readonly authorization_url: string | null;
   readonly token_url: string;
   readonly device_authorization_url: string | null;
   readonly scopes: readonly string[];
-  /** What the tokens are for (RFC 8707); of an MCP server. */
+  /** The resource of the tokens (RFC 8707), for an MCP server. */
   readonly resource?: string;
-  /** The provider's own name, where it is known: no other one may answer (RFC 9207). */
+  /** The provider's issuer name, if known: then no other issuer may answer (RFC 9207). */
   readonly issuer?: string;
-  /** The provider says that it always names itself. */
+  /** The provider declares that it always sends its issuer name. */
   readonly names_itself?: boolean;
-  /** Of a client that was registered for this redirect URL alone. */
+  /** The redirect URL that the client was registered for. */
   readonly registered_for?: string;
 }
 
@@ -32,8 +32,8 @@ export function storedClient(row: Pick<ConnectorCredentialRow, 'client'>): OAuth
 }
 
 /**
- * The client of an input, with the URLs and scopes of the spec where it names none. They stay as they are when another
- * version of the spec is installed: a refresh token goes nowhere else than where it was given. Refuses with `invalid_input`.
+ * The client of an input, with the spec's URLs and scopes as defaults. They are not changed when another version of the
+ * spec is installed, so a refresh token is only sent to the endpoint that issued it. Refuses with `invalid_input`.
  */
 export function clientOf(
   input: ValidOAuth2Credential,
@@ -41,12 +41,12 @@ export function clientOf(
   isLocal: boolean,
 ): Result<OAuthClient, ApiError> {
   const tokenUrl = input.token_url ?? credential.tokenUrl;
-  if (tokenUrl === undefined) return fieldError('token_url', 'is missing: the spec names none either');
+  if (tokenUrl === undefined) return fieldError('token_url', 'is missing, and the spec has no default');
   const authorizationUrl = input.authorization_url ?? credential.authorizationUrl ?? null;
   const deviceUrl = input.device_authorization_url ?? credential.deviceAuthorizationUrl ?? null;
   const hasTokens = input.access_token !== undefined || input.refresh_token !== undefined;
   if (authorizationUrl === null && deviceUrl === null && !hasTokens) {
-    return fieldError('authorization_url', 'is missing: the spec names none either, and no token was given');
+    return fieldError('authorization_url', 'is missing: the spec has no default, and no token was given');
   }
   const urls = { authorization_url: authorizationUrl, token_url: tokenUrl, device_authorization_url: deviceUrl };
   for (const [field, url] of Object.entries(urls)) {

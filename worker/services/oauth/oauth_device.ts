@@ -10,8 +10,8 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 const SLOW_DOWN_SECONDS = 5;
 
 /**
- * Redeems the code of a device that the caller is authorising for a connector, when it is time. It happens while somebody
- * looks, for a worker does nothing between its calls on every runtime.
+ * Redeems the code of a device authorisation that the caller started, when the polling interval allows it. This happens
+ * when somebody reads the connector, because not every runtime lets a worker do something between calls.
  */
 export async function advanceDevice(context: ServiceContext, caller: Caller, connectorId: string): Promise<void> {
   const now = nowSeconds(context);

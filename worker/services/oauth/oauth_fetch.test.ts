@@ -13,7 +13,7 @@ const CLIENT = {
   scopes: [],
 } as const;
 
-/** A client of a provider that answers everything with this. */
+/** A client of a provider that always gives this reply. */
 const askingFor = (text: string, status = 200): Grantee => ({
   outbound: {
     call: async () => ok({ status, contentType: 'application/json', body: new TextEncoder().encode(text) }),
@@ -42,25 +42,28 @@ describe('a token reply', () => {
     [',"expires_in":1e13', null, TEN_YEARS_SECONDS],
     [',"expires_in":1e999', null, TEN_YEARS_SECONDS],
     [',"expires_in":"99999999999999999999"', null, TEN_YEARS_SECONDS],
-  ])('with %s gives its tokens', async (members, refreshToken, expiresIn) => {
+  ])('with %s is accepted', async (members, refreshToken, expiresIn) => {
     expect(await tokensOf(members)).toEqual(['granted', refreshToken, expiresIn]);
   });
 
-  test.each([',"refresh_token":7', ',"expires_in":[]', ',"expires_in":"soon"'])('with %s is none', async (members) => {
-    expect(await tokensOf(members)).toBe('auth.example.test answered with what is no token reply');
-  });
+  test.each([',"refresh_token":7', ',"expires_in":[]', ',"expires_in":"soon"'])(
+    'with %s is rejected',
+    async (members) => {
+      expect(await tokensOf(members)).toBe('the answer of auth.example.test is not a token reply');
+    },
+  );
 
-  test.each(['{"access_token":null}', '{"access_token":"","token_type":"bearer"}'])('%s is none', async (text) => {
+  test.each(['{"access_token":null}', '{"access_token":"","token_type":"bearer"}'])('%s is rejected', async (text) => {
     expect(await refreshGrant(askingFor(text), new Secret('refresh'))).toMatchObject({ ok: false });
   });
 
-  test('of an error with 200 is an error', async () => {
+  test('with an error and status 200 is an error', async () => {
     const refused = askingFor('{"error":"bad_refresh_token","access_token":null}');
     expect(await refreshGrant(refused, new Secret('refresh'))).toMatchObject({ error: { reason: 'revoked' } });
   });
 });
 
-test('the reply to a device may leave members empty too', async () => {
+test('the reply to a device request may have empty members too', async () => {
   const text =
     '{"device_code":"d","user_code":"u","verification_uri":"https://a.example.test/","verification_uri_complete":null,"expires_in":"900","interval":null}';
   expect(await authoriseDevice(askingFor(text))).toMatchObject({

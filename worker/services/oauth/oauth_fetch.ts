@@ -1,7 +1,7 @@
 import type { Outbound, OutboundError, OutboundReply } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 
-/** What the library of the OAuth protocol throws when a call has no reply. */
+/** Thrown by the OAuth library when a call has no reply. */
 export class NoReply extends Error {
   readonly outbound: OutboundError;
 
@@ -46,8 +46,8 @@ function plainReply({ status, contentType, body }: OutboundReply): Response {
 }
 
 /**
- * The reply as RFC 6749 would have it. Providers differ: some answer errors with 200, name no or their own token type, say
- * with null or nothing that they do not say, or send an ID token, which nobody here asks who somebody is by.
+ * Normalises a reply to RFC 6749. Providers differ: some send errors with 200, omit the token type or use their own,
+ * send null or empty members, or send an ID token, which is not used here.
  */
 function tokenReply(plain: OutboundReply): Response {
   const { status, body } = plain;
@@ -68,7 +68,7 @@ function saidMembers(reply: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(said.map(([name, value]) => [name, name === 'expires_in' ? inRange(value) : value]));
 }
 
-/** A number of seconds that a time can be made of; what is no number is left for the library to refuse. */
+/** A number of seconds that gives a valid time. The library rejects what is not a number. */
 function inRange(value: unknown): unknown {
   const isNumeric = typeof value === 'string' && /^-?\d+([.]\d+)?$/.test(value);
   const seconds = isNumeric ? Number(value) : value;
@@ -76,7 +76,7 @@ function inRange(value: unknown): unknown {
 }
 
 function jsonObject(body: Uint8Array): Record<string, unknown> | null {
-  // What is not JSON is left to the library, which says what is wrong with it.
+  // The library reports what is wrong with a reply that is not JSON.
   const value = parseJsonBytes(body);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
 }

@@ -6,7 +6,7 @@ import { authorizeReply } from '../../../shared/wire/connector_credentials.ts';
 import { connectorRecord, installReply } from '../../../shared/wire/connectors.ts';
 import type { OutboundRequest } from '../../kernel/outbound.ts';
 
-/** What the provider was sent, but for the authorisation of the device. */
+/** The requests to the provider, except the device authorisation request. */
 let redeemed: OutboundRequest[] = [];
 let control: InProcess;
 let id = '';
@@ -57,22 +57,22 @@ const sql = (text: string) => control.context.database.client.execute(text);
 const state = async () =>
   (await parsed(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`))).credential?.state;
 
-/** Comes back from the provider with a code; what the page says. */
+/** Returns from the provider with a code. Gives the text of the page. */
 async function comeBack(from: string): Promise<string> {
   const sent = new URL(from).searchParams.get('state') ?? '';
   return (await control.send(`/auth/connectors/callback?state=${sent}&code=code-of-a-test`)).text();
 }
 
-/** Each lets an authorisation that has begun go no further. */
+/** Changes that each stop an authorisation in progress. */
 const CHANGES: [string, () => Promise<unknown>, string][] = [
   ['another token URL', () => put({ token_url: 'https://evil.example.test/token' }), 'the client of this connector'],
   ['another client', () => put({ client_id: 'other' }), 'the client of this connector'],
   ['a user who may not change it any more', () => sql(`UPDATE users SET role = 'member'`), 'needs the role admin'],
-  ['a user who is gone', () => sql(`UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'`), 'no longer here'],
+  ['a user who is gone', () => sql(`UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'`), 'no longer exists'],
 ];
 
-describe('an authorisation in the browser', () => {
-  test('goes on when the same client was stored again', async () => {
+describe('an authorisation in progress in the browser', () => {
+  test('continues when the same client was stored again', async () => {
     const begun = await link();
     await put();
     expect(await comeBack(begun)).toContain('acme/items is authorised');
@@ -80,7 +80,7 @@ describe('an authorisation in the browser', () => {
     expect(redeemed.map(({ url }) => url)).toEqual(['https://auth.example.test/token']);
   });
 
-  test.each(CHANGES)('gives its code to nobody after %s', async (_what, change, said) => {
+  test.each(CHANGES)('sends its code to no provider after %s', async (_what, change, said) => {
     const begun = await link();
     await change();
     expect(await comeBack(begun)).toContain(said);
@@ -88,15 +88,15 @@ describe('an authorisation in the browser', () => {
   });
 });
 
-describe('an authorisation of a device', () => {
-  test('redeems the code that it began with', async () => {
+describe('a device authorisation in progress', () => {
+  test('redeems the code that it started with', async () => {
     await begin('device');
     control.clock.ms += 1_000;
     expect(await state()).toBe('ready');
     expect(new TextDecoder().decode(redeemed[0]?.body ?? undefined)).toContain('device_code=device-code-of-a-test');
   });
 
-  test.each(CHANGES.slice(0, 3))('gives its code to nobody after %s, and is over', async (_what, change) => {
+  test.each(CHANGES.slice(0, 3))('sends its code to no provider after %s, and ends', async (_what, change) => {
     await begin('device');
     await change();
     control.clock.ms += 1_000;

@@ -8,7 +8,7 @@ import { checkWritable } from './oauth_subject.ts';
 import { type HeldCredential, readHeld } from './oauth_tokens.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** An authorisation that begins. */
+/** An authorisation that is starting. */
 export interface NewFlow {
   readonly id: string;
   readonly grant: OAuthFlowRow['grant'];
@@ -19,7 +19,7 @@ export interface NewFlow {
   readonly intervalSeconds: number;
 }
 
-/** Notes what an authorisation began with, and for which client; answers with when it is over. */
+/** Stores the start of an authorisation with a hash of its client, and returns when it expires. */
 export async function beginFlow(
   context: ServiceContext,
   caller: Caller,
@@ -35,11 +35,11 @@ export async function beginFlow(
   const nextPollAt = now + flow.intervalSeconds;
   const row = { ...noted, connectorId, userId: caller.userId, sealed, expiresAt, nextPollAt };
   const written = await context.database.write(insertFlow(context.database, row, now));
-  if (!written.ok) throw new Error('two authorisations have one id');
+  if (!written.ok) throw new Error('two authorisations have the same id');
   return new Date(expiresAt * 1000).toISOString();
 }
 
-/** What an authorisation goes on with. */
+/** What is needed to complete an authorisation. */
 export interface ResumedFlow {
   readonly held: HeldCredential;
   /** The verifier, or the device's code. */
@@ -47,8 +47,8 @@ export interface ResumedFlow {
 }
 
 /**
- * Goes on with an authorisation, when its user may still change the connector or server, and for the client that it began with: what
- * one provider gave never goes to another.
+ * Continues an authorisation if its user may still change the connector or server, and the client is the same: a code
+ * of one provider is never sent to another.
  */
 export async function resumeFlow(context: ServiceContext, flow: OAuthFlowRow): Promise<Result<ResumedFlow, string>> {
   const user = (await findAccount(context.database, flow.userId))?.user;
@@ -62,7 +62,7 @@ export async function resumeFlow(context: ServiceContext, flow: OAuthFlowRow): P
   return secret === null ? err(OTHER_CLIENT) : ok({ held: held.value, secret });
 }
 
-/** Null when the flow was begun for another client. */
+/** Null if the flow was started for another client. */
 async function openFlow(context: ServiceContext, flow: OAuthFlowRow, client: string): Promise<Secret | null> {
   const value = await context.vault.open(sealPlace(flow), flow.sealed);
   if (value === null) {
@@ -72,12 +72,12 @@ async function openFlow(context: ServiceContext, flow: OAuthFlowRow, client: str
   return value.reveal().startsWith(prefix) ? new Secret(value.reveal().slice(prefix.length)) : null;
 }
 
-/** Of all that is noted of a client, its URLs and scopes too. */
+/** A hash of the client with its URLs and scopes. */
 function clientHash({ client }: HeldCredential['credential']): Promise<string> {
   return sha256Base64Url(client ?? '');
 }
 
-/** Where what an authorisation began with is sealed. */
+/** The vault place of an authorisation in progress. */
 export function sealPlace({ id, connectorId }: Pick<OAuthFlowRow, 'id' | 'connectorId'>) {
   return { owner: connectorId, path: `oauth-flow/${id}`, version: 1 };
 }
@@ -86,5 +86,5 @@ export function nowSeconds(context: ServiceContext): number {
   return Math.floor(context.clock.now() / 1000);
 }
 
-const NO_USER = 'the user who began this authorisation is no longer here';
-const OTHER_CLIENT = 'the client of this connector or server was changed meanwhile: begin again';
+const NO_USER = 'the user who started this authorisation no longer exists';
+const OTHER_CLIENT = 'the client of this connector or server was changed meanwhile: start again';

@@ -23,23 +23,26 @@ import type { OAuthClient } from './oauth_client.ts';
 import { NoReply, oauthFetch } from './oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 
-/** What a provider gave. */
+/** The tokens of a reply. */
 export interface Tokens {
   readonly accessToken: Secret;
-  /** Null: the one before stays good (RFC 6749 section 6). */
+  /** Null: the previous refresh token stays valid (RFC 6749 section 6). */
   readonly refreshToken: Secret | null;
-  /** Seconds; null when the provider does not say. */
+  /** Seconds; null if the provider does not say. */
   readonly expiresIn: number | null;
 }
 
-/** Why there are no tokens. `revoked`: the grant is no good any more. `pending` and `slow_down` are of a device. */
+/**
+ * Why there are no tokens. `revoked`: the grant is no longer valid. `pending` and `slow_down` occur in device
+ * authorisations.
+ */
 export interface GrantError {
   readonly reason: 'revoked' | 'pending' | 'slow_down' | 'failed';
-  /** Never a token, a code or a secret. */
+  /** Never contains a token, a code or a secret. */
   readonly message: string;
 }
 
-/** Who asks: the client, its secret, and the way out. */
+/** The client, its secret, and the outbound port. */
 export interface Grantee {
   readonly outbound: Outbound;
   readonly client: OAuthClient;
@@ -48,14 +51,14 @@ export interface Grantee {
 
 type Granted = Promise<Result<Tokens, GrantError>>;
 
-/** The grant with a refresh token (RFC 6749 section 6). */
+/** Requests tokens with a refresh token (RFC 6749 section 6). */
 export function refreshGrant(grantee: Grantee, refreshToken: Secret): Granted {
   return tokensOf(grantee, (server, client, auth, options) =>
     refreshTokenGrantRequest(server, client, auth, refreshToken.reveal(), options),
   );
 }
 
-/** The grant with the code of a callback, proven by PKCE (RFC 7636). */
+/** Requests tokens with the code of a callback and PKCE (RFC 7636). */
 export function codeGrant(
   grantee: Grantee,
   callback: { readonly code: string; readonly redirectUri: string; readonly verifier: Secret },
@@ -67,14 +70,14 @@ export function codeGrant(
   });
 }
 
-/** The grant of a device that a person authorises elsewhere (RFC 8628 section 3.4). */
+/** Requests tokens with a device code (RFC 8628 section 3.4). */
 export function deviceGrant(grantee: Grantee, deviceCode: Secret): Granted {
   return tokensOf(grantee, (server, client, auth, options) =>
     deviceCodeGrantRequest(server, client, auth, deviceCode.reveal(), options),
   );
 }
 
-/** What a person needs to authorise a device (RFC 8628 section 3.2). */
+/** Requests a device code, with what a person needs to approve it (RFC 8628 section 3.2). */
 export interface DeviceAuthorisation {
   readonly deviceCode: Secret;
   readonly userCode: string;
@@ -104,13 +107,13 @@ export async function authoriseDevice(grantee: Grantee): Promise<Result<DeviceAu
   });
 }
 
-/** A token that its provider made for something else: it would let whoever gets it act there. */
+/** A token for another resource: whoever receives it could use it there. */
 class ForeignToken extends Error {}
 
 /**
- * False for a token that says it is for another resource than the one that was asked for (RFC 8707, RFC 9068 section 2.2):
- * the provider took no notice of that, and the server would be given a key to somebody else's. A token that cannot be read,
- * or whose audience names no host, says nothing.
+ * False if the token names another resource as its audience than the requested one (RFC 8707, RFC 9068 section 2.2).
+ * Then the provider ignored the parameter, and the server would receive a token for somebody else's service. True if
+ * the token cannot be read or its audience names no host.
  */
 function isForResource(token: string, resource: string | undefined): boolean {
   if (resource === undefined) return true;
@@ -122,7 +125,7 @@ function isForResource(token: string, resource: string | undefined): boolean {
 
 const audience = z.object({ aud: z.union([z.string(), z.array(z.string())]) });
 
-/** What a JWT says that it is for; nothing for any other token. Its signature is the server's to check. */
+/** The audience of a JWT; empty for other tokens. The server verifies the signature. */
 function audiencesOf(token: string): readonly string[] {
   const [, payload, ...rest] = token.split('.');
   if (payload === undefined || rest.length !== 1) return [];
@@ -133,7 +136,7 @@ function audiencesOf(token: string): readonly string[] {
     const { data } = audience.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
     return data === undefined ? [] : [data.aud].flat();
   } catch {
-    // What is no JWT says nothing of whom it is for.
+    // Not a JWT: it has no audience.
     return [];
   }
 }
@@ -162,14 +165,14 @@ function tokensOf(
   });
 }
 
-/** The issuer's name is not known, and nothing that is checked by it is asked for. */
+/** The library needs an issuer. The real one is unknown, and nothing that is checked against it is requested. */
 function partsOf({ outbound, client, clientSecret }: Grantee) {
   const server: AuthorizationServer = {
     issuer: new URL(client.token_url).origin,
     token_endpoint: client.token_url,
     ...(client.device_authorization_url !== null && { device_authorization_endpoint: client.device_authorization_url }),
   };
-  // The outbound port says which plain URLs may be called.
+  // The outbound port decides which http URLs may be called.
   const options = {
     [customFetch]: oauthFetch(outbound),
     [allowInsecureRequests]: true,
@@ -183,7 +186,9 @@ function authenticationOf({ client_authentication: way }: OAuthClient, secret: S
   return way === 'basic' ? ClientSecretBasic(secret.reveal()) : ClientSecretPost(secret.reveal());
 }
 
-/** Codes by which providers say that a refresh token or a code is no good any more; the first is the standard's. */
+/**
+ * Error codes by which providers say that a refresh token or code is no longer valid; the first is the standard one.
+ */
 const REVOKED = new Set([
   'invalid_grant',
   'bad_refresh_token',
@@ -205,15 +210,15 @@ async function attempt<T>(client: OAuthClient, work: () => Promise<T>): Promise<
   }
 }
 
-/** Whatever the library has against a reply, there are no tokens; texts of the provider are not passed on. */
+/** Any error of the library means no tokens. Texts of the provider are not passed on. */
 function grantError(host: string, error: unknown): GrantError {
   if (error instanceof NoReply) return { reason: 'failed', message: error.outbound.message };
   if (!(error instanceof Error)) throw error;
   if (error instanceof ForeignToken) {
-    return { reason: 'failed', message: `${host} gave a token for another server, which was thrown away` };
+    return { reason: 'failed', message: `${host} issued a token for another server, which was discarded` };
   }
   if (!(error instanceof ResponseBodyError)) {
-    return { reason: 'failed', message: `${host} answered with what is no token reply` };
+    return { reason: 'failed', message: `the answer of ${host} is not a token reply` };
   }
   const code = error.error.replaceAll(/[^\w.-]/g, '').slice(0, 64);
   const message = `${host} refused: ${code}`;

@@ -8,24 +8,27 @@ import { type GrantError, refreshGrant } from './oauth_grants.ts';
 import { type HeldCredential, heldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** An access token that may be used now. */
+/** A valid access token. */
 export interface AccessToken {
   readonly token: Secret;
   /** Null: the provider did not say. */
   readonly expiresAt: string | null;
-  /** Of the vault entry that it was taken from. */
+  /** The version of the vault entry that it came from. */
   readonly secret: { readonly id: string; readonly version: number };
 }
 
-/** How long before its end a token is refreshed; one that lives shortly, when half of its time is over. */
+/** How long before its expiry a token is refreshed; a short-lived one after half of its lifetime. */
 const AHEAD_MS = 60_000;
-/** A token this near its end is not sent: it would be over when it arrives. Of one that lives shortly, its last quarter. */
+/**
+ * A token this close to its expiry is not sent, because it could expire on the way. For a short-lived one: its last
+ * quarter.
+ */
 const MARGIN_MS = 10_000;
-/** Longer than any call takes; the lease of a worker that is gone is another's after that. */
+/** Longer than any call takes. After that another worker may take over the lease. */
 export const LEASE_MS = 45_000;
-/** A provider that fails is not asked again at once, however many requests wait. */
+/** Pause after a failure of the provider, however many requests wait. */
 const BACKOFF_MS = 5_000;
-/** Who has the lease of a credential then. */
+/** The holder and end of a credential's lease. */
 export const BACKOFF = 'backoff';
 const LOOK_MS = 100;
 const PATIENCE_MS = LEASE_MS + 5_000;
@@ -33,8 +36,8 @@ const PATIENCE_MS = LEASE_MS + 5_000;
 type Token = Result<AccessToken, ApiError>;
 
 /**
- * An access token, refreshed a minute ahead of its end. One worker refreshes, by a lease in the database; the others use the
- * token there is while it lasts, and wait for the new one after. Refuses with `binding_required`,
+ * Returns an access token, refreshed a minute before it expires. One worker refreshes, holding a lease in the database.
+ * The others use the current token while it is valid, then wait for the new one. Refuses with `binding_required`,
  * `reauthorisation_required`, `oauth_provider_failed`.
  */
 export async function accessToken(context: ServiceContext, subjectId: string): Promise<Token> {
@@ -51,7 +54,10 @@ export async function accessToken(context: ServiceContext, subjectId: string): P
   }
 }
 
-/** The token there is, or a new one; `wait` while another worker asks for it, or when the credential was replaced meanwhile. */
+/**
+ * The current token or a new one; `wait` while another worker refreshes it, or if the credential was replaced
+ * meanwhile.
+ */
 async function tokenOf(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {
   const usable = usableToken(context, held);
   const { credential } = held;
@@ -77,12 +83,12 @@ function isDue(context: ServiceContext, credential: ConnectorCredentialRow): boo
   return renewable && expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - aheadMs;
 }
 
-/** From when a token was stored to its end. */
+/** The time from storing a token to its expiry. */
 function lifetimeMs({ expiresAt, updatedAt }: ConnectorCredentialRow): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Math.max(0, Date.parse(expiresAt) - Date.parse(updatedAt));
 }
 
-/** True when the lease is ours now: nobody had it, and the credential is still the one that was read. */
+/** True if this call now holds the lease: nobody held it, and the credential was not changed since it was read. */
 async function lease(context: ServiceContext, credential: ConnectorCredentialRow): Promise<boolean> {
   const now = context.clock.now();
   if (credential.lease !== null && (credential.leaseUntil ?? 0) > now) return false;
@@ -102,7 +108,7 @@ async function refresh(
   const { bundle, subject, credential } = held;
   if (bundle.refreshToken === null) return reauthorise(context, held);
   const renewal = renew(context, held, bundle.refreshToken);
-  // Until it is stored, what the provider gives is nowhere else: a caller that goes and a program that stops wait for it.
+  // Until they are stored, the new tokens exist only here, so a shutdown waits for this even if the caller disconnects.
   context.defer('the tokens of a refresh', () => renewal);
   const renewed = await renewal;
   if (renewed.ok) return renewed.value ? storedToken(context, subject.id) : 'wait';
@@ -112,7 +118,7 @@ async function refresh(
   return usable === null ? err(providerFailed(subject, renewed.error.message)) : ok(usable);
 }
 
-/** Asks for new tokens and stores them; false when the credential was replaced meanwhile. */
+/** Requests new tokens and stores them; false if the credential was replaced meanwhile. */
 async function renew(
   context: ServiceContext,
   held: HeldCredential,
@@ -125,13 +131,16 @@ async function renew(
   return ok(await storeTokens(context, held, granted.value, by));
 }
 
-/** The token that was just stored. Never asks for another: a provider whose tokens are over at once would be asked for ever. */
+/**
+ * The token that was just stored. Never requests another one: a provider that issues expired tokens would be called
+ * forever.
+ */
 async function storedToken(context: ServiceContext, subjectId: string): Promise<Token> {
   const held = await readHeld(context, subjectId);
   if (!held.ok) return held;
   const usable = usableToken(context, held.value);
   if (usable !== null) return ok(usable);
-  return err(providerFailed(held.value.subject, 'its provider gave a token that is over already'));
+  return err(providerFailed(held.value.subject, 'its provider issued a token that has already expired'));
 }
 
 async function reauthorise(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {
@@ -140,5 +149,5 @@ async function reauthorise(context: ServiceContext, held: HeldCredential): Promi
 }
 
 function notInTime({ subject }: HeldCredential): ApiError {
-  return providerFailed(subject, 'its provider does not give a new one; it is asked again in a few seconds');
+  return providerFailed(subject, 'its provider does not issue a new one; it is asked again in a few seconds');
 }

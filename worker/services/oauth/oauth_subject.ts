@@ -14,36 +14,36 @@ import { mcpNothingStored, mcpReauthorisationRequired } from '../mcp/mcp_problem
 import { mcpServerEvent, writableMcpServer } from '../mcp/mcp_servers.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** What happens to an oauth2 credential, as the log says it. */
+/** The audit events of an oauth2 credential. */
 export type OAuthHappening = 'stored' | 'refreshed' | 'reauthorisation_required';
 
-/** Whom an oauth2 credential is of: a connector, or a remote MCP server. */
+/** The owner of an oauth2 credential: a connector or a remote MCP server. */
 export interface OAuthSubject {
   readonly id: string;
   readonly enterpriseId: string;
   readonly ownerId: string;
-  /** As people know it. */
+  /** Its name for people. */
   readonly name: string;
-  /** Where what is secret of the credential lies in the vault. */
+  /** The vault place of the credential's secret part. */
   readonly path: string;
-  /** What the vault says of that entry. */
+  /** The description of that vault entry. */
   readonly description: string;
   event(happening: OAuthHappening, actor: string | null): AuditDraft;
-  /** Why its credential gives no token; null when it may. */
+  /** Why its credential gives no token; null if it does. */
   problem(credential: ConnectorCredentialRow | null): ApiError | null;
-  /** The refusal of a credential that is not there. */
+  /** The refusal if there is no credential. */
   nothingStored(): ApiError;
-  /** The refusal of one that its provider does not take any more. */
+  /** The refusal if the provider no longer accepts it. */
   reauthorisationRequired(): ApiError;
 }
 
-/** A subject with its credential; null while none is stored. */
+/** A subject with its credential; null if none is stored. */
 export interface FoundSubject {
   readonly subject: OAuthSubject;
   readonly credential: ConnectorCredentialRow | null;
 }
 
-/** Whoever has this id, whoever owns it: for what begins with a right to it that was checked before. */
+/** Finds the subject with this id, whoever owns it. The caller's access was checked when the authorisation started. */
 export async function findOAuthSubject(context: ServiceContext, id: string): Promise<FoundSubject | null> {
   if (isId('mcp', id)) {
     const found = await findMcpAuthorization(context.database, id);

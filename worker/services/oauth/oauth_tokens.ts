@@ -15,7 +15,7 @@ import { opened } from '../vault/secrets.ts';
 import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { vaultWrite } from '../vault/vault_write.ts';
 
-/** A credential of kind oauth2 as it was read. */
+/** A credential of kind oauth2, as it was read. */
 export interface HeldCredential {
   readonly subject: OAuthSubject;
   readonly credential: ConnectorCredentialRow;
@@ -24,7 +24,7 @@ export interface HeldCredential {
   readonly bundle: OAuthBundle;
 }
 
-/** The oauth2 credential of a connector or an MCP server, whatever its state. Refuses with `binding_required`. */
+/** The oauth2 credential of a connector or an MCP server, in any state. Refuses with `binding_required`. */
 export async function readHeld(context: ServiceContext, subjectId: string): Promise<Result<HeldCredential, ApiError>> {
   const found = await findOAuthSubject(context, subjectId);
   if (found === null) return err(nothingStored({ id: subjectId, fqn: 'the connector' }));
@@ -35,17 +35,17 @@ export async function readHeld(context: ServiceContext, subjectId: string): Prom
   return ok({ subject, credential, client, secret, bundle: readBundle(await opened(context, secret)) });
 }
 
-/** Why a held credential gives no token; null when it may. */
+/** Why a stored credential gives no token; null if it does. */
 export function heldProblem({ subject, credential }: HeldCredential): ApiError | null {
   return subject.problem(credential);
 }
 
-/** For a provider that gives a refresh token and does not say how long the access token lasts. */
+/** The lifetime that is assumed if the provider issues a refresh token but names no lifetime. */
 const UNTOLD_SECONDS = 3600;
 
 /**
- * Stores what a provider gave: both tokens in one write, before anybody is given one of them. False when somebody else
- * replaced the credential meanwhile: nothing is written over that.
+ * Stores both new tokens in one write, before either is used. False if the credential was replaced meanwhile: then
+ * nothing is written.
  */
 export async function storeTokens(
   context: ServiceContext,
@@ -70,7 +70,7 @@ export async function storeTokens(
   ]);
 }
 
-/** Notes that the provider does not take the authorisation any more. False when the credential was replaced meanwhile. */
+/** Records that the provider no longer accepts the authorisation. False if the credential was replaced meanwhile. */
 export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
   const change = { state: 'reauthorisation_required' as const, ...released(context, held) };
   const by = { happening: 'reauthorisation_required' as const, actor: null };

@@ -4,10 +4,10 @@ import { readInstallation } from '../../store/installation.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-/** The product's version. A test holds it to package.json. */
+/** The product's version. A test compares it with package.json. */
 export const VERSION = '4.0.0';
 
-/** Throws when the database does not answer. */
+/** Throws if the database does not answer. */
 export async function describeHealth(context: ServiceContext) {
   await readInstallation(context.database);
   const mode = context.local === null ? ('hosted' as const) : ('local' as const);
@@ -33,7 +33,7 @@ export async function describeEnterprise(context: ServiceContext, caller: Caller
   return { id: enterprise.id, slug: enterprise.slug, name: enterprise.name, created_at: enterprise.createdAt };
 }
 
-/** Who is signed in, in words. */
+/** The signed-in user's name. */
 export async function describePerson(context: ServiceContext, caller: Caller) {
   const { user, enterprise } = await account(context, caller);
   return { name: user.displayName, role: user.role, enterprise: enterprise.name };

@@ -32,7 +32,7 @@ afterAll(() => control.stop());
 const put = (by: HostedUser, of: HostedUser, role: Role, suspended = false) =>
   outcome(by.call('PUT', `/v1/members/${of.caller.userId}`, { role, suspended }));
 
-test('members are listed for admins, and of their own enterprise alone', async () => {
+test('members are listed only for admins of their enterprise', async () => {
   const listed = await parsed(membersPage, owner.call('GET', '/v1/members'));
   const roles = new Map(listed.items.map(({ id, role }) => [id, role]));
   expect(roles).toEqual(
@@ -46,7 +46,7 @@ test('members are listed for admins, and of their own enterprise alone', async (
   expect((await member.call('GET', '/v1/members')).status).toBe(200);
 });
 
-test('a role holds from the next call on', async () => {
+test('a role change applies from the next call', async () => {
   const secret = { path: 'team/demo', value: 'v', owner: 'enterprise' };
   expect((await member.call('POST', '/v1/secrets', secret)).status).toBe(403);
   expect(await put(owner, member, 'admin')).toBe(200);
@@ -55,7 +55,7 @@ test('a role holds from the next call on', async () => {
   expect((await member.call('POST', '/v1/secrets', secret)).status).toBe(403);
 });
 
-test('an admin manages members, and neither makes nor changes admins and owners', async () => {
+test('an admin manages members, but cannot create or change admins and owners', async () => {
   const admin = await hostedUser(control, owner.caller.enterpriseId);
   expect(await put(owner, admin, 'admin')).toBe(200);
   expect(await put(admin, member, 'member', true)).toBe(200);
@@ -67,7 +67,7 @@ test('an admin manages members, and neither makes nor changes admins and owners'
   expect(await put(member, member, 'owner')).not.toBe(200);
 });
 
-test('an enterprise keeps an owner who can sign in', async () => {
+test('an enterprise keeps at least one owner who can sign in', async () => {
   expect(await put(owner, owner, 'admin')).toBe('last_owner');
   expect(await put(owner, owner, 'owner', true)).toBe('last_owner');
   expect(await put(owner, member, 'owner')).toBe(200);
@@ -75,13 +75,13 @@ test('an enterprise keeps an owner who can sign in', async () => {
   expect(await put(member, member, 'member')).toBe('last_owner');
 });
 
-test('of two owners who demote each other at one time, one stays', async () => {
+test('of two owners who demote each other at the same time, one stays', async () => {
   expect(await put(owner, member, 'owner')).toBe(200);
   const both = await Promise.all([put(owner, member, 'member'), put(member, owner, 'member')]);
   expect(both.filter((each) => each === 200)).toHaveLength(1);
 });
 
-test('a suspended user is out with everything it has, and signs in anew when it is let in again', async () => {
+test('suspending a user ends all its sessions, tokens and sidecars; a reinstated user signs in again', async () => {
   const cookie = await signInBrowser(control, member.caller);
   const made = member.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });
   const { token } = await parsed(createdToken, made);
@@ -97,11 +97,11 @@ test('a suspended user is out with everything it has, and signs in anew when it 
   expect(await put(owner, member, 'member', true)).toBe(200);
   expect(await statuses()).toEqual([401, 401, 401, 401]);
   expect(await put(owner, member, 'member', false)).toBe(200);
-  // What was kept by a thief of the suspended user's machine stays shut; a personal token was the user's own.
+  // What somebody stole from the suspended user's machine stays invalid. A personal token was the user's own.
   expect(await statuses()).toEqual([401, 200, 401, 401]);
 });
 
-test('no sidecar is enrolled after its user was suspended, also by a call that was let in before', async () => {
+test('no sidecar is enrolled after its user was suspended, even by a call that was authenticated before', async () => {
   const { context } = control;
   const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
   const keys = enrolInput.parse({ name: 'late', ...(await sidecar.publicKeys()) });
@@ -109,7 +109,7 @@ test('no sidecar is enrolled after its user was suspended, also by a call that w
   expect(await enrolSidecar(context, member.caller, keys)).toMatchObject({ error: { code: 'unauthenticated' } });
 });
 
-test('a member of another enterprise is not there', async () => {
+test('a member of another enterprise is not found', async () => {
   const stranger = await hostedUser(control);
   expect(await put(stranger, member, 'member', true)).toBe('not_found');
   expect((await member.call('GET', '/v1/me')).status).toBe(200);

@@ -20,7 +20,7 @@ import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 const memberPlace = z.string().regex(idPattern('usr'));
 
-/** The users of the caller's enterprise, the oldest first. Refuses with `admin_required`, `invalid_cursor`. */
+/** The users of the caller's enterprise, oldest first. Refuses with `admin_required`, `invalid_cursor`. */
 export async function listMemberPage(
   context: ServiceContext,
   caller: Caller,
@@ -35,8 +35,8 @@ export async function listMemberPage(
 }
 
 /**
- * Sets a member's role, and whether it is suspended: a suspended user is signed out everywhere and its sidecars are
- * revoked, in the same write. Refuses with `not_found`, `admin_required`, `last_owner`.
+ * Sets a member's role and whether it is suspended. Suspending a user also ends its sessions and revokes its sidecars,
+ * in the same write. Refuses with `not_found`, `admin_required`, `last_owner`.
  */
 export async function putMember(
   context: ServiceContext,
@@ -62,9 +62,9 @@ export async function putMember(
   });
 }
 
-/** What a caller may do about a member: what it may not is not offered either. */
+/** What a caller may change about a member. The console offers nothing else. */
 export interface MemberChanges {
-  /** Give it another role. */
+  /** Change its role. */
   readonly role: boolean;
   /** Suspend it, or let it sign in again. */
   readonly suspension: boolean;
@@ -75,7 +75,7 @@ export function mayChangeMember(caller: Caller, member: Pick<MemberRecord, 'role
   return { role: isOwner, suspension: isOwner || (mayActAs(caller, 'admin') && member.role === 'member') };
 }
 
-/** Admins manage members; owners are made, changed and suspended by owners alone, and one of them always stays. */
+/** Admins manage members. Only owners create, change and suspend owners and admins. At least one owner always stays. */
 async function refusalOf(
   context: ServiceContext,
   caller: Caller,
@@ -85,7 +85,7 @@ async function refusalOf(
   if (!mayActAs(caller, 'admin')) return adminsOnly();
   const isAboutAdmins = member.role !== 'member' || input.role !== 'member';
   if (isAboutAdmins && !mayActAs(caller, 'owner')) {
-    return apiError('admin_required', 'admins and owners are made and changed by an owner: ask one');
+    return apiError('admin_required', 'only an owner can create or change admins and owners: ask an owner');
   }
   const stays = input.role === 'owner' && !input.suspended;
   if (member.role !== 'owner' || stays) return null;
@@ -94,7 +94,7 @@ async function refusalOf(
 }
 
 function adminsOnly(): ApiError {
-  return apiError('admin_required', 'members are managed with the role admin or owner: ask an admin');
+  return apiError('admin_required', 'managing members needs the role admin or owner: ask an admin');
 }
 
 function toRecord(row: MemberRow): MemberRecord {

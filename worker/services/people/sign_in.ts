@@ -15,10 +15,10 @@ import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 const LINK_SECONDS = 10 * 60;
-/** A browser stays signed in for a working day. */
+/** A browser session lasts a working day. */
 export const SESSION_SECONDS = 12 * 3600;
 
-/** A code that signs a browser in once, within ten minutes. Only its hash is stored. */
+/** Creates a code that signs a browser in once, within ten minutes. Only its hash is stored. */
 export async function createSignInCode(
   context: ServiceContext,
   caller: Caller,
@@ -27,17 +27,17 @@ export async function createSignInCode(
   const now = seconds(context);
   const row = { codeHash: await sha256Base64Url(code), userId: caller.userId, expiresAt: now + LINK_SECONDS };
   const written = await context.database.write(insertSignInLink(context.database, row, now));
-  if (!written.ok) throw new Error('two sign-in codes have one hash');
+  if (!written.ok) throw new Error('two sign-in codes have the same hash');
   return { code, expiresAt: new Date(row.expiresAt * 1000).toISOString() };
 }
 
-/** What a session is listed by: how its user signed in, and what the browser calls itself. */
+/** What a list of sessions shows: how the user signed in, and the browser's name for itself. */
 export interface SessionMeta {
   readonly provider: string;
   readonly client: string;
 }
 
-/** A session that is not stored yet, and the token that it is known by. Only the token's hash is stored. */
+/** Makes a session that is not stored yet, and its token. Only the token's hash is stored. */
 export async function newBrowserSession(
   context: ServiceContext,
   userId: string,
@@ -60,12 +60,12 @@ export async function newBrowserSession(
 
 const MAX_CLIENT = 200;
 
-/** A name that a stranger chose, fit to be shown. */
+/** A client-supplied name, made safe to display. */
 function clientName(text: string): string {
   return replaceHidden(text, { keepsLines: false, write: () => '' }).slice(0, MAX_CLIENT);
 }
 
-/** Uses a code up and begins a browser session: its token. Refuses with `link_expired`. */
+/** Exchanges a sign-in code for a browser session and returns its token. Refuses with `link_expired`. */
 export async function exchangeSignInCode(
   context: ServiceContext,
   code: string,
@@ -83,14 +83,14 @@ export async function exchangeSignInCode(
 function expired(): ApiError {
   return apiError(
     'link_expired',
-    'this sign-in link was used or its ten minutes are over: make a new one with "svc console"',
+    'this sign-in link was used or has expired after ten minutes: make a new one with "svc console"',
   );
 }
 
-/** How exactly it is noted when a browser was last seen. */
+/** How precisely the last use of a session is recorded. */
 const SEEN_MS = 60_000;
 
-/** The account of a browser's session token; null when there is none, or its user is suspended. */
+/** The account of a browser's session token; null if there is none or its user is suspended. */
 export async function accountOfSession(context: ServiceContext, token: string): Promise<Account | null> {
   const session = await findBrowserSession(context.database, await sha256Base64Url(token), seconds(context));
   if (session === null) return null;
@@ -102,7 +102,7 @@ export async function accountOfSession(context: ServiceContext, token: string): 
   return account;
 }
 
-/** The account of a bearer token; null when it is none. */
+/** The account of a bearer token; null if there is none. */
 export async function accountOfBearer(context: ServiceContext, token: string): Promise<Account | null> {
   if (context.local === null || (await sha256Base64Url(token)) !== context.local.keyHash) return null;
   return findAccount(context.database, context.local.userId);

@@ -34,7 +34,7 @@ async function snapshot() {
 }
 
 describe('a credential', () => {
-  test('is released when a binding of the snapshot refers to it, and each release is audited', async () => {
+  test('is released if a binding of the snapshot refers to it, and each release is audited', async () => {
     await store('user/demo', 'the value');
     await bind('a.test', 'user/demo');
     const { credentials } = await release(DEMO, DEMO);
@@ -51,7 +51,7 @@ describe('a credential', () => {
     });
   });
 
-  test('that no binding refers to is missing, and so is one that is not stored', async () => {
+  test('is reported missing if no binding refers to it or it is not stored', async () => {
     await store('user/demo', 'the value');
     await bind('b.test', 'user/none');
     const none: Ref = { owner: 'personal', path: 'user/none' };
@@ -59,7 +59,7 @@ describe('a credential', () => {
     expect((await snapshot()).credentials).toEqual([]);
   });
 
-  test('resolves in the namespace of its binding’s owner alone', async () => {
+  test('is looked up only in the namespace of its binding’s owner', async () => {
     await store('shared/key', 'of the enterprise', 'enterprise');
     await bind('a.test', 'shared/key', 'personal');
     const enterprise: Ref = { owner: 'enterprise', path: 'shared/key' };
@@ -68,7 +68,7 @@ describe('a credential', () => {
     expect((await release(enterprise)).credentials).toMatchObject([{ owner: 'enterprise' }]);
   });
 
-  test('has another version when its value changed, also when it was deleted in between', async () => {
+  test('gets another version when its value changes, also if it was deleted in between', async () => {
     await store('user/demo', 'one');
     const bound = await parsed(hostBindingRecord, bind('a.test', 'user/demo'));
     const versions = [(await snapshot()).credentials[0]?.version];
@@ -83,7 +83,7 @@ describe('a credential', () => {
     expect(new Set(versions).size).toBe(3);
   });
 
-  test('that is damaged keeps no other one of the call back, and is in the log', async () => {
+  test('that is damaged does not block the others of the call, and is logged', async () => {
     await control.stop();
     const failed: string[] = [];
     control = await startInProcess({ lifetime: new ProgramLifetime((what) => failed.push(what)) });
@@ -102,7 +102,7 @@ describe('a credential', () => {
     expect(failed).toEqual(['the release of the personal vault://user/demo (vault_entry_damaged)']);
   });
 
-  test('is not said to be at fault for a database that fails', async () => {
+  test('is not blamed for a database failure', async () => {
     await store('user/demo', 'the value');
     await bind('a.test', 'user/demo');
     await control.context.database.client.execute('ALTER TABLE connectors RENAME TO elsewhere');
@@ -110,7 +110,7 @@ describe('a credential', () => {
     expect((await sidecar.call('POST', '/v1/sidecar/credentials', { body })).status).toBe(503);
   });
 
-  test('is sealed to a P-256 key too', async () => {
+  test('can be encrypted to a P-256 key too', async () => {
     await store('user/demo', 'the value');
     await bind('a.test', 'user/demo');
     sidecar = await TestSidecar.make(control.send, 'P-256', () => control.clock.now());
@@ -120,14 +120,14 @@ describe('a credential', () => {
 });
 
 describe('a snapshot', () => {
-  test('is waited for until it changes, with one look a second', async () => {
+  test('is waited for until it changes, with one database poll per second', async () => {
     const begun = control.clock.now();
     const waiting = sidecar.call('GET', '/v1/sidecar/snapshot?wait=25', { headers: { 'if-none-match': '"0"' } });
     expect((await waiting).status).toBe(304);
     expect(control.clock.now() - begun).toBe(25_000);
   });
 
-  test('is refused while it is waited for when the sidecar is revoked', async () => {
+  test('is refused if the sidecar is revoked while it waits', async () => {
     const { clock } = control;
     const sleep = clock.sleep.bind(clock);
     clock.sleep = async (milliseconds) => {

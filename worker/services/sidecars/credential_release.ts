@@ -30,7 +30,7 @@ import { errorCode } from '../../../shared/model/error_code.ts';
 type Released = CredentialsPayload['credentials'][number];
 type CredentialRef = CredentialsRequest['credentials'][number];
 
-/** A reference with what is released of it: a value, sealed to the sidecar, nothing, or why there is none. */
+/** A reference with its result: a value encrypted to the sidecar, nothing, or an error. */
 interface Found {
   readonly ref: CredentialRef;
   readonly stored: { readonly row: Place; readonly sealed: string; readonly expiresAt: string | null } | null;
@@ -40,8 +40,8 @@ type Place = Pick<SecretRow, 'id' | 'version' | 'ownerId' | 'path'>;
 type Unavailable = CredentialsPayload['unavailable'][number];
 
 /**
- * Releases credentials to a sidecar, sealed to its key, and answers with a signed reply. Only what a binding of the
- * sidecar's own snapshot refers to; each release is in the audit log before it is answered.
+ * Releases credentials to a sidecar, encrypted to its key, in a signed reply. Only those that a binding of the
+ * sidecar's own snapshot refers to are released. Each release is in the audit log before the reply is sent.
  */
 export async function releaseCredentials(
   context: ServiceContext,
@@ -64,7 +64,10 @@ async function find(context: ServiceContext, caller: SidecarCaller, ref: Credent
   return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
 }
 
-/** What is wrong with one credential keeps no other one back. A database that fails is not about one of them: it fails the call. */
+/**
+ * A problem with one credential does not block the others. A database failure concerns no single one and fails the
+ * call.
+ */
 async function alone(context: ServiceContext, ref: CredentialRef, finding: Promise<Found>): Promise<Found> {
   try {
     return await finding;
@@ -73,14 +76,14 @@ async function alone(context: ServiceContext, ref: CredentialRef, finding: Promi
     const code = errorCode(error) || 'unknown';
     const what = `the release of the ${ref.owner} ${formatVaultReference(ref.path)} (${code})`;
     context.defer(what, () => Promise.reject(error));
-    const message = `the control plane failed with ${formatVaultReference(ref.path)}: its log says how`;
+    const message = `the control plane failed to release ${formatVaultReference(ref.path)}: see its log`;
     return { ref, stored: null, unavailable: { ...ref, reason: 'credential_unavailable', message } };
   }
 }
 
 /**
- * Releases one credential of the sidecar's own user that a program is to get as it is. The log says for which host and why.
- * Refuses with `invalid_input` a host or reason that holds the credential itself.
+ * Releases one credential of the sidecar's own user, for a program that needs it in plaintext. The log records the host
+ * and the reason. Refuses with `invalid_input` a host or reason that contains the credential.
  */
 export async function releaseUnsealed(
   context: ServiceContext,
@@ -97,7 +100,7 @@ export async function releaseUnsealed(
   return answer(context, caller, { requestId, found: [{ ref, stored }], about });
 }
 
-/** The access token of a remote MCP server of this owner; nothing while nobody has authorised it. */
+/** The access token of this owner's remote MCP server; undefined while it is not authorised. */
 async function foundOfMcpServer(
   context: ServiceContext,
   caller: SidecarCaller,
@@ -131,7 +134,7 @@ async function foundAccess(
 interface Release {
   readonly requestId: string;
   readonly found: readonly Found[];
-  /** What the log says of the release, besides the credential. */
+  /** The audit data of the release, apart from the credential. */
   readonly about: AuditEventData;
 }
 
@@ -161,7 +164,7 @@ function distinct(refs: readonly CredentialRef[]): CredentialRef[] {
   return [...new Map(refs.map((ref) => [`${ref.owner} ${ref.path}`, ref])).values()];
 }
 
-/** What is shorter stands in a text by chance. */
+/** Shorter values match a text by chance. */
 const SHORTEST_RECOGNISED_CHARACTERS = 8;
 
 function holds(secret: Secret, text: string): boolean {
@@ -170,11 +173,11 @@ function holds(secret: Secret, text: string): boolean {
 }
 
 function credentialInText(): ApiError {
-  const message = 'holds the credential itself, and would be in the audit log: say it in other words';
+  const message = 'contains the credential itself, and would be in the audit log: use other words';
   return apiError('invalid_input', `the host or the reason ${message}`, { fields: [{ field: 'reason', message }] });
 }
 
-/** From the vault's seal to the sidecar's; the value is in memory only in between. */
+/** Decrypts with the vault and encrypts to the sidecar; the plaintext exists only in memory in between. */
 async function reseal(caller: SidecarCaller, secret: Secret): Promise<string> {
   const key = await importReceivingKey(caller.receivingKey);
   return sealTo(key, JSON.stringify({ value: secret.reveal() }));

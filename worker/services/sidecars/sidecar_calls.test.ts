@@ -16,7 +16,7 @@ afterAll(() => control.stop());
 const TARGET = '/v1/sidecar/credentials?x=1';
 const BODY = '{"a":1}';
 
-/** A call that verifies, with some claims or some parts of what arrives changed. */
+/** A valid call, with some claims or parts of it changed. */
 async function call(claims: object = {}, arrived: Partial<SidecarCall> = {}, typ?: string) {
   const token = await sidecar.token({ ...(await sidecar.claims('POST', TARGET, BODY)), ...claims }, typ);
   const arriving = { token, method: 'POST', target: TARGET, readBody: async () => bytes(BODY) };
@@ -27,7 +27,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const seconds = () => Math.floor(control.clock.now() / 1000);
 
 describe("a sidecar's call", () => {
-  test('is accepted when everything fits', async () => {
+  test('is accepted if everything matches', async () => {
     expect(await call()).toMatchObject({ ok: true, value: { sidecarId: sidecar.enrolled.sidecar_id } });
   });
 
@@ -44,23 +44,23 @@ describe("a sidecar's call", () => {
     expect(await call(claims)).toMatchObject({ ok: false, error: { code: 'invalid_sidecar_call' } });
   });
 
-  test('is refused when it would be good for more than a minute', async () => {
+  test('is refused if it would be valid for more than a minute', async () => {
     expect(await call({ exp: seconds() + 61 })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
   });
 
-  test.each([-61, 61])('is refused with the time here when its clock is %d s off', async (offset) => {
+  test.each([-61, 61])('is refused with our time if its clock is off by %d s', async (offset) => {
     const iat = seconds() + offset;
     expect(await call({ iat, exp: iat + 30 })).toMatchObject({
       error: { code: 'clock_skew', details: { server_time: new Date(control.clock.now()).toISOString() } },
     });
   });
 
-  test.each([-58, 58])('is accepted when its clock is %d s off', async (offset) => {
+  test.each([-58, 58])('is accepted if its clock is off by %d s', async (offset) => {
     const iat = seconds() + offset;
     expect(await call({ iat, exp: iat + 30 })).toMatchObject({ ok: true });
   });
 
-  test('is refused with another body than was signed', async () => {
+  test('is refused if its body differs from the signed one', async () => {
     expect(await call({}, { readBody: async () => bytes('{"a":2}') })).toMatchObject({ ok: false });
   });
 
@@ -68,7 +68,7 @@ describe("a sidecar's call", () => {
     expect(await call({}, {}, 'JWT')).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
   });
 
-  test('is refused under another key, without a word about the sidecar', async () => {
+  test('is refused with another key, without revealing anything about the sidecar', async () => {
     const other = await control.enrolled();
     const token = await other.token(await sidecar.claims('POST', TARGET, BODY));
     expect(await call({}, { token })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
@@ -81,14 +81,14 @@ describe("a sidecar's call", () => {
     },
   );
 
-  test('has its body read only when a sidecar signed it', async () => {
+  test('has its body read only if a sidecar signed it', async () => {
     const other = await control.enrolled();
     const token = await other.token(await sidecar.claims('POST', TARGET, BODY));
     expect(await call({}, { token, readBody: unreadable })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
     await expect(call({}, { readBody: unreadable })).rejects.toThrow('the body was read');
   });
 
-  test('is accepted once, also when two arrive at one time and when time has passed', async () => {
+  test('is accepted once, also if two arrive at the same time or time has passed', async () => {
     const jti = 'one-time-id-of-this-test';
     const both = await Promise.all([call({ jti }), call({ jti })]);
     expect(both.filter((result) => result.ok)).toHaveLength(1);
@@ -97,7 +97,7 @@ describe("a sidecar's call", () => {
     expect(await call({ jti, iat, exp: iat + 60 })).toMatchObject({ error: { code: 'replayed_call' } });
   });
 
-  test('of a revoked sidecar is refused with a proof of ours, and only to who holds its key', async () => {
+  test("of a revoked sidecar gets a signed refusal, but only if it proves that it holds the sidecar's key", async () => {
     const gone = await control.enrolled();
     await control.asUser('DELETE', `/v1/sidecars/${gone.enrolled.sidecar_id}`);
     const claims = { jti: 'nonce-of-the-revoked-call' };

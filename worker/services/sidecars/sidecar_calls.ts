@@ -15,18 +15,18 @@ import { sha256Base64Url } from '../../kernel/encoding.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { importSigningKey } from './sidecar_keys.ts';
 
-/** A call as it came. */
+/** A call as it arrived. */
 export interface SidecarCall {
   /** The JWT of the Authorization header. */
   readonly token: string;
   readonly method: string;
   /** Path and query. */
   readonly target: string;
-  /** Reads the body; called once the token has shown that a sidecar sent it. */
+  /** Reads the body; called once the token has proved that a sidecar sent it. */
   readonly readBody: () => Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** The sidecar that a verified call came from, and the call's nonce. */
+/** The sidecar that made a verified call, and the call's nonce. */
 export interface SidecarCaller {
   readonly sidecarId: string;
   readonly userId: string;
@@ -36,17 +36,18 @@ export interface SidecarCaller {
 }
 
 /**
- * Verifies a sidecar's call (design section 6): signed by an enrolled sidecar, for us, for this method, target and body,
- * now, and a POST only once. What is said of the sidecar's clock or revocation is said only to who holds its key.
+ * Verifies a sidecar's call (design section 6): an enrolled sidecar signed it, for this control plane and for this
+ * method, target and body; it is recent; and a POST is used only once. Only a caller that proves it holds the sidecar's
+ * key is told about the sidecar's clock or revocation.
  */
 export async function authenticateCall(
   context: ServiceContext,
   call: SidecarCall,
 ): Promise<Result<SidecarCaller, ApiError>> {
   const sidecar = await findSidecar(context.database, issuer(call.token));
-  if (sidecar === null) return err(invalid('the token is not of a sidecar enrolled here: enrol it again'));
+  if (sidecar === null) return err(invalid('the token does not name a sidecar that is enrolled here: enrol it again'));
   const claims = await verifySignature(sidecar, call.token);
-  if (claims === null) return err(invalid('the token does not verify with the key this sidecar enrolled'));
+  if (claims === null) return err(invalid('the token does not verify with the key that this sidecar enrolled'));
   if (sidecar.revokedAt !== null) return err(await revoked(context, sidecar, claims.jti));
   const problem = (await misuse(context, call, claims)) ?? (await replay(context, call, claims));
   if (problem !== null) return err(problem);
@@ -60,14 +61,14 @@ export async function authenticateCall(
   });
 }
 
-/** The refusal of a revoked sidecar, with a proof that it comes from us: a box in between cannot make a sidecar give up. */
+/** The signed refusal of a revoked sidecar. The signature keeps a machine in between from making a sidecar give up. */
 export async function revoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
   const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt };
   const proof = await context.controlPlane.sign(REVOCATION_TYP, payload);
   return apiError('sidecar_revoked', 'this sidecar was revoked: enrol it again with a user that may', { proof });
 }
 
-/** Who the token says it is from; not verified. */
+/** The issuer named by the token; not verified. */
 function issuer(token: string): string {
   try {
     const { iss } = decodeJwt(token);
@@ -96,19 +97,19 @@ async function misuse(context: ServiceContext, call: SidecarCall, claims: CallCl
     const details = { server_time: new Date(now).toISOString() };
     return apiError(
       'clock_skew',
-      'iat is more than a minute away from the time here: set the clock of this machine',
+      "iat differs by more than a minute from the control plane's time: set the clock of this machine",
       details,
     );
   }
   const life = claims.exp - claims.iat;
   if (life <= 0 || life > MAX_CALL_SECONDS) return invalid('exp must be after iat by at most 60 seconds');
-  if (claims.htm !== call.method || claims.htu !== call.target) return invalid('htm and htu are of another call');
+  if (claims.htm !== call.method || claims.htu !== call.target) return invalid('htm and htu do not match this call');
   return claims.bd === (await sha256Base64Url(await call.readBody()))
     ? null
     : invalid('bd is not the SHA-256 of the body');
 }
 
-/** After this time a token with this iat is refused for its age, so its id need not be kept. */
+/** After this time a token with this iat is refused as too old, so its id need not be kept. */
 const CALL_ID_SECONDS = 2 * MAX_CALL_SECONDS;
 
 async function replay(context: ServiceContext, call: SidecarCall, claims: CallClaims): Promise<ApiError | null> {
@@ -120,7 +121,7 @@ async function replay(context: ServiceContext, call: SidecarCall, claims: CallCl
 
 const SEEN_RESOLUTION_MS = 60_000;
 
-/** For people to look at; no call waits for it. */
+/** For display only; no call waits for it. */
 function markSeen(context: ServiceContext, sidecar: SidecarRow): void {
   const now = context.clock.now();
   if (sidecar.lastSeenAt !== null && now - Date.parse(sidecar.lastSeenAt) < SEEN_RESOLUTION_MS) return;

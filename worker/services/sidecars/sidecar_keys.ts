@@ -1,12 +1,12 @@
 import { CompactEncrypt, type CryptoKey, importJWK } from 'jose';
 import type { ReceivingKey, SigningKey } from '../../../shared/wire/sidecars.ts';
 
-/** Whether a signing key is one that signatures can be verified with. */
+/** Whether a signing key can verify signatures. */
 export async function isUsableSigningKey(key: SigningKey): Promise<boolean> {
   return (await attempt(() => importSigningKey(key))) !== null;
 }
 
-/** Whether something can be sealed to a receiving key; a point of low order fails here and not at the first credential. */
+/** Whether one can encrypt to a receiving key. A point of low order fails here rather than at the first credential. */
 export async function isUsableReceivingKey(key: ReceivingKey): Promise<boolean> {
   return (await attempt(async () => sealTo(await importReceivingKey(key), 'x'))) !== null;
 }
@@ -22,7 +22,7 @@ export async function importReceivingKey(key: ReceivingKey): Promise<CryptoKey> 
   return asCryptoKey(await importJWK(point, 'ECDH-ES'));
 }
 
-/** A compact JWE of a text: only the holder of the receiving key reads it. */
+/** A compact JWE of a text, which only the holder of the receiving key can read. */
 export async function sealTo(key: CryptoKey, text: string): Promise<string> {
   return new CompactEncrypt(new TextEncoder().encode(text))
     .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM' })
@@ -38,7 +38,7 @@ async function attempt<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch {
-    // Whatever WebCrypto has against the key, it cannot be used.
+    // Any error of WebCrypto means that the key is unusable.
     return null;
   }
 }

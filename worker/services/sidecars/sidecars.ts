@@ -34,7 +34,7 @@ export async function enrolSidecar(
   };
   const { id, publicKey } = context.controlPlane;
   return commit(context, controlChain(caller), async () => {
-    // Suspending a user revokes its sidecars, in the same chain: none comes into being after that.
+    // Suspending a user revokes its sidecars in the same chain, so no sidecar can be enrolled after that.
     const account = await findAccount(context.database, caller.userId);
     if (account === null || account.user.suspendedAt !== null) {
       return err(apiError('unauthenticated', 'no valid credentials: sign in again'));
@@ -55,14 +55,14 @@ async function keyProblem(input: EnrolInput): Promise<ApiError | null> {
   };
   const fields = Object.entries(usable)
     .filter(([, isUsable]) => !isUsable)
-    .map(([field]) => ({ field, message: 'is not a public key of its curve: make a new pair' }));
+    .map(([field]) => ({ field, message: 'is not a public key of its curve: create a new key pair' }));
   if (fields.length === 0) return null;
   return apiError('invalid_input', fields.map(({ field, message }) => `${field} ${message}`).join('; '), { fields });
 }
 
 const sidecarPlace = z.string().regex(idPattern('sdc'));
 
-/** The caller's sidecars, the oldest first, revoked ones too. Refuses with `invalid_cursor`. */
+/** The caller's sidecars, oldest first, including revoked ones. Refuses with `invalid_cursor`. */
 export async function listSidecarPage(
   context: ServiceContext,
   caller: Caller,
@@ -78,7 +78,7 @@ export async function listSidecarPage(
   return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
 }
 
-/** Revokes a sidecar for good: its next call, or the poll it waits in, is refused. Refuses with `not_found`. */
+/** Revokes a sidecar permanently: its next call, or the poll it waits in, is refused. Refuses with `not_found`. */
 export async function removeSidecar(
   context: ServiceContext,
   caller: Caller,
@@ -87,7 +87,7 @@ export async function removeSidecar(
   return commit(context, controlChain(caller), async () => {
     const row = await findSidecar(context.database, id);
     if (row === null || row.userId !== caller.userId || row.revokedAt !== null) {
-      return err(apiError('not_found', `there is no live sidecar ${id}: list them with GET /v1/sidecars`));
+      return err(apiError('not_found', `there is no active sidecar ${id}: list them with GET /v1/sidecars`));
     }
     return ok({
       statements: revokeSidecar(context.database, id, nowText(context)),

@@ -16,7 +16,7 @@ let sidecar: TestSidecar;
 let isWriterAtWork = false;
 let changes = 0;
 
-/** Another program: it deletes a binding, which makes a new policy version of it. */
+/** Another program: it deletes a binding, which makes a new policy version. */
 async function changePolicy(): Promise<void> {
   if (!isWriterAtWork) return;
   const last = '(SELECT max(id) FROM host_bindings)';
@@ -25,7 +25,7 @@ async function changePolicy(): Promise<void> {
   changes += written[0]?.rowsAffected ?? 0;
 }
 
-/** The same with a change of the policy before each reading. */
+/** The same, with a policy change before each read. */
 function disturbed<T extends Client | Transaction>(real: T): T {
   return new Proxy(real, {
     get(target, name) {
@@ -67,7 +67,7 @@ async function snapshot() {
   return sidecar.verified(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
 }
 
-test('a snapshot holds the bindings of its version, also while the policy changes before each reading', async () => {
+test('a snapshot contains the bindings of its version, even if the policy changes before each read', async () => {
   for (let number = 0; number < BINDINGS; number += 1) {
     const binding = {
       host: `h${number}.test`,

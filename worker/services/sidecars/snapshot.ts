@@ -19,17 +19,17 @@ import { allMcpServers } from '../mcp/mcp_servers.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { revoked, type SidecarCaller } from './sidecar_calls.ts';
 
-/** The newest snapshot, or the proof that the one the sidecar holds is the newest; both signed. */
+/** The newest snapshot, or a proof that the sidecar already has it; both are signed. */
 export type SnapshotReply =
   | { readonly kind: 'snapshot'; readonly version: number; readonly jws: string }
   | { readonly kind: 'unchanged'; readonly version: number; readonly proof: string };
 
-/** How often a waiting poll looks at the database. */
+/** How often a waiting poll reads the database. */
 const LOOK_MS = 1_000;
 
 /**
- * Answers a poll: at once when the version differs from `held`, else when it does or after `waitSeconds`.
- * Refuses with `sidecar_revoked`, also when that happens while it waits.
+ * Answers a poll as soon as the version differs from `held`, or after `waitSeconds`. Refuses with `sidecar_revoked`,
+ * also if the sidecar is revoked while it waits.
  */
 export async function pollSnapshot(
   context: ServiceContext,
@@ -77,7 +77,7 @@ async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): P
   return { kind: 'snapshot', version, jws: await context.controlPlane.sign(SNAPSHOT_TYP, payload) };
 }
 
-/** Who it is for, which call it answers, and until when it may be used. */
+/** The sidecar, the call that this answers, and until when it may be used. */
 function addressed(context: ServiceContext, caller: SidecarCaller) {
   const now = context.clock.now();
   return {
@@ -88,12 +88,12 @@ function addressed(context: ServiceContext, caller: SidecarCaller) {
   };
 }
 
-/** What the sidecar compares to know that a value changed; differs also when a secret was deleted and made anew. */
+/** Lets the sidecar detect a changed value; also differs if a secret was deleted and created again. */
 export function credentialVersion(secret: Pick<SecretSummary, 'id' | 'version'>): string {
   return `${secret.id}.${secret.version}`;
 }
 
-/** Everything of one policy version: what is changed meanwhile belongs to the next. */
+/** Reads everything of one policy version. Later changes belong to the next one. */
 function consistentRead(context: ServiceContext, caller: SidecarCaller) {
   const owners = visibleOwners(caller);
   return context.database.readTogether(async (database) => {

@@ -35,8 +35,8 @@ async function asCaller(caller: Caller, ...values: string[]) {
   return found.ok ? found.value.matches : null;
 }
 
-describe('values that are checked', () => {
-  test('are found where they are stored, personal and of the enterprise, and nothing else is', async () => {
+describe('checked values', () => {
+  test("are found in personal secrets and the enterprise's, and nowhere else", async () => {
     await store('user/demo', planted);
     await store('shared/key', `${planted}-2`, 'enterprise');
     expect(await check('other', `${planted}-2`, planted, planted.slice(1), '')).toEqual([
@@ -45,7 +45,7 @@ describe('values that are checked', () => {
     ]);
   });
 
-  test('are found at each place that holds them, and at each place where they were given', async () => {
+  test('are reported at each vault place that holds them and each place where they were found', async () => {
     await store('a', planted);
     await store('b', planted);
     await store('c', planted, 'enterprise');
@@ -53,7 +53,7 @@ describe('values that are checked', () => {
     expect(places.toSorted()).toEqual(['0 a', '0 b', '0 c', '1 a', '1 b', '1 c']);
   });
 
-  test('are compared with what is stored now', async () => {
+  test('are compared with the current values', async () => {
     await store('user/demo', planted);
     await store('user/demo', `${planted}-2`);
     expect(await check(planted, `${planted}-2`)).toMatchObject([{ index: 1 }]);
@@ -61,13 +61,13 @@ describe('values that are checked', () => {
     expect(await check(planted, `${planted}-2`)).toEqual([]);
   });
 
-  test('are compared as they are, also with white space and any character', async () => {
+  test('are compared exactly, including white space and special characters', async () => {
     const odd = `${planted}\n"\u2028\ufeff\\ \u{1f600} `;
     await store('user/demo', odd);
     expect(await check(odd.trim(), odd, `${planted}\ud800`)).toMatchObject([{ index: 1 }]);
   });
 
-  test('are compared up to the largest secret there can be', async () => {
+  test('are compared up to the largest possible secret', async () => {
     await store('user/demo', 'x'.repeat(MAX_SECRET_BYTES));
     expect(await check('x'.repeat(MAX_SECRET_BYTES), 'x'.repeat(MAX_SECRET_BYTES + 1))).toMatchObject([{ index: 0 }]);
   });
@@ -76,15 +76,15 @@ describe('values that are checked', () => {
     ['too many', Array(65).fill('v')],
     ['no list', 'v'],
     ['no texts', [1]],
-  ])('are refused when they are %s', async (_, values) => {
+  ])('are refused if they are %s', async (_, values) => {
     const reply = await ask(values);
     const { error } = errorBody.parse(await reply.json());
     expect([reply.status, error.code]).toEqual([400, 'invalid_input']);
   });
 });
 
-describe('secrets of others', () => {
-  test('never match: neither another user’s own nor another enterprise’s', async () => {
+describe("other users' secrets", () => {
+  test('never match, in the same or another enterprise', async () => {
     const owner = await localCaller();
     const colleague = await addUser(control.context, owner.enterpriseId);
     const stranger = await addUser(control.context, null);
@@ -96,7 +96,7 @@ describe('secrets of others', () => {
     expect(await asCaller(stranger, ...values)).toEqual([]);
   });
 
-  test('do not match when they have the same value and another fingerprint is put in its place', async () => {
+  test('do not match with an equal value if somebody replaces the fingerprint', async () => {
     const owner = await localCaller();
     const stranger = await addUser(control.context, null);
     await store('user/demo', planted);
@@ -111,14 +111,14 @@ describe('secrets of others', () => {
 });
 
 describe('a secret without a fingerprint', () => {
-  test('as an earlier version stored it, gets one at the first check', async () => {
+  test('from an earlier version gets one at the first check', async () => {
     await store('user/demo', planted);
     await sql('UPDATE secrets SET fingerprint = NULL');
     expect(await check(planted)).toMatchObject([{ path: 'user/demo' }]);
     expect((await sql('SELECT 1 FROM secrets WHERE fingerprint IS NULL')).rows).toEqual([]);
   });
 
-  test('of the key that is used now, gets a new one', async () => {
+  test("with an earlier key's fingerprint gets a new one", async () => {
     await store('user/demo', planted);
     const earlier = await Vault.open(newMasterKey());
     const { userId } = await localCaller();
@@ -126,7 +126,7 @@ describe('a secret without a fingerprint', () => {
     expect(await check(planted)).toMatchObject([{ path: 'user/demo' }]);
   });
 
-  test('is one of very many', async () => {
+  test('may be one of very many', async () => {
     const { context } = control;
     const { userId, enterpriseId } = await localCaller();
     const rows = Array.from({ length: 120 }, async (_, n) => {
@@ -141,7 +141,7 @@ describe('a secret without a fingerprint', () => {
     expect(await check(`${planted}-0`, `${planted}-119`)).toHaveLength(2);
   });
 
-  test('that the vault cannot open stops the check: it might be what was asked for', async () => {
+  test('that the vault cannot open stops the check, because it might be a match', async () => {
     await store('user/demo', planted);
     await sql("UPDATE secrets SET fingerprint = NULL, sealed = 'v1.AAAA.AAAA'");
     expect((await ask([planted])).status).toBe(500);
@@ -149,7 +149,7 @@ describe('a secret without a fingerprint', () => {
   });
 });
 
-test('a value that is checked is in no reply, no log line, no audit event and not in the database', async () => {
+test('a checked value appears in no reply, log line, audit event or database file', async () => {
   const stranger = `stranger-${randomBytes(16).toString('hex')}`;
   await store('user/demo', planted);
   const bodies = [[planted, stranger], [...Array(64).fill(planted), stranger], [planted, 1], `${planted} ${stranger}`];

@@ -13,7 +13,9 @@ import { WRITE_CONTENTION } from '../../kernel/commit.ts';
 import { opened } from './secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** Which of these values are stored secrets that the caller sees, their own or the enterprise's. No value leaves here. */
+/**
+ * Which of these values equal secrets that the caller sees, its own or the enterprise's. The result contains no value.
+ */
 export async function checkValues(
   context: ServiceContext,
   caller: Caller,
@@ -30,7 +32,7 @@ export async function checkValues(
   return ok({ matches: matches.toSorted((a, b) => a.index - b.index) });
 }
 
-/** The places of the values by the fingerprint that each would have with each owner. */
+/** Maps the fingerprint that each value would have with each owner to the places of the value. */
 async function indexesByFingerprint(
   context: ServiceContext,
   owners: readonly string[],
@@ -52,7 +54,9 @@ async function indexesByFingerprint(
 
 const ROWS_AT_A_TIME = 100;
 
-/** Makes the fingerprints that are missing, or were made with an earlier master key: a secret without one would match nothing. */
+/**
+ * Creates fingerprints that are missing or were made with an earlier master key: a secret without one would not match.
+ */
 async function fillFingerprints(context: ServiceContext, owners: readonly string[]): Promise<void> {
   const page = { mark: context.vault.fingerprintMark, limit: ROWS_AT_A_TIME };
   for (;;) {
@@ -61,7 +65,7 @@ async function fillFingerprints(context: ServiceContext, owners: readonly string
     const fingerprints = await Promise.all(rows.map((row) => fingerprintOf(context, row)));
     const noted = rows.map((row, at) => setFingerprint(context.database, row, fingerprints[at] ?? ''));
     const written = await context.database.write(noted);
-    if (!written.ok) throw Object.assign(new Error('fingerprints could not be noted'), { code: WRITE_CONTENTION });
+    if (!written.ok) throw Object.assign(new Error('storing fingerprints failed'), { code: WRITE_CONTENTION });
   }
 }
 

@@ -35,7 +35,7 @@ export interface SecretToStore {
   readonly owner: Owner;
 }
 
-/** Stores a secret: creates it, or replaces its value. Refuses with `admin_required`. */
+/** Creates a secret, or replaces its value. Refuses with `admin_required`. */
 export async function storeSecret(
   context: ServiceContext,
   caller: Caller,
@@ -55,7 +55,7 @@ export async function storeSecret(
   return withPolicyVersion(context, caller, stored);
 }
 
-/** The row of a value at a place, sealed: the first one, or the next version of the one before. */
+/** The row of a sealed value at a place: its first version, or the one after the given row. */
 export async function sealedRow(
   context: ServiceContext,
   caller: Pick<Caller, 'enterpriseId'>,
@@ -116,7 +116,7 @@ export async function removeSecret(
   return withPolicyVersion(context, caller, removed);
 }
 
-/** The value of a row; throws when the vault cannot open it, for that is damage and no expected refusal. */
+/** The value of a row. Throws if the vault cannot open it, because the row is then damaged. */
 export async function opened(context: ServiceContext, row: SecretRow): Promise<Secret> {
   const secret = await context.vault.open({ owner: row.ownerId, path: row.path, version: row.version }, row.sealed);
   if (secret !== null) return secret;
@@ -141,7 +141,7 @@ function usedByConnector(row: SecretSummary, { id, fqn }: { readonly id: string;
   return apiError('secret_in_use', message, { bindings: [], connectors: [{ id, fqn, owner: ownerName(row.ownerId) }] });
 }
 
-/** The MCP server that a vault entry is the credential of; a server's entries go with it. */
+/** The MCP server that a vault entry belongs to; a server's entries are deleted with it. */
 async function mcpServerOf(context: ServiceContext, { ownerId, path }: SecretSummary): Promise<McpServerRow | null> {
   const [prefix, id = ''] = path.split('/');
   return prefix === MCP_VAULT_PREFIX ? findMcpServer(context.database, [ownerId], id) : null;
@@ -157,7 +157,7 @@ function usedByMcpServer(row: SecretSummary, { id, name }: McpServerRow): ApiErr
 function inUse(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {
   const owner = ownerName(row.ownerId);
   const hosts = uses.map((use) => use.host).join(', ');
-  const message = `the secret ${row.path} is used by the bindings of ${hosts}: delete or change those first`;
+  const message = `the secret ${row.path} is used by the bindings of ${hosts}: delete or change these first`;
   return apiError('secret_in_use', message, {
     bindings: uses.map((use) => ({ ...use, owner })),
     connectors: [],

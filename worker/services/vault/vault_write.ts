@@ -5,7 +5,7 @@ import { ownerName } from '../../kernel/caller.ts';
 import { sealedRow } from './secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** A place in the vault below a reserved prefix, which nothing but its own service writes to. */
+/** A place below a reserved prefix of the vault, which only its own service writes to. */
 export interface ReservedPlace {
   readonly enterpriseId: string;
   readonly ownerId: string;
@@ -13,7 +13,7 @@ export interface ReservedPlace {
   readonly description: string;
 }
 
-/** What puts a value at a reserved place, in place of the one before. */
+/** Stores a value at a reserved place and replaces an earlier one. */
 export async function vaultWrite(context: ServiceContext, place: ReservedPlace, value: Secret): Promise<Statement[]> {
   const { enterpriseId, ownerId, path, description } = place;
   const before = await findSecret(context.database, { ownerId, path });

@@ -18,7 +18,7 @@ import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } f
 import { attempt, type ClientVariables, clientVariables, ProviderRefusal, urlVariable } from '../provider_client.ts';
 
 interface Settings extends ClientVariables {
-  /** Where people sign in; the identities' issuer. */
+  /** Where people sign in; also the issuer of the identities. */
   readonly baseUrl: string;
   readonly apiUrl: string;
   readonly outbound: Outbound;
@@ -48,7 +48,7 @@ export const CODEHOST: ProviderEntry = {
   },
 };
 
-/** PKCE is sent also to a server that does not know it: RFC 7636 section 5 has it ignore what it does not know. */
+/** PKCE is also sent to servers that may not support it: by RFC 7636 section 5 they ignore it. */
 async function authorizationURL(settings: Settings, { state, redirectURL }: AuthorizationRequest) {
   const verifier = generateRandomCodeVerifier();
   const url = new URL(`${settings.baseUrl}/login/oauth/authorize`);
@@ -68,7 +68,7 @@ async function authorizationURL(settings: Settings, { state, redirectURL }: Auth
 async function exchange(settings: Settings, callback: CallbackRequest): Promise<Identity> {
   const accessToken = await redeem(settings, callback);
   const user = await read(settings, accessToken, '/user', profile);
-  if (user === null) throw new ProviderRefusal('provider_failed', `${TITLE} does not say who you are`);
+  if (user === null) throw new ProviderRefusal('provider_failed', `${TITLE} did not return your profile`);
   const addresses = (await read(settings, accessToken, '/user/emails', emails)) ?? [];
   const { email, isVerified } = resolveEmail(user.email || null, addresses);
   return {
@@ -110,7 +110,7 @@ const profile = z.object({
 const emails = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 type EmailEntry = z.output<typeof emails>[number];
 
-/** What the API says at a path; null when it does not say it. */
+/** A reply of the API; null if it fails. */
 async function read<T>(settings: Settings, accessToken: string, path: string, schema: z.ZodType<T>): Promise<T | null> {
   const headers = { authorization: `Bearer ${accessToken}`, accept: 'application/json' };
   const reply = await outboundFetch(settings.outbound)(settings.apiUrl + path, { headers });
@@ -120,14 +120,14 @@ async function read<T>(settings: Settings, accessToken: string, path: string, sc
 }
 
 /**
- * The profile's email; when it has none, the primary and verified entry of the list (specification section 5). A profile's
- * email is verified when the list says so: people write what they like into a profile.
+ * The profile's email, or the primary and verified entry of the list (specification section 5). Users can write
+ * anything into a profile, so its email is verified only if the list says so.
  */
 function resolveEmail(ofProfile: string | null, list: readonly EmailEntry[]): { email: string; isVerified: boolean } {
   const found = ofProfile ?? list.find((entry) => entry.primary && entry.verified)?.email;
   const email = found === undefined ? null : parseEmail(found);
   if (email === null) {
-    const message = `${TITLE} gave no primary, verified email address: verify one there and sign in again`;
+    const message = `${TITLE} has no primary, verified email address of yours: verify one there and sign in again`;
     throw new ProviderRefusal('email_required', message);
   }
   const isVerified = list.some((entry) => entry.verified && parseEmail(entry.email)?.address === email.address);

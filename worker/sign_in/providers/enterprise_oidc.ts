@@ -6,14 +6,14 @@ import { type EnterpriseOidcRow, findEnterpriseOidc, listDomains } from '../../s
 import { oidcProvider } from '../oidc.ts';
 import type { AuthProvider } from '../provider.ts';
 
-/** Where the secret of an enterprise's client is sealed. */
+/** The vault place of an enterprise's client secret. */
 export function oidcSealPlace(enterpriseId: string) {
   return { owner: enterpriseId, path: 'sign-in/oidc-client-secret', version: 1 };
 }
 
 /**
- * The enterprise's own OpenID provider, under the enterprise's id as its name; null when there is none. What it says is
- * believed of the enterprise's own domains alone: whoever runs it could otherwise say to be anybody.
+ * The enterprise's own OpenID provider, named by the enterprise's id; null if there is none. It is trusted only for the
+ * enterprise's own domains: otherwise whoever runs it could sign in as anybody.
  */
 export async function enterpriseProvider(context: SignInContext, name: string): Promise<AuthProvider | null> {
   const row = isId('ent', name) ? await findEnterpriseOidc(context.database, name) : null;

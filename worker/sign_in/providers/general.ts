@@ -3,7 +3,7 @@ import { oidcProvider } from '../oidc.ts';
 import type { ProviderEntry } from '../provider.ts';
 import { clientVariables, urlVariable } from '../provider_client.ts';
 
-/** The general provider: whichever OpenID provider `GENERAL_OAUTH_ISSUER` names (specification section 5). */
+/** The general provider: the OpenID provider named by `GENERAL_OAUTH_ISSUER` (specification section 5). */
 export const GENERAL: ProviderEntry = {
   name: 'general',
   configure(input) {
@@ -11,7 +11,7 @@ export const GENERAL: ProviderEntry = {
     if (!client.ok || client.value === null) return client.ok ? ok(null) : client;
     const issuer = urlVariable(input, 'GENERAL_OAUTH_ISSUER', null);
     if (!issuer.ok) return issuer;
-    // As it is written: an issuer's name is compared with what its documents say.
+    // Unchanged, because the name is compared with the issuer in its documents.
     const written = input.variables['GENERAL_OAUTH_ISSUER']?.reveal() ?? issuer.value;
     const { outbound, isLocal, issuers } = input;
     const where = { name: 'general', title: 'Single sign-on', issuer: written, outbound, isLocal, issuers };
