@@ -18,8 +18,8 @@ test.each([
   expect(separated(typed)).toBe(read);
 });
 
-test.each(['run', 'launch'])('lists every option of %s that takes a value', (name) => {
-  const program = referenceProgram();
+test.each(['run', 'launch'])('lists every option of %s that takes a value', async (name) => {
+  const program = await referenceProgram();
   const found = program.commands.find((command) => command.name() === name);
   const options = [...program.options, ...(found?.options ?? [])].filter(
     (option) => option.required || option.optional,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { completionNodes, completionScript, SHELLS } from './completion.ts';
 import { referenceProgram } from './reference/reference_program.ts';
 
-const program = referenceProgram();
+const program = await referenceProgram();
 
 /** The completions that bash offers after these words; the last word is incomplete. */
 function bashOffers(...words: string[]): string[] {

@@ -43,6 +43,7 @@ async function main(): Promise<void> {
     import('./command_line.ts'),
     import('./program.ts'),
   ]);
+  const argv = process.argv.slice(2);
   const context: CliContext = {
     env: process.env,
     // Opened only by commands that read it: opening it changes how a child that inherits it reads.
@@ -65,7 +66,7 @@ async function main(): Promise<void> {
       return stopSignal();
     },
   };
-  process.exitCode = await runCommandLine(buildProgram(context, process), process.argv.slice(2));
+  process.exitCode = await runCommandLine(await buildProgram(context, process, argv), argv);
 }
 
 process.stdout.on('error', onLostReader);

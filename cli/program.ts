@@ -1,40 +1,70 @@
 import { Command } from 'commander';
 import type { SignalSource } from '../sandbox/engine/run_child.ts';
-import { addApiCommand } from './terminal/api_command.ts';
-import { addApprovalsCommands } from './approvals/approvals_commands.ts';
-import { addAuditCommands } from './audit/audit_commands.ts';
-import { addBindingCommands } from './bindings/binding_commands.ts';
 import { commandLine, type CommandLine } from './command_line.ts';
-import { addCompletionCommand } from './completion.ts';
-import { addConnectorCommands } from './connectors/connector_commands.ts';
-import { addConsoleCommand } from './up/console_command.ts';
 import type { CliContext } from './context.ts';
-import { addDbCommands } from './vault/db_commands.ts';
-import { addDoctorCommand } from './up/doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
-import { addExplainCommand } from './bindings/explain_command.ts';
-import { addExportCommand } from './bindings/export_command.ts';
-import { addImageCommands } from './launch/image_commands.ts';
-import { addLoginCommand } from './sign_in/login_command.ts';
-import { addLogoutCommand } from './sign_in/logout_command.ts';
-import { addKeysCommands } from './vault/keys_commands.ts';
-import { addVaultCommands } from './vault/vault_commands.ts';
-import { addMcpCommands } from './mcp/mcp_commands.ts';
-import { addMcpExportCommand } from './mcp/mcp_export_command.ts';
-import { addMcpGatewayCommands } from './mcp/mcp_gateway_commands.ts';
-import { addMcpMarketplaceCommands } from './mcp/mcp_marketplace_commands.ts';
-import { addLaunchCommand } from './launch/launch_command.ts';
-import { addReportCommand } from './audit/report_command.ts';
-import { addPlanCommands } from './plan/plan_commands.ts';
-import { addRunCommand } from './launch/run_command.ts';
-import { addSecretCommands } from './bindings/secret_commands.ts';
-import { addSessionsCommands } from './launch/sessions_commands.ts';
-import { addStatusCommand } from './up/status_command.ts';
-import { addTokenCommands } from './sign_in/token_commands.ts';
-import { addUpCommands } from './up/up_command.ts';
 
-/** The whole command tree. */
-export function buildProgram(context: CliContext, signals: SignalSource): CommandLine {
+/** Adds a group's commands to the command line. */
+type AddGroup = (line: CommandLine, signals: SignalSource) => void;
+
+/** The names of a group's top-level commands, and how the group is loaded. */
+type Group = readonly [names: readonly string[], load: () => Promise<AddGroup>];
+
+/** Every command group, in the order of `svc --help`. Only the group of the command that is called is loaded. */
+const GROUPS: readonly Group[] = [
+  [['up', 'sidecar'], async () => (await import('./up/up_command.ts')).addUpCommands],
+  [['console'], async () => (await import('./up/console_command.ts')).addConsoleCommand],
+  [['login'], async () => (await import('./sign_in/login_command.ts')).addLoginCommand],
+  [['logout'], async () => (await import('./sign_in/logout_command.ts')).addLogoutCommand],
+  [['token'], async () => (await import('./sign_in/token_commands.ts')).addTokenCommands],
+  [['keys'], async () => (await import('./vault/keys_commands.ts')).addKeysCommands],
+  [['vault'], async () => (await import('./vault/vault_commands.ts')).addVaultCommands],
+  [['status'], async () => (await import('./up/status_command.ts')).addStatusCommand],
+  [['doctor'], async () => (await import('./up/doctor_command.ts')).addDoctorCommand],
+  [['secret'], async () => (await import('./bindings/secret_commands.ts')).addSecretCommands],
+  [['binding'], async () => (await import('./bindings/binding_commands.ts')).addBindingCommands],
+  [['connector'], async () => (await import('./connectors/connector_commands.ts')).addConnectorCommands],
+  [['mcp'], loadMcpCommands],
+  [['approvals'], async () => (await import('./approvals/approvals_commands.ts')).addApprovalsCommands],
+  [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
+  [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
+  [['sessions'], async () => (await import('./launch/sessions_commands.ts')).addSessionsCommands],
+  [['image'], loadImageCommands],
+  [['plan'], async () => (await import('./plan/plan_commands.ts')).addPlanCommands],
+  [['explain'], async () => (await import('./bindings/explain_command.ts')).addExplainCommand],
+  [['audit'], async () => (await import('./audit/audit_commands.ts')).addAuditCommands],
+  [['report'], async () => (await import('./audit/report_command.ts')).addReportCommand],
+  [['api'], async () => (await import('./terminal/api_command.ts')).addApiCommand],
+  [['export'], async () => (await import('./bindings/export_command.ts')).addExportCommand],
+  [['db'], async () => (await import('./vault/db_commands.ts')).addDbCommands],
+];
+
+async function loadImageCommands(): Promise<AddGroup> {
+  const { addImageCommands } = await import('./launch/image_commands.ts');
+  return (line) => addImageCommands(line);
+}
+
+async function loadMcpCommands(): Promise<AddGroup> {
+  const [commands, marketplace, gateway, exported] = await Promise.all([
+    import('./mcp/mcp_commands.ts'),
+    import('./mcp/mcp_marketplace_commands.ts'),
+    import('./mcp/mcp_gateway_commands.ts'),
+    import('./mcp/mcp_export_command.ts'),
+  ]);
+  return (line) => {
+    const mcp = commands.addMcpCommands(line);
+    marketplace.addMcpMarketplaceCommands(line, mcp);
+    gateway.addMcpGatewayCommands(line, mcp);
+    exported.addMcpExportCommand(line, mcp);
+  };
+}
+
+/** The command tree: whole, or with `argv` as much of it as these arguments need. */
+export async function buildProgram(
+  context: CliContext,
+  signals: SignalSource,
+  argv: readonly string[] | null = null,
+): Promise<CommandLine> {
   const program = new Command('svc')
     .description('Keeps credentials away from coding agents: a proxy adds them to HTTPS requests.')
     .version(context.version, '--version', 'print the version')
@@ -47,38 +77,34 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
     .helpOption('-h, --help', 'print this help')
     .addHelpText('after', exitCodesText());
   const line = commandLine(context, program);
-  addUpCommands(line);
-  addConsoleCommand(line);
-  addLoginCommand(line);
-  addLogoutCommand(line);
-  addTokenCommands(line);
-  addKeysCommands(line);
-  addVaultCommands(line);
-  addStatusCommand(line);
-  addDoctorCommand(line);
-  addSecretCommands(line);
-  addBindingCommands(line);
-  addConnectorCommands(line);
-  const mcp = addMcpCommands(line);
-  addMcpMarketplaceCommands(line, mcp);
-  addMcpGatewayCommands(line, mcp);
-  addMcpExportCommand(line, mcp);
-  addApprovalsCommands(line);
-  addRunCommand(line, signals);
-  addLaunchCommand(line, signals);
-  addSessionsCommands(line, signals);
-  addImageCommands(line);
-  addPlanCommands(line);
-  addExplainCommand(line);
-  addAuditCommands(line);
-  addReportCommand(line);
-  addApiCommand(line);
-  addExportCommand(line);
-  addDbCommands(line);
-  addCompletionCommand(program, (script) => {
-    context.stdout.write(script);
-  });
+  const groups = argv === null ? GROUPS : groupsFor(argv);
+  const added = await Promise.all(groups.map(async ([, load]) => await load()));
+  for (const add of added) add(line, signals);
+  if (groups === GROUPS) {
+    const { addCompletionCommand } = await import('./completion.ts');
+    addCompletionCommand(program, (script) => {
+      context.stdout.write(script);
+    });
+  }
   return line;
+}
+
+/** The group of the command that is called; all groups where none is known, such as for `--help` and for a mistyped name. */
+function groupsFor(argv: readonly string[]): readonly Group[] {
+  const name = calledCommand(argv);
+  if (name === '--version') return [];
+  const group = GROUPS.find(([names]) => name !== null && names.includes(name));
+  return group === undefined ? GROUPS : [group];
+}
+
+/** The first argument that is no global option or its value; null where there is none. */
+function calledCommand(argv: readonly string[]): string | null {
+  for (let at = 0; at < argv.length; at += 1) {
+    const arg = argv[at] ?? '';
+    if (arg === '--home' || arg === '--control') at += 1;
+    else if (!/^--(json$|home=|control=)/.test(arg)) return arg;
+  }
+  return null;
 }
 
 function exitCodesText(): string {

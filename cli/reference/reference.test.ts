@@ -11,8 +11,8 @@ describe('docs/reference (node cli/reference/write_tables.ts writes its tables)'
     expect(tableRows(document('settings.md'), 'settings')).toEqual(rowsOf(renderSettingsTable()));
   });
 
-  test('lists every command and exit code of the code', () => {
-    expect(tableRows(document('commands.md'), 'cli')).toEqual(rowsOf(renderCommandTable(referenceProgram())));
+  test('lists every command and exit code of the code', async () => {
+    expect(tableRows(document('commands.md'), 'cli')).toEqual(rowsOf(renderCommandTable(await referenceProgram())));
   });
 });
 
@@ -22,8 +22,8 @@ describe('the generated tables', () => {
     expect(SETTINGS.filter((setting) => !table.includes(`\`${setting.name}\``))).toEqual([]);
   });
 
-  test('name each command with its arguments', () => {
-    const table = renderCommandTable(referenceProgram());
+  test('name each command with its arguments', async () => {
+    const table = renderCommandTable(await referenceProgram());
     for (const command of ['svc secret set PATH', 'svc run -- COMMAND...', 'svc audit verify', 'svc api METHOD PATH']) {
       expect(table).toContain(`\`${command}\``);
     }

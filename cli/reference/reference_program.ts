@@ -3,8 +3,8 @@ import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { buildProgram } from '../program.ts';
 
-/** The command tree for inspection: its output is discarded. */
-export function referenceProgram(): Command {
+/** The command tree for inspection, whole or as much as `argv` needs: its output is discarded. */
+export async function referenceProgram(argv: readonly string[] | null = null): Promise<Command> {
   const context = {
     env: {},
     stdin: new PassThrough(),
@@ -21,5 +21,6 @@ export function referenceProgram(): Command {
     pause: () => Promise.resolve(),
     stop: new AbortController().signal,
   };
-  return buildProgram(context, new EventEmitter()).program;
+  const { program } = await buildProgram(context, new EventEmitter(), argv);
+  return program;
 }

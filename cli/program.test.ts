@@ -1,0 +1,34 @@
+import type { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { referenceProgram } from './reference/reference_program.ts';
+
+const whole = await referenceProgram();
+const namesIn = (program: Command): string[] => program.commands.map((command) => command.name());
+
+function helpOf(command: Command): string[] {
+  return [command.helpInformation(), ...command.commands.flatMap(helpOf)];
+}
+
+describe('of the commands', () => {
+  test.each(namesIn(whole).filter((name) => name !== 'completion'))(
+    '%s alone is what it is in the whole tree',
+    async (name) => {
+      const program = await referenceProgram(['--json', '--home', 'up', '--control=http://x', name, 'run', '--help']);
+      const alone = program.commands.find((command) => command.name() === name);
+      const inTree = whole.commands.find((command) => command.name() === name);
+      expect(namesIn(program).length).toBeLessThanOrEqual(2);
+      expect(helpOf(alone ?? program)).toEqual(helpOf(inTree ?? whole));
+    },
+  );
+
+  test.each([['--help'], ['help', 'run'], ['completion', 'bash'], ['rnu'], ['--unknown', 'run'], ['--json']])(
+    'all are there for svc %s',
+    async (...argv) => {
+      expect(namesIn(await referenceProgram(argv))).toEqual(namesIn(whole));
+    },
+  );
+
+  test('none is loaded for the version', async () => {
+    expect(namesIn(await referenceProgram(['--version']))).toEqual([]);
+  });
+});
