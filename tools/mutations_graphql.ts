@@ -147,7 +147,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
     row: UNREADABLE,
     holds: 'a GraphQL query has no parameter twice',
     file: REQUEST,
-    text: "if (parameters.has(name)) return err('its query has a parameter twice');",
+    text: "if (parameters.has(name)) return err('its query repeats a parameter');",
     replacement: '',
     tests: [OPERATION_TEST],
   },

@@ -250,7 +250,7 @@ describe('svc connector test', () => {
     [[...args, '--args', '{"id": 1}'], '--arg id is also in --args'],
     [[...args, '--args', '[]'], '--args is not a JSON object'],
     [[...args, '--arg', 'open'], '--arg has no "="'],
-    [[...args, '--host', 'evil.example'], 'host is not allowed here: api.example.com, eu.example.com may be asked'],
+    [[...args, '--host', 'evil.example'], 'host is not allowed here: use one of api.example.com, eu.example.com'],
   ])('sends nothing for %j', async (flags, message) => {
     const result = await run(['test', 'items', 'update-item', ...flags], { answer: reply(200, '') });
     expect(result.code).toBe(2);

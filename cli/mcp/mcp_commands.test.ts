@@ -89,7 +89,7 @@ describe('svc mcp add', () => {
 
   test.each([
     [['add', 'files'], /COMMAND \(after --\) is missing/],
-    [['add', 'Files', '--', 'x'], /NAME is no name of a server/],
+    [['add', 'Files', '--', 'x'], /NAME is not a server name/],
     [['add', 'hub', '--url', 'http://mcp.example.com/'], /--url is not https/],
     [['add', 'files', '--env', 'SVC_TOKEN=x', '--', 'x'], /--env SVC_TOKEN begins with "SVC_"/],
     [['add', 'hub', '--url', 'https://a.example.com/', '--header', 'no colon'], /"Name: value"/],

@@ -43,7 +43,7 @@ describe('an install in the console', () => {
     await page.getByRole('button', { name: 'Install' }).click();
     const name = page.getByLabel('Name (optional)');
     expect(await name.getAttribute('aria-invalid')).toBe('true');
-    expect(await page.locator('#name-problem').innerText()).toContain('It is no name of a server');
+    expect(await page.locator('#name-problem').innerText()).toContain('It is not a server name');
     expect(await page.getByLabel('region').inputValue()).toBe('eu');
     await name.fill('by-form');
     await page.getByRole('button', { name: 'Install' }).click();

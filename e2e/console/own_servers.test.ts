@@ -76,7 +76,7 @@ describe('a program of one’s own', () => {
     await page.getByText('Version, description, which tools').click();
     await page.getByLabel('Denied').fill('bad*name');
     await page.getByRole('button', { name: 'Register' }).click();
-    expect(await page.locator('#name-problem').innerText()).toContain('It is no name of a server');
+    expect(await page.locator('#name-problem').innerText()).toContain('It is not a server name');
     expect(await page.locator('#name').getAttribute('aria-invalid')).toBe('true');
     expect(await page.locator('#env-problem').innerText()).toContain('API_KEY in the clear');
     expect(await page.locator('#deny-problem').innerText()).toContain('"*" stands only at the end');

@@ -16,7 +16,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\\u2028/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\u2028/"');
   });
 
-  test('says the same as JSON, whatever the order of the keys', () => {
+  test('equals JSON, for any order of the keys', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         const text = canonicalJson(value);
@@ -30,7 +30,7 @@ describe('canonical JSON', () => {
   test.each([[Number.NaN], [Number.POSITIVE_INFINITY], ['\ud800'], [1n], [() => 1], [[undefined]]])(
     'refuses %s',
     (value) => {
-      expect(() => canonicalJson(value)).toThrow('canonical JSON cannot hold');
+      expect(() => canonicalJson(value)).toThrow('canonical JSON cannot contain');
     },
   );
 });

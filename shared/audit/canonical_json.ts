@@ -1,6 +1,7 @@
 /**
- * The one text of a JSON value: keys sorted by UTF-16 code unit, no spaces, numbers and strings as ECMAScript writes them
- * (RFC 8785). Throws on what JSON cannot say, for a hash over a silently changed value would prove nothing.
+ * The canonical text of a JSON value: keys sorted by UTF-16 code unit, no spaces, numbers and strings as ECMAScript writes
+ * them (RFC 8785). Throws on values that JSON cannot represent, because a hash over a silently changed value would prove
+ * nothing.
  */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value);
@@ -8,20 +9,20 @@ export function canonicalJson(value: unknown): string {
   if (typeof value === 'number') return canonicalNumber(value);
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item)).join(',')}]`;
   if (typeof value === 'object') return canonicalObject(value);
-  throw new TypeError(`canonical JSON cannot hold a ${typeof value}`);
+  throw new TypeError(`canonical JSON cannot contain a ${typeof value}`);
 }
 
 function canonicalString(value: string): string {
-  if (/\p{Cs}/u.test(value)) throw new TypeError('canonical JSON cannot hold a lone surrogate');
+  if (/\p{Cs}/u.test(value)) throw new TypeError('canonical JSON cannot contain a lone surrogate');
   return JSON.stringify(value);
 }
 
 function canonicalNumber(value: number): string {
-  if (!Number.isFinite(value)) throw new TypeError(`canonical JSON cannot hold ${value}`);
+  if (!Number.isFinite(value)) throw new TypeError(`canonical JSON cannot contain ${value}`);
   return JSON.stringify(value);
 }
 
-/** A property that is undefined is not there, as in JSON.stringify. */
+/** An undefined property is omitted, as in JSON.stringify. */
 function canonicalObject(value: object): string {
   const entries = Object.entries(value).filter(([, member]) => member !== undefined);
   entries.sort(([a], [b]) => (a < b ? -1 : 1));

@@ -26,7 +26,7 @@ const FACTS: ExchangeFacts = {
 const REPLIED: ExchangeResult = { kind: 'replied', mediation: 'connector', status: 200 };
 
 describe('the event of a connector request', () => {
-  test('says what the operation is, which credential it got, and its typed fields', () => {
+  test('has the operation, its credential reference and its typed fields', () => {
     const event = exchangeEvent(FACTS, REPLIED);
     expect(event).toMatchObject({ type: 'connector.proxy.proxied', session_id: 'ses_1', actor: 'session' });
     expect(event?.data).toEqual({
@@ -62,7 +62,7 @@ describe('the event of a connector request', () => {
     ]);
   });
 
-  test('the value of a path input that is redacted is not in the path either', () => {
+  test('a redacted path input is not in the path either', () => {
     const secretive = sampleOperation({ audit: [{ name: 'item', source: 'path.id', redact: true }] });
     const match = { connector: sampleConnector(), operation: secretive };
     const event = exchangeEvent(
@@ -75,7 +75,7 @@ describe('the event of a connector request', () => {
     });
   });
 
-  test('one without an answer is recorded as rejected, one that the full audit log refuses only counted', () => {
+  test('a request without an answer is recorded as rejected; one refused by the full audit log is only counted', () => {
     expect(exchangeEvent(FACTS, { kind: 'unanswered', reason: 'client_gone' })?.type).toBe('connector.proxy.rejected');
     expect(exchangeEvent(FACTS, { kind: 'refused', reason: 'audit_unavailable' })).toBeNull();
   });

@@ -8,7 +8,7 @@ import { REFUSALS } from '../model/refusal.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 
-/** What is known of a request that is an operation of a connector. */
+/** The operation of a connector that a request is, for its event. */
 export interface OperationFacts {
   readonly match: ConnectorOperation;
   /** The query and body inputs that the request has, as `<place>.<input>`. */
@@ -16,12 +16,12 @@ export interface OperationFacts {
   readonly approvalId: string | null;
 }
 
-/** What an exchange event says of its request. None of it can hold a secret. */
+/** The request's part of an exchange event. Contains no secret. */
 export interface ExchangeFacts {
-  /** The entrance it came through; the transparent one when absent. */
+  /** The endpoint it came through; by default the transparent proxy. */
   readonly source?: ProxySource;
   readonly sessionId: string | null;
-  /** The plan step whose scope the tunnel was opened with. */
+  /** The plan step whose scope opened the tunnel. */
   readonly stepId?: string | undefined;
   readonly host: string | null;
   readonly method: string | null;
@@ -29,13 +29,13 @@ export interface ExchangeFacts {
   readonly path: string | null;
   readonly binding: HostBinding | null;
   readonly operation?: OperationFacts | null;
-  /** What the caller of a run by name calls its tool. */
+  /** The tool name that the caller of a run by name gave. */
   readonly tool?: string | undefined;
-  /** Whose GraphQL endpoint the request was sent to, when it is none of its operations. */
+  /** The connectors whose GraphQL endpoint the request was sent to, if it is none of their operations. */
   readonly connector?: InstalledConnector | null;
 }
 
-/** What a run of an operation is refused for, besides what every request is (design section 7). */
+/** The refusals of an operation run, besides those of every request (design section 7). */
 export type RunRefusalReason =
   | RefusalReason
   | 'invalid_args'
@@ -44,8 +44,8 @@ export type RunRefusalReason =
   | 'upstream_response_too_large';
 
 /**
- * What ends an exchange without an answer of ours: the client does not finish its TLS handshake, or goes away before there
- * is an answer, or a bug. The request may have been sent with its credential, so it is recorded all the same.
+ * What ends an exchange without an answer: the client does not finish its TLS handshake or disconnects early, or a bug. The
+ * request may have been sent with its credential, so it is recorded.
  */
 export type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
 
@@ -56,18 +56,18 @@ export type ExchangeResult =
       readonly kind: 'replied';
       readonly mediation: ForwardedMediation;
       readonly status: number;
-      /** Names of headers that were withheld from the reply, or kept because the binding says so. */
+      /** Names of reply headers that were withheld, or kept because the binding says so. */
       readonly withheld?: readonly string[];
       readonly kept?: readonly string[];
     };
 
-/** How a request that was forwarded was treated. `foreign`: a binding matched, but the client brought its own credential. */
+/** How a forwarded request was handled. `foreign`: a binding matched, but the client sent its own credential. */
 export type ForwardedMediation = 'connector' | 'binding' | 'passthrough' | 'foreign';
 
-/** An event as a writer hands it to the sink, which adds the id, the time and the sidecar. */
+/** An event as a writer passes it to the sink, which adds the id, the time and the sidecar. */
 export type UnstampedEvent = Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>;
 
-/** Longer paths are cut: the audit log is no store for what an agent puts into its URLs. */
+/** Longer paths are truncated: the audit log is not a store for what an agent puts into URLs. */
 const MOST_PATH_CHARACTERS = 2048;
 
 const REPLIED: Readonly<Record<ForwardedMediation, AuditEventType>> = {
@@ -78,9 +78,9 @@ const REPLIED: Readonly<Record<ForwardedMediation, AuditEventType>> = {
 };
 
 /**
- * The audit event of one exchange (specification section 6), or null for a refusal that is only counted. It names method,
- * host, path and status, for a bound request the pattern, scheme and emit mechanism without a credential reference, and
- * for an operation what it is, its credential's reference and its typed audit fields.
+ * The audit event of one exchange (specification section 6), or null for a refusal that is only counted. It has method,
+ * host, path and status. A bound request adds the pattern, scheme and emit mechanism, without a credential reference. An
+ * operation adds its identity, its credential's reference and its typed audit fields.
  */
 export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): UnstampedEvent | null {
   const type = eventType(facts, result);
@@ -93,7 +93,7 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
   };
 }
 
-/** Whatever an operation is refused for, it is a connector's refusal. */
+/** Every refusal of an operation is a refusal of its connector. */
 function eventType({ operation, connector }: ExchangeFacts, result: ExchangeResult): AuditEventType | null {
   if (result.kind === 'replied') return REPLIED[result.mediation];
   const type = result.kind === 'refused' ? refusalEvent(result.reason) : 'sandbox.proxy.rejected';
@@ -108,7 +108,7 @@ function isRequestRefusal(reason: RunRefusalReason): reason is RefusalReason {
   return Object.hasOwn(REFUSALS, reason);
 }
 
-/** Member by member: one is made for every request, and spreading a dozen small objects costs as much as sending it. */
+/** Assigned member by member: one event is made per request, and spreading a dozen small objects costs as much as sending it. */
 function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
   const { source = 'transparent_connect_tls', stepId, host, method, path, binding, operation, connector, tool } = facts;
   const data: Writable<AuditEventData> = {

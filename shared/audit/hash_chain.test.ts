@@ -25,7 +25,7 @@ describe('the hash chain', () => {
     expect(chained[0]?.hash).toBe(createHash('sha256').update(text).digest('hex'));
   });
 
-  test('walks without a break', async () => {
+  test('verifies without a break', async () => {
     const { chained, head } = await three();
     let end = EMPTY_CHAIN;
     for (const each of chained) {
@@ -35,7 +35,7 @@ describe('the hash chain', () => {
     expect(head).toEqual({ sequence: 3, hash: end.hash });
   });
 
-  test('goes on from the head it is given', async () => {
+  test('continues from a given head', async () => {
     const { head } = await three();
     const { chained } = await chainEvents([{ ...event, id: '4' }], { ...place, head });
     expect(chained[0]).toMatchObject({ sequence: 4, previous_hash: head.hash });
@@ -45,7 +45,7 @@ describe('the hash chain', () => {
     ['an altered event', { actor: 'someone else' }, 'wrong_hash'],
     ['an altered time of arrival', { received_at: '2026-01-01T00:00:02.000Z' }, 'wrong_hash'],
     ['an altered link', { previous_hash: CHAIN_START }, 'wrong_previous_hash'],
-    ['a number left out', { sequence: 3 }, 'missing_event'],
+    ['a missing number', { sequence: 3 }, 'missing_event'],
   ])('breaks at %s', async (_, change, reason) => {
     const { chained } = await three();
     const [first, second] = chained;

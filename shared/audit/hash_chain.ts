@@ -1,10 +1,10 @@
 import type { AuditEvent, ChainBreak } from '../model/audit_event.ts';
 import { canonicalJson } from './canonical_json.ts';
 
-/** What the first event of a chain has as the hash before it. */
+/** The "hash before" of a chain's first event. */
 export const CHAIN_START = '0'.repeat(64);
 
-/** An event with its place in its writer's chain, before its own hash. */
+/** An event with its position in its writer's chain, before its own hash. */
 export interface ChainedEvent extends AuditEvent {
   readonly writer: string;
   readonly sequence: number;
@@ -19,14 +19,14 @@ export interface ChainHead {
 }
 export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
 
-/** The hash of an event: SHA-256, in hex, over the canonical JSON of all of it, the hash before it included. */
+/** The hash of an event: SHA-256, in hex, over its canonical JSON, including the hash before it. */
 export async function eventHash(event: ChainedEvent): Promise<string> {
   const bytes = new TextEncoder().encode(canonicalJson(event));
   const digest = await crypto.subtle.digest('SHA-256', bytes);
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Puts events behind the head of their writer's chain. */
+/** Appends events to their writer's chain. */
 export async function chainEvents(
   events: readonly AuditEvent[],
   place: { readonly writer: string; readonly receivedAt: string; readonly head: ChainHead },
@@ -48,7 +48,7 @@ export async function chainEvents(
   return { chained, head };
 }
 
-/** What is wrong with an event that is to follow `head`, or null. The event's own `hash` is what was stored for it. */
+/** Why an event cannot follow `head`, or null. The event's own `hash` is the stored one. */
 export async function chainBreak(
   head: ChainHead,
   event: ChainedEvent & { readonly hash: string },

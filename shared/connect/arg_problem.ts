@@ -1,6 +1,6 @@
 import type { InputType, OperationInput } from '../model/connector.ts';
 
-/** What is wrong with a value for an input, without the value; null when nothing is. */
+/** Why a value does not fit an input, without the value; null if it fits. */
 export function argProblem(input: OperationInput, value: unknown): string | null {
   if (value === null) return null;
   const mismatch = TYPE_PROBLEMS[input.type](value);
@@ -24,14 +24,14 @@ const TYPE_PROBLEMS: { readonly [T in InputType]: (value: unknown) => string | n
     typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'must be an object',
 };
 
-/** A segment that is empty or a dot segment would make another path of the template, however it is encoded. */
+/** An empty segment or a dot segment would change the path, however it is encoded. */
 function pathValueProblem(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   if (value === '') return 'is empty: it is a segment of the path';
-  if (value === '.' || value === '..') return 'is a dot segment, which would lead to another path';
-  if (/\p{Cc}/u.test(value)) return 'has a control character in it';
+  if (value === '.' || value === '..') return 'is a dot segment, which could lead to another path';
+  if (/\p{Cc}/u.test(value)) return 'contains a control character';
   return value.split(/[/\\]/).some((part) => part === '.' || part === '..')
-    ? 'holds a dot segment, which could lead to another path'
+    ? 'contains a dot segment, which could lead to another path'
     : null;
 }
 

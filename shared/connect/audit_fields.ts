@@ -3,24 +3,25 @@ import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { pathArgs } from './path_args.ts';
 import { replaceHidden } from '../model/shown_text.ts';
 
-/** What an event says of one audit field: the value, or only whether there was one. */
+/** An audit field in an event: the value, or only whether there was one. */
 export type AuditFieldValue = string | number | boolean;
 
-/** What is known of a request when its event is written. `given` names the query and body inputs that it had. */
+/** The parts of a request that audit fields are taken from. `given`: the names of its query and body inputs. */
 export interface AuditedRequest {
   /** As it was sent, without the query. */
   readonly path: string;
   readonly given: ReadonlySet<string>;
   readonly status: number | null;
-  /** Absent while it is not read, and of a request that has none. */
+  /** Absent while the body is unread, and for a request without a body. */
   readonly document?: GraphqlDocument | undefined;
 }
 
 const MOST_CHARACTERS = 200;
 
 /**
- * The typed audit fields of a request. Only path inputs and the status are told; of a query or body input it is told that
- * it was given, and of a GraphQL document which fields it names, for audit records omit query strings and body values (specification section 4).
+ * The typed audit fields of a request. Only path inputs and the status are recorded with their value. Of a query or body
+ * input the event says only that it was present, and of a GraphQL document which fields it names, because audit records omit
+ * query strings and body values (specification section 4).
  */
 export function auditFields(operation: Operation, request: AuditedRequest): Record<string, AuditFieldValue> {
   const args = pathArgs(operation.path, request.path);
@@ -49,7 +50,7 @@ function fieldValue(
   return value === undefined ? null : toStorable(value);
 }
 
-/** A path with the template's `{name}` in place of each value that the spec wants redacted. */
+/** A path with the template's `{name}` in place of each value that the spec redacts. */
 export function redactPath({ path: template, audit }: Operation, path: string): string {
   const redacted = audit.flatMap(({ source, redact }) => (redact ? [source] : []));
   if (!pathParameters(template).some((name) => redacted.includes(`path.${name}`))) return path;
@@ -61,7 +62,7 @@ export function redactPath({ path: template, audit }: Operation, path: string): 
   return segments.join('/');
 }
 
-/** As the audit log takes it: an event with a character that it cannot store would be kept out of it. */
+/** Escaped for the audit log, which refuses an event with a character that it cannot store. */
 function toStorable(value: string): string {
   return replaceHidden(value.slice(0, MOST_CHARACTERS), { keepsLines: false, write: () => '\ufffd' });
 }

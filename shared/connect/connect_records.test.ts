@@ -17,13 +17,13 @@ describe('the audit fields of a run', () => {
     ],
   });
 
-  test('tell path inputs and status, and of a query input only that it was given', () => {
+  test('have path inputs and status, and of a query input only that it was present', () => {
     const request = { path: '/items/a%20b', given: new Set(['query.q']), status: 201 };
     expect(auditFields(operation, request)).toEqual({ item: 'a b', hidden: true, searched: true, status: 201 });
   });
 
   test.each([['/items/a%00b'], [`/items/${'a'.repeat(199)}%F0%9F%98%80`], ['/items/%1b%5b2J']])(
-    'hold nothing that keeps an event out of the audit log or steers a terminal: %s',
+    'contain nothing that the audit log refuses or that controls a terminal: %s',
     (path) => {
       const { item } = auditFields(operation, { path, given: new Set(), status: null });
       expect(String(item)).toContain('\ufffd');
@@ -31,7 +31,7 @@ describe('the audit fields of a run', () => {
     },
   );
 
-  test('never hold the value of a query input, whatever the spec says of it', () => {
+  test('never contain the value of a query input, even if the spec asks for it', () => {
     const leaky = sampleOperation({ audit: [{ name: 'q', source: 'query.q', redact: false }] });
     expect(auditFields(leaky, { path: '/items/1', given: new Set(), status: null })).toEqual({ q: false });
   });
@@ -48,7 +48,7 @@ describe('the fingerprint of a request', () => {
     body: [bytes('{"a":1}')],
   };
 
-  test('is the same for the same request, however its body was cut', async () => {
+  test('is the same for the same request, for any chunking of its body', async () => {
     const cut = { ...request, body: [bytes('{"a'), bytes(''), bytes('":1}')] };
     expect(await requestFingerprint(cut)).toBe(await requestFingerprint(request));
     expect(await requestFingerprint(request)).toMatch(/^[0-9a-f]{64}$/);
@@ -68,22 +68,22 @@ describe('the fingerprint of a request', () => {
   });
 });
 
-describe('what a person is asked to approve', () => {
+describe('the approval summary', () => {
   const asked = { host: 'api.example.com', path: '/items/a%20b', query: null, bodyBytes: 12 };
 
-  test('names the operation, the host and what the path names', () => {
+  test('names the operation, the host and the path inputs', () => {
     expect(requestSummary(sampleConnector(), sampleOperation(), asked)).toBe(
       'Items: Get an item (GET api.example.com, with a body of 12 bytes: id "a b")',
     );
   });
 
-  test('says that there is a query, and none of its values', () => {
+  test('says that there is a query, without its values', () => {
     expect(requestSummary(sampleConnector(), sampleOperation(), { ...asked, query: 'force=true', bodyBytes: 0 })).toBe(
       'Items: Get an item (GET api.example.com, with a query: id "a b")',
     );
   });
 
-  test('marks a value that is cut, and the line, which keeps that there are a query and a body', () => {
+  test('marks a truncated value and a truncated line, which still says that there are a query and a body', () => {
     const path = `/items/${'a'.repeat(80)}`;
     expect(requestSummary(sampleConnector(), sampleOperation(), { ...asked, path })).toMatch(/id "a{80}"\)$/);
     expect(requestSummary(sampleConnector(), sampleOperation(), { ...asked, path: `${path}b` })).toMatch(
@@ -98,7 +98,7 @@ describe('what a person is asked to approve', () => {
     expect([line.length <= 500, line.isWellFormed()]).toEqual([true, true]);
   });
 
-  test('holds nothing that steers a terminal or turns the line round', () => {
+  test('contains nothing that controls a terminal or reverses the line', () => {
     const request = { ...asked, path: '/items/%1b%5B2J%0a%E2%80%AEx' };
     expect(requestSummary(sampleConnector(), sampleOperation({ summary: 'a\u001b[1mb' }), request)).not.toMatch(
       /[\p{Cc}\p{Cf}]/u,
@@ -106,7 +106,7 @@ describe('what a person is asked to approve', () => {
   });
 });
 
-test('sessions, challenges and other ways are not passed on', () => {
+test('sessions, challenges and alternative services are withheld', () => {
   expect(['set-cookie', 'www-authenticate', 'alt-svc'].every((name) => isWithheldHeader(name))).toBe(true);
   expect(['content-type', 'link', 'location', 'x-ratelimit-remaining'].some((name) => isWithheldHeader(name))).toBe(
     false,

@@ -30,7 +30,7 @@ describe('the operation a request is', () => {
     expect(matchOperation(index, { method: 'GET', host: 'other.example.com', path: '/user' }).kind).toBe('none');
   });
 
-  test('is found by its template, where a segment is neither empty nor a dot segment', () => {
+  test('is found by its template if no segment is empty or a dot segment', () => {
     const operations = [operation('/items/{id}')];
     expect(match(operations, '/items/7')).toBe('GET /items/{id}');
     expect(match(operations, '/items/group%2Fproject')).toBe('GET /items/{id}');
@@ -38,25 +38,25 @@ describe('the operation a request is', () => {
     expect(others.filter((path) => match(operations, path) !== null)).toEqual([]);
   });
 
-  test('is the one with a literal segment where another has a template', () => {
+  test('is the one with a literal segment if another has a template there', () => {
     const operations = [operation('/items/{id}'), operation('/items/latest'), operation('/items/{id}/tags')];
     expect(match(operations, '/items/latest')).toBe('GET /items/latest');
     expect(match(operations, '/items/latest/tags')).toBe('GET /items/{id}/tags');
   });
 
-  test('is none when two templates match and neither is the more literal one', () => {
+  test('is none if two templates match and neither is more literal', () => {
     const operations = [operation('/a/{x}/c'), operation('/a/b/{y}')];
     expect(match(operations, '/a/b/c')).toBe('ambiguous');
     expect(match(operations, '/a/b/d')).toBe('GET /a/b/{y}');
     expect(match([...operations, operation('/a/b/c')], '/a/b/c')).toBe('GET /a/b/c');
   });
 
-  test('is none when two connectors declare it', () => {
+  test('is none if two connectors declare it', () => {
     const two = [sampleConnector(), sampleConnector(undefined, { fqn: 'other/items', id: 'con_2' })];
     expect(matchOperation(compileConnectors(two), { method: 'GET', host, path: '/items/1' }).kind).toBe('ambiguous');
   });
 
-  test('is of the personal connector where the enterprise has one of the same name', () => {
+  test("is the personal connector's if the enterprise has one of the same name", () => {
     const personal = sampleConnector();
     const enterprise = sampleConnector(undefined, { owner: 'enterprise', id: 'con_2' });
     for (const order of [
@@ -68,7 +68,7 @@ describe('the operation a request is', () => {
     }
   });
 
-  test('is found on the hosts of the operation where it has its own', () => {
+  test("is found on the operation's own hosts", () => {
     const index = compileConnectors([sampleConnector([sampleOperation({ hosts: ['upload.example.com'] })])]);
     expect(matchOperation(index, { method: 'GET', host, path: '/items/1' }).kind).toBe('none');
     expect(matchOperation(index, { method: 'GET', host: 'upload.example.com', path: '/items/1' }).kind).toBe(
@@ -94,7 +94,7 @@ describe('invariant 8: no way round a connector', () => {
     '/admin%5ckeys',
     '/admin/keys/',
     String.raw`/admin\keys`,
-  ])('%s is taken for the operation it could be', (path) => {
+  ])('%s is treated as the operation it could be', (path) => {
     expect(evades(operations, path, 'POST')).toBe(true);
   });
 
@@ -105,7 +105,7 @@ describe('invariant 8: no way round a connector', () => {
     },
   );
 
-  test('a slash at the end is no way round either, whether the operation or the request has it', () => {
+  test('a slash at the end of the operation or of the request is no way round either', () => {
     const wipe = [operation('/items/{id}', 'POST'), operation('/items/wipe/', 'POST')];
     for (const path of ['/items/wipe', '/items/%77ipe', '/items%2Fwipe', '/items/wipe//', '//items/wipe']) {
       expect([path, evades(wipe, path, 'POST')]).toEqual([path, true]);
@@ -115,7 +115,7 @@ describe('invariant 8: no way round a connector', () => {
     expect(plain.filter((path) => evades(wipe, path, 'POST'))).toEqual([]);
   });
 
-  describe('of operations that need an approval, the most generous reading counts', () => {
+  describe('for operations that need an approval, the most lenient reading counts', () => {
     const guarded = (path: string): Operation => ({ ...operation(path, 'POST'), approval: 'required' });
     const all = [
       guarded('/v1/refunds'),
@@ -138,14 +138,14 @@ describe('invariant 8: no way round a connector', () => {
       expect(evades(all, path, 'POST')).toBe(true),
     );
 
-    test('a host and method without one is not looked at', () => {
+    test('a host and method without one is skipped', () => {
       const open = all.map((each) => ({ ...each, approval: 'none' as const }));
       for (const path of ['/v1/Refunds', '/any%0Athing']) {
         expect([evades(open, path, 'POST'), evades(all, path)]).toEqual([false, false]);
       }
     });
 
-    test('what an operation names literally is that operation, whatever else it could be read as', () => {
+    test('a literal path of an operation is that operation, whatever else it could be read as', () => {
       const both = [guarded('/v1/refunds'), operation('/v1/Refunds', 'POST'), operation('/v1/refunds.csv', 'POST')];
       expect(['/v1/Refunds', '/v1/refunds.csv', '/v1/refunds'].map((path) => evades(both, path, 'POST'))).toEqual([
         false,
@@ -158,14 +158,14 @@ describe('invariant 8: no way round a connector', () => {
       expect(match(preview, '/v1/refunds/Preview', 'POST')).toBe('POST /v1/refunds/{id}');
     });
 
-    test('the values of an operation are its own, be they odd', () => {
+    test('unusual values of an operation are still its own', () => {
       for (const path of ['/repos/Octo/Hello.World', '/repos/a/b%3Fc', '/repos/%C3%BC/x', '/v1/Charges', '/v1/a%20b']) {
         expect([path, evades(all, path, 'POST')]).toEqual([path, false]);
       }
     });
   });
 
-  test('a path that is another operation in its canonical form evades that one', () => {
+  test('a path that is another operation in canonical form is an evasion', () => {
     expect(evades([operation('/items/{id}'), operation('/items/all')], '/items/%61ll')).toBe(true);
   });
 });
@@ -177,7 +177,7 @@ const beats = (one: Operation, other: Operation): boolean => {
   return a.every((is, at) => is || b[at] !== true) && a.some((is, at) => is && b[at] !== true);
 };
 
-/** The rule as it is written, without any index. */
+/** The rule as written, without any index. */
 function slowMatch(connectors: readonly InstalledConnector[], method: string, path: string): string | null {
   const fits = (template: string): boolean => {
     const [names, segments] = [template.split('/'), path.split('/')];
@@ -194,7 +194,7 @@ function slowMatch(connectors: readonly InstalledConnector[], method: string, pa
   return best.length === 1 ? (best[0]?.name ?? null) : 'ambiguous';
 }
 
-test('the index agrees with the rule as it is written', () => {
+test('the index agrees with the rule as written', () => {
   const segment = fc.constantFrom('a', 'b', '{x}');
   const path = fc
     .array(segment, { minLength: 1, maxLength: 4 })

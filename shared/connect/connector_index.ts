@@ -7,22 +7,22 @@ import { canonicalPath, isUndecidablePath } from '../net/target.ts';
 export interface ConnectorOperation {
   readonly connector: InstalledConnector;
   readonly operation: Operation;
-  /** What a request to a GraphQL endpoint asks for, once its body was read. */
+  /** The GraphQL operation that a request asks for, once its body was read. */
   readonly document?: GraphqlDocument;
 }
 
-/** What of a request decides which operation it is. */
+/** The parts of a request that decide which operation it is. */
 export interface OperationRequest {
   readonly method: string;
   /** Canonical (lower-case ASCII). */
   readonly host: string;
-  /** The path of the target as it was sent, without its query. */
+  /** The target's path as it was sent, without its query. */
   readonly path: string;
 }
 
 /**
- * `graphql`: the request's document decides which of the candidates it is, if any. `ambiguous`: several operations match
- * equally well, and so none does (specification section 1).
+ * `graphql`: the document decides which of the candidates the request is, if any. `ambiguous`: several operations match
+ * equally well, so none is used (specification section 1).
  */
 export type OperationMatch =
   | { readonly kind: 'operation'; readonly match: ConnectorOperation }
@@ -34,9 +34,9 @@ export type OperationMatch =
 export interface ConnectorIndex {
   readonly isEmpty: boolean;
   readonly hosts: ReadonlyMap<string, ReadonlyMap<string, Node>>;
-  /** Hosts with an operation whose path ends with a slash: there every path has a second reading, with one more. */
+  /** Hosts with an operation whose path ends with a slash: there every path has a second reading, with a slash appended. */
   readonly slashEndedHosts: ReadonlySet<string>;
-  /** Hosts with guarded operations, and for each method that has some, what loose readings are compared with. */
+  /** Hosts with guarded operations; per method, the table that loose readings are compared with. */
   readonly guarded: ReadonlyMap<string, ReadonlyMap<string, GuardedPaths>>;
   /** Hosts with an operation that is recognised by a GraphQL document. */
   readonly graphqlHosts: ReadonlySet<string>;
@@ -44,12 +44,12 @@ export interface ConnectorIndex {
   readonly approvalHosts: ReadonlySet<string>;
 }
 
-/** All operations of a host and a method, some of which are guarded, by the keys of their segments. */
+/** All operations of a host and a method that has guarded ones, by the keys of their segments. */
 interface GuardedPaths {
   readonly root: Node;
-  /** True when the key of every literal is the literal: a plain path then has no other reading than itself. */
+  /** True if the key of every literal is the literal itself: then a plain path has no other reading. */
   readonly isPlain: boolean;
-  /** One more than any literal at the end of a path has. */
+  /** One more than the length of any literal at the end of a path. */
   readonly maxDots: number;
 }
 
@@ -60,20 +60,17 @@ interface Node {
   readonly ends: ConnectorOperation[];
 }
 
-/** Elsewhere no other path has a second reading. */
+/** On other hosts no path has a second reading. */
 const MAY_BE_RESPELLED = /[%;\\#]|\/\/|\/\.|\/$/;
 const MERGEABLE = /\/\/|\/\.{1,2}(?:\/|$)/;
 const ENCODED_SLASH = /%2F|%5C/;
-/** Every segment is its own key, and none has a suffix. */
+/** True if every segment is its own key, and none has a suffix. */
 const PLAIN_PATH = /^(?:\/[a-z0-9_-]*[a-z0-9])+$/;
-/** Formats that a server may add to a path that is sent without one. */
+/** Format suffixes that a server may add to a path sent without one. */
 const FORMAT_SUFFIX = /\.(?:json|xml|html?|txt|csv|ya?ml|js|atom|rss|pdf)$/i;
 const NO_MATCH: OperationMatch = { kind: 'none' };
 
-/**
- * Compiles connectors for lookup. Of two with one fully qualified name the personal one replaces the enterprise's, as a
- * personal binding does.
- */
+/** Compiles connectors for lookup. If two have the same fully qualified name, the personal one replaces the enterprise's, as with bindings. */
 export function compileConnectors(installed: readonly InstalledConnector[]): ConnectorIndex {
   const hosts = new Map<string, Map<string, Node>>();
   const slashEndedHosts = new Set<string>();
@@ -125,7 +122,10 @@ function buildGuardedPaths(operations: readonly ConnectorOperation[]): GuardedPa
   return { root, isPlain, maxDots };
 }
 
-/** What a spelling must not get round: an approval, and the look at a document, of which some may need one. */
+/**
+ * Operations that another spelling must not bypass: those that need an approval, and those whose document is inspected,
+ * because some may need one.
+ */
 function isGuarded({ operation }: ConnectorOperation): boolean {
   return operation.approval === 'required' || operation.graphql !== undefined;
 }
@@ -135,8 +135,8 @@ function isGraphql({ operation }: ConnectorOperation): boolean {
 }
 
 /**
- * The operation a request is. A literal segment beats a template at its place; operations of which neither is the more
- * literal one are ambiguous, and so none is a match. A path has to match as it was sent: an escape never stands for the
+ * Finds the operation of a request. A literal segment beats a template in its place. If several operations match and none is
+ * more literal, the request is ambiguous and matches none. A path has to match as sent: an escape never stands for the
  * character it encodes.
  */
 export function matchOperation(index: ConnectorIndex, request: OperationRequest): OperationMatch {
@@ -148,7 +148,7 @@ export function matchOperation(index: ConnectorIndex, request: OperationRequest)
   return operations.length === 1 ? { kind: 'operation', match } : { kind: 'ambiguous', candidates: operations };
 }
 
-/** The operations that a path fits as it was sent; of several, those that no more literal one beats. */
+/** The operations that a path matches as sent, without those that a more literal one beats. */
 function findFitting(index: ConnectorIndex, request: OperationRequest): readonly Found[] {
   const root = index.hosts.get(request.host)?.get(request.method);
   if (root === undefined || !request.path.startsWith('/')) return [];
@@ -158,17 +158,17 @@ function findFitting(index: ConnectorIndex, request: OperationRequest): readonly
 }
 
 /**
- * True when a server could read the target as an operation that its raw form is not (design section 5, invariant 8), or
- * when nobody can say how servers read it: such a request would slip past the connector's approval and audit into a binding.
- * What stands for an operation that needs an approval is judged by the most generous reading of any server.
+ * True if a server could read the target as an operation that its raw form is not (design section 5, invariant 8), or if the
+ * readings of servers cannot be known. Such a request would bypass the connector's approval and audit and get a binding's
+ * credential. For an operation that needs an approval the most lenient reading of any server counts.
  */
 export function evadesConnector(index: ConnectorIndex, request: OperationRequest): boolean {
   return isRespelled(index, request) || evadesApproval(index, request);
 }
 
 /**
- * True when a server could read the path as that of an operation which needs an approval and which the request is not.
- * An operation that names its segments more literally than that one is meant as it was sent.
+ * True if a server could read the path as an operation that needs an approval and that the request is not. An operation with
+ * more literal segments than that one is meant as sent.
  */
 function evadesApproval(index: ConnectorIndex, request: OperationRequest): boolean {
   const guarded = index.guarded.get(request.host)?.get(request.method);
@@ -176,7 +176,7 @@ function evadesApproval(index: ConnectorIndex, request: OperationRequest): boole
   return reaches(guarded, request.path, findFitting(index, request), isGuarded);
 }
 
-/** True when a server could read the path as that of an operation which needs an approval, be it as it was sent. */
+/** True if a server could read the path as an operation that needs an approval, including as sent. */
 export function mayNeedApproval(index: ConnectorIndex, request: OperationRequest): boolean {
   const guarded = index.guarded.get(request.host)?.get(request.method);
   return guarded !== undefined && reaches(guarded, request.path, [], isGuarded);
@@ -213,15 +213,15 @@ function isRespelled(index: ConnectorIndex, request: OperationRequest): boolean 
   return spellings.some((path) => differs(raw, matchOperation(index, { ...request, path })));
 }
 
-/** What a request is as it stands, and in each other spelling that a server could make of its path. */
+/** The operation of a request as sent, and of each other spelling that a server could make of its path. */
 export function listReadings(index: ConnectorIndex, request: OperationRequest): readonly OperationMatch[] {
   const spellings = mayBeRespelled(index, request) ? listOtherSpellings(index, request) : [];
   return [request.path, ...spellings].map((path) => matchOperation(index, { ...request, path }));
 }
 
 /**
- * True when the path of a request, however a server reads it, is a GraphQL endpoint by whichever method: what is none of its
- * operations is refused then, for a document that nobody looked into must not find a binding.
+ * True if the path, in any server's reading, is a GraphQL endpoint for any method. A request there that is none of its
+ * operations is refused, because an uninspected document must not get a binding's credential.
  */
 export function isGraphqlEndpoint(index: ConnectorIndex, request: OperationRequest): boolean {
   if (!index.graphqlHosts.has(request.host)) return false;
@@ -234,8 +234,8 @@ function mayBeRespelled({ hosts, slashEndedHosts }: ConnectorIndex, { host, path
 }
 
 /**
- * What servers make of a path: its canonical form and the same with encoded slashes decoded, each without a last slash, and
- * with one where that may be an operation.
+ * The readings that servers make of a path: its canonical form, the same with encoded slashes decoded, both without a final
+ * slash, and with one if that may be an operation.
  */
 function listOtherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): readonly string[] {
   const canonical = canonicalPath(path);
@@ -286,11 +286,11 @@ function insertSegments(root: Node, segments: readonly string[], operation: Conn
   if (!node.ends.includes(operation)) node.ends.push(operation);
 }
 
-/** Operations of one path template that fit, and which of its segments are literal: bit n for segment n. */
+/** The matching operations of one path template, and which of its segments are literal: bit n for segment n. */
 interface Found {
   readonly ends: readonly ConnectorOperation[];
   readonly literals: number;
-  /** How many segments it has. */
+  /** The number of its segments. */
   readonly depth: number;
 }
 
@@ -307,7 +307,7 @@ function collect(node: Node, path: string, from: number, depth: number, found: F
   }
 }
 
-/** The same over the keys of segments; the last one also without what may be a format's suffix. */
+/** The same over the keys of segments; the last one also without a possible format suffix. */
 function collectKeys(
   guarded: GuardedPaths,
   segments: readonly string[],
@@ -334,12 +334,12 @@ function dropBeaten(found: readonly Found[]): readonly Found[] {
   return found.length < 2 ? found : found.filter(({ literals }) => !isBeaten(literals, found));
 }
 
-/** Another one is literal wherever this one is, and somewhere else too. */
+/** True if another one is literal wherever this one is, and somewhere else too. */
 function isBeaten(literals: number, found: readonly Found[]): boolean {
   return found.some((other) => other.literals !== literals && (other.literals & literals) === literals);
 }
 
-/** An empty segment or a dot segment, however it is spelled, is never the value of a path input. */
+/** An empty segment or a dot segment, in any spelling, is never the value of a path input. */
 function fillsTemplate(segment: string): boolean {
   return segment !== '' && !/^(?:\.|%2e){1,2}$/i.test(segment);
 }

@@ -17,8 +17,8 @@ describe('a document', () => {
     ['an inline fragment', 'mutation { ... on Mutation { ... { merge } } add }', 'mutation add, merge'],
     ['a named fragment', 'mutation { ...F } fragment F on Mutation { merge ...G } fragment G on M { add }', 'mutation merge, add'], // prettier-ignore
     ['a fragment that is named twice', 'mutation { ...F ...F } fragment F on M { merge }', 'mutation merge'],
-    ['fragments that go round', 'mutation { ...F } fragment F on M { merge ...G } fragment G on M { ...F }', 'mutation merge'], // prettier-ignore
-    ['a fragment that is not used', 'query { a } fragment F on M { merge }', 'query a'],
+    ['fragments in a cycle', 'mutation { ...F } fragment F on M { merge ...G } fragment G on M { ...F }', 'mutation merge'], // prettier-ignore
+    ['an unused fragment', 'query { a } fragment F on M { merge }', 'query a'],
     ['a field that may be left out', 'mutation M($no: Boolean!) { add merge @skip(if: true) drop @include(if: $no) }', 'mutation add, merge, drop'], // prettier-ignore
     ['a fragment that may be left out', 'mutation { add ... @include(if: false) { merge } }', 'mutation add, merge'],
     ['a field below the top level', 'query { repository { mergePullRequest } }', 'query repository'],
@@ -32,7 +32,7 @@ describe('a document', () => {
     ['introspection', '{ __schema { types { name } } }', 'query __schema'],
     ['variables', 'mutation M($input: In!) { merge(input: $input) { id } }', 'mutation merge'],
     ['a keyword for a name', 'query query { mutation: query fragment: mutation on: on }', 'query query, mutation, on'],
-  ])('is read whatever its form: %s', (_form, text, fields) => {
+  ])('is read in any form: %s', (_form, text, fields) => {
     expect(read(text)).toBe(fields);
   });
 
@@ -43,30 +43,30 @@ describe('a document', () => {
     ['a fragment alone', 'fragment F on M { merge }', null],
     ['a type', 'query { a } type A { b: C }', null],
     ['an extension of the schema', 'query { a } extend schema { query: Mutation }', null],
-    ['a fragment that is not there', 'mutation { ...F }', null],
-    ['two fragments of one name', 'mutation { ...F } fragment F on M { add } fragment F on M { merge }', null],
+    ['a missing fragment', 'mutation { ...F }', null],
+    ['two fragments with one name', 'mutation { ...F } fragment F on M { add } fragment F on M { merge }', null],
     ['a fragment with variables', 'query { ...F } fragment F($x: Int = 3) on Q { a }', null],
     ['several operations without a name that chooses', 'query A { a } query B { b }', null],
     ['two operations of one name', 'query A { a } query A { b }', 'A'],
     ['an operation without a name beside another', 'query A { a } { b }', 'A'],
-    ['operations of two types, whichever is chosen', 'query A { a } mutation B { merge }', 'A'],
-    ['an operationName that is none of its', 'query A { a }', 'B'],
-    ['an operationName that is empty', 'query A { a }', ''],
-    ['an operationName for one without a name', '{ a }', 'A'],
-    ['an operationName in other letters', 'query A { a } query B { b }', 'a'],
+    ['operations of two types, whichever is selected', 'query A { a } mutation B { merge }', 'A'],
+    ['an unknown operationName', 'query A { a }', 'B'],
+    ['an empty operationName', 'query A { a }', ''],
+    ['an operationName for an unnamed operation', '{ a }', 'A'],
+    ['an operationName in another letter case', 'query A { a } query B { b }', 'a'],
   ])('is refused with %s', (_form, text, operationName) => {
     expect(read(text, operationName)).toMatch(/^error: /);
   });
 
-  test('counts every operation in it, whichever operationName chooses', () => {
+  test('counts every operation in it, whichever operationName selects', () => {
     expect(read('mutation A { add } mutation B { merge }', 'A')).toBe('mutation merge, add');
   });
 
   test.each(['\0', '\x01', '\v', '\f', '\x7f', '\x85', '\u2028', '\u2029', '\r'])(
     'is refused with a character that servers read in different ways: %j',
     (character) => {
-      expect(read(`query { a # ${character} merge\n }`)).toMatch(/^error: has a control character/);
-      expect(read(`query { a(x: """${character}""") }`)).toMatch(/^error: has a control character/);
+      expect(read(`query { a # ${character} merge\n }`)).toMatch(/^error: contains a control character/);
+      expect(read(`query { a(x: """${character}""") }`)).toMatch(/^error: contains a control character/);
     },
   );
 });
@@ -74,7 +74,7 @@ describe('a document', () => {
 const spread = (name: string): string => `...${name} ...${name}`;
 const many = (count: number): string => Array.from({ length: count }, (_, at) => `field${at}`).join(' ');
 
-describe('what a document costs is bounded', () => {
+describe('the cost of a document is bounded', () => {
   test.each([
     ['characters', `{a(x: "${'x'.repeat(300_000)}")}`, 'is too long: send long texts as variables'],
     ['tokens', `{${' a'.repeat(10_000)}}`, 'has more than 10000 tokens'],
@@ -86,7 +86,7 @@ describe('what a document costs is bounded', () => {
     expect(read(text)).toBe(`error: ${problem}`);
   });
 
-  test('a fragment is looked into once, however often others name it', () => {
+  test('a fragment is expanded once, however often it is used', () => {
     const fragments = Array.from({ length: 60 }, (_, at) => `fragment F${at} on M { ${spread(`F${at + 1}`)} }`);
     expect(read(`mutation { ${spread('F0')} } ${fragments.join(' ')} fragment F60 on M { merge }`)).toBe(
       'mutation merge',

@@ -13,18 +13,18 @@ import {
 import type { GraphqlType } from '../model/connector.ts';
 import { err, ok, type Result } from '../model/result.ts';
 
-/** What a GraphQL document asks for at its top level, however it is written. */
+/** The top-level selection of a GraphQL document, in any spelling. */
 export interface GraphqlDocument {
   readonly type: GraphqlType;
-  /** How often each field is selected, by its name in the schema and not by its alias. Empty when none or only `__typename` is. */
+  /** How often each field is selected, by its schema name and not its alias. Empty if there is none or only `__typename`. */
   readonly fields: ReadonlyMap<string, number>;
 }
 
-/** Reading is linear in the document, and the parser calls itself once a level: all have a bound. */
+/** Parsing is linear in the document, and recurses once per level; these bounds limit both. */
 const MOST_CHARACTERS = 256 * 1024;
 const MOST_TOKENS = 10_000;
 const MOST_LEVELS = 200;
-/** Of the type and all fields in one line, so that a person who is asked for an approval sees each of them. */
+/** The longest line with the type and all fields: a person who approves it sees each field. */
 const MOST_DESCRIBED_CHARACTERS = 300;
 
 /** Servers differ in whether such a character is text, ends a line (and so a comment), or ends the document. */
@@ -33,14 +33,14 @@ const OPENING: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACK
 const CLOSING: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R]);
 
 /**
- * Reads a GraphQL document. Every operation in it counts, whichever `operationName` chooses, and so does every field that a
- * fragment, `@include` or `@skip` may bring: a server runs some of what is told here and never anything else. The error
- * says what is wrong, as the rest of a sentence that begins with the document.
+ * Reads a GraphQL document. Every operation in it counts, whichever `operationName` selects, and so does every field that a
+ * fragment, `@include` or `@skip` may add: a server runs a part of what is returned here and never anything else. The error
+ * is a predicate for the subject "the document".
  */
 export function readGraphqlDocument(text: string, operationName: string | null): Result<GraphqlDocument, string> {
   if (text.length > MOST_CHARACTERS) return err('is too long: send long texts as variables');
   if (AMBIGUOUS_CHARACTER.test(text)) {
-    return err('has a control character or a bare carriage return in it: send such text as a variable');
+    return err('contains a control character or a bare carriage return: send such text as a variable');
   }
   const parsed = parseDocument(text);
   if (!parsed.ok) return parsed;
@@ -77,7 +77,7 @@ function parseDocument(text: string): Result<DocumentNode, string> {
   }
 }
 
-/** Throws where a token is none. */
+/** Throws on an invalid token. */
 function excessOf(lexer: Lexer): string | null {
   let levels = 0;
   for (let tokens = 0; ; tokens += 1) {
@@ -105,17 +105,17 @@ function partsOf({ definitions }: DocumentNode): DocumentParts {
   return { operations, fragments, rest };
 }
 
-/** Why it is not sure which operation runs. */
+/** Why it is unclear which operation runs. */
 function operationFault(operations: readonly OperationDefinitionNode[], operationName: string | null): string | null {
   const names = operations.map(({ name }) => name?.value ?? null);
   if (hasTwice(names)) return 'has two operations of one name, or without one';
   if (names.length > 1 && names.includes(null)) return 'has an operation without a name beside others';
   if (operationName === null)
-    return names.length > 1 ? 'has several operations, and no operationName chooses one' : null;
-  return names.includes(operationName) ? null : 'has no operation of the operationName that was sent';
+    return names.length > 1 ? 'has several operations, and no operationName selects one' : null;
+  return names.includes(operationName) ? null : 'has no operation with the operationName that was sent';
 }
 
-/** A fragment is looked into once, also where it names itself: what runs needs no more, and the work stays linear. */
+/** A fragment is expanded once, also if it refers to itself. That is enough, and the work stays linear. */
 function topLevelFields(
   operations: readonly OperationDefinitionNode[],
   fragments: readonly FragmentDefinitionNode[],

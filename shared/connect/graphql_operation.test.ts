@@ -45,23 +45,23 @@ describe('the operation of a document', () => {
     ['mutation { deleteRepository { id } }', 'other'],
     ['mutation { __typename merge }', 'merge'],
     ['mutation { __typename }', 'other'],
-  ])('is the one that lists its fields, else the one of every field: %s', (query, name) => {
+  ])('is the one that lists its fields, else the catch-all: %s', (query, name) => {
     expect(recognised(of(query))).toBe(name);
   });
 
   test.each([
     ['a guarded field beside one that is not', 'mutation { addComment { id } merge { id } }'],
-    ['one that only the catch-all takes', 'mutation { addComment { id } deleteRepository { id } }'],
+    ['one that only the catch-all matches', 'mutation { addComment { id } deleteRepository { id } }'],
     ['one in a fragment', 'mutation { addComment { id } ...F } fragment F on Mutation { merge { id } }'],
     ['one that is skipped', 'mutation { addComment { id } merge @skip(if: true) { id } }'],
     ['one of another operation of the document', 'mutation A { addComment { id } } mutation B { merge { id } }'],
-  ])('is none when it carries %s along', (_what, query) => {
+  ])('is none if it also contains %s', (_what, query) => {
     expect(recognised(of(query, query.includes(' A ') ? { operationName: 'A' } : {}))).toBe(
       'graphql_operation_not_allowed',
     );
   });
 
-  test('is none when no operation takes the field or the type', () => {
+  test('is none if no operation has the field or the type', () => {
     expect(recognised(of('mutation { drop }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
     expect(recognised(of('mutation { merge drop }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
     expect(recognised(of('subscription { issueUpdated { id } }'))).toBe('graphql_operation_not_allowed');
@@ -69,7 +69,7 @@ describe('the operation of a document', () => {
     expect(recognised(of('{ viewer }'), [])).toBe('graphql_operation_not_allowed');
   });
 
-  test('is none when two connectors take it, be it by the path alone', () => {
+  test('is none if two connectors match, even if only by path', () => {
     const other = { id: 'con_2', fqn: 'other/items' };
     const both = [...candidates(ALL), ...candidates([graphql('mine', { graphql: { type: 'mutation' } })], other)];
     expect(recognised(of('mutation { addComment { id } }'), both)).toBe('graphql_operation_not_allowed');
@@ -78,7 +78,7 @@ describe('the operation of a document', () => {
     expect(recognised(of('{ viewer }'), plain)).toBe('graphql_operation_not_allowed');
   });
 
-  test('has its document with it, for the approval and the audit log', () => {
+  test('keeps its document for the approval and the audit log', () => {
     const found = recogniseGraphql(candidates(ALL), POST, [bytes(of('mutation { a: merge b: merge }'))]);
     expect(found).toMatchObject({ value: { document: { type: 'mutation', fields: new Map([['merge', 2]]) } } });
   });
@@ -113,23 +113,23 @@ describe('the body of a request', () => {
     ['a text', JSON.stringify(QUERY)],
     ['null', 'null'],
     ['no document', '{}'],
-    ['a document that is no text', '{"query": {"viewer": true}}'],
+    ['a document that is not a string', '{"query": {"viewer": true}}'],
     ['a document that is null', '{"query": null, "id": "x"}'],
     ['a document that is a list', JSON.stringify({ query: [QUERY] })],
     ['a key twice', `{"query": ${JSON.stringify(QUERY)}, "query": "mutation { merge }"}`],
     ['a key twice, once with escapes', `{"query": ${JSON.stringify(QUERY)}, "qu\\u0065ry": "mutation { merge }"}`],
     ['a key twice further down', `{"query": ${JSON.stringify(QUERY)}, "variables": {"a": [{"b": 1, "b": 2}]}}`],
-    ['a key in other letters', of(QUERY, { Query: 'mutation { merge }' })],
+    ['a key in another letter case', of(QUERY, { Query: 'mutation { merge }' })],
     ['a list under another name', of(QUERY, { _json: [{ query: 'mutation { merge }' }] })],
     ['a persisted query', of(QUERY, { extensions: { persistedQuery: { version: 1, sha256Hash: '0' } } })],
     ['a persisted query alone', '{"extensions": {"persistedQuery": {"version": 1, "sha256Hash": "0"}}}'],
     ['the id of a stored document', of(QUERY, { documentId: '1' })],
     ['the id of a stored document, by another name', of(QUERY, { doc_id: '1' })],
     ['__proto__', `{"query": ${JSON.stringify(QUERY)}, "__proto__": {"query": "mutation { merge }"}}`],
-    ['variables that are a text', of(QUERY, { variables: '{}' })],
+    ['variables that are a string', of(QUERY, { variables: '{}' })],
     ['variables that are a list', of(QUERY, { variables: [] })],
     ['an operationName that is a list', of(QUERY, { operationName: ['Q'] })],
-    ['extensions that are a text', of(QUERY, { extensions: 'x' })],
+    ['extensions that are a string', of(QUERY, { extensions: 'x' })],
     ['values nested too deep', `{"query": ${JSON.stringify(QUERY)}, "variables": ${'{"a":'.repeat(100)}1${'}'.repeat(100)}}`], // prettier-ignore
   ])('is refused with %s', (_what, body) => {
     expect(recognised(body)).toBe('graphql_unreadable');
@@ -140,14 +140,14 @@ describe('the body of a request', () => {
     ['UTF-16 with its mark', [0xff, 0xfe, ...wide(of(QUERY), 1)]],
     ['UTF-32', wide(of(QUERY), 3)],
     ['no UTF-8', codes(of(QUERY).replace('login', 'log\xff'))],
-    ['a longer form of a character', codes('{"query": "\xc1\xbbviewer}"}')],
+    ['an overlong encoding of a character', codes('{"query": "\xc1\xbbviewer}"}')],
     ['half a character at its end', [...codes(of(QUERY)), 0xe2, 0x82]],
   ])('is refused in %s', (_what, body) => {
     const found = recogniseGraphql(candidates(ALL), POST, [Uint8Array.from(body)]);
     expect(found).toMatchObject({ ok: false, error: { reason: 'graphql_unreadable' } });
   });
 
-  test('is read alike however it was cut', () => {
+  test('is read the same for any chunking', () => {
     const body = bytes(of('{ viewer(name: "ü€😀") { login } }'));
     const pieces = Array.from(body, (_, at) => body.subarray(at, at + 1));
     expect(recogniseGraphql(candidates(ALL), POST, pieces).ok).toBe(true);

@@ -6,8 +6,8 @@ import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { readGraphqlRequest } from './graphql_request.ts';
 
 /**
- * Which operation a request to a GraphQL endpoint is, once its body is there. Refuses with `graphql_unreadable` what has no
- * document that every server reads alike, and with `graphql_operation_not_allowed` a document that is none of the candidates
+ * Decides which operation a request to a GraphQL endpoint is, from its body. Refuses with `graphql_unreadable` if not every
+ * server reads the document the same way, and with `graphql_operation_not_allowed` if the document is none of the candidates
  * or several of them.
  */
 export function recogniseGraphql(
@@ -15,7 +15,7 @@ export function recogniseGraphql(
   request: { readonly method: string; readonly query: string | null },
   body: readonly Uint8Array[],
 ): Result<ConnectorOperation, Refusal> {
-  if (candidates.length === 0) return refuse(`no operation of a connector is ${request.method} there`);
+  if (candidates.length === 0) return refuse(`no operation of a connector uses ${request.method} there`);
   const document = readGraphqlRequest(request, body);
   if (!document.ok) return err(refusal('graphql_unreadable', `the GraphQL request is refused: ${document.error}`));
   const chosen = chooseGraphqlOperation(candidates, document.value);
@@ -27,8 +27,8 @@ function refuse(why: string): Result<never, Refusal> {
 }
 
 /**
- * The operation that a document is, of those whose method, host and path are its request's: each of its fields has to be of
- * that one and of no other, so that nothing is carried along by an operation with another rule. The error is a sentence.
+ * The operation of a document, among those with the request's method, host and path. Each field must belong to that
+ * operation and to no other, so that none is smuggled in under another operation's rule. The error is a sentence.
  */
 function chooseGraphqlOperation(
   candidates: readonly ConnectorOperation[],
@@ -46,10 +46,12 @@ function chooseGraphqlOperation(
   const [only] = chosen;
   if (only !== undefined && chosen.size === 1) return ok({ ...only, document });
   const operations = Array.from(chosen, ({ connector, operation }) => `${operation.name} of ${connector.spec.fqn}`);
-  return err(`${describeDocument(document)} is several operations, ${operations.join(' and ')}: send one at a time`);
+  return err(
+    `${describeDocument(document)} belongs to several operations, ${operations.join(' and ')}: send one at a time`,
+  );
 }
 
-/** Of one connector, an operation that lists the field comes before one of every field. One that is no GraphQL takes any. */
+/** Within one connector, an operation that lists the field beats a catch-all. A non-GraphQL operation matches any document. */
 function findCoveringOperations(
   own: readonly ConnectorOperation[],
   { type }: GraphqlDocument,
@@ -65,7 +67,7 @@ interface SelectorWords {
   readonly fields?: readonly string[] | undefined;
 }
 
-/** Which documents an operation is, in words: `mutation mergePullRequest`, `any other query`. */
+/** The documents of an operation, in words: `mutation mergePullRequest`, `any other query`. */
 export function graphqlWords({ type, fields }: SelectorWords): string {
   return fields === undefined ? `any other ${type}` : `${type} ${fields.join(', ')}`;
 }

@@ -13,7 +13,7 @@ function inputsOf(operation: Operation, hosts: readonly string[] = ['api.example
 }
 
 describe('the JSON Schema of an operation', () => {
-  test('has a property for each input, with its type and what the spec says of it', () => {
+  test('has a property for each input, with its type and description', () => {
     const operation = sampleOperation({
       method: 'POST',
       inputs: [
@@ -44,24 +44,24 @@ describe('the JSON Schema of an operation', () => {
     });
   });
 
-  test('says what a list in a query may hold', () => {
+  test('describes the items of a list in a query', () => {
     const { schema } = inputsOf(sampleOperation({ inputs: [input({ name: 'tag', type: 'array' })] }));
     expect(schema.properties['tag']?.items).toEqual({ type: ['string', 'number', 'boolean'] });
   });
 
-  test('lets the host be chosen where there are several', () => {
+  test('offers a choice of hosts if there are several', () => {
     const { schema, hostProperty } = inputsOf(sampleOperation(), ['eu.example.com', 'us.example.com']);
     expect(hostProperty).toBe('host');
     expect(schema.properties['host']).toMatchObject({ type: 'string', enum: ['eu.example.com', 'us.example.com'] });
     expect(schema.required).not.toContain('host');
   });
 
-  test("takes the operation's own hosts for the spec's", () => {
+  test("uses the operation's own hosts before the spec's", () => {
     const operation = sampleOperation({ hosts: ['one.example.com'] });
     expect(inputsOf(operation, ['a.example.com', 'b.example.com']).hostProperty).toBeNull();
   });
 
-  test('does not take an input called host for the host', () => {
+  test('does not confuse an input named host with the host', () => {
     const operation = sampleOperation({ inputs: [input({ name: 'host' })] });
     const inputs = inputsOf(operation, ['a.example.com', 'b.example.com']);
     expect(inputs.hostProperty).toBe('host_2');
@@ -71,7 +71,7 @@ describe('the JSON Schema of an operation', () => {
     });
   });
 
-  test('names properties as every provider of models takes them, each another way', () => {
+  test('gives properties names that every model provider accepts, each unique', () => {
     const names = ['filter[state]', 'filter:state:', 'filter_state_', 'page', `x${'[y]'.repeat(40)}`, '__proto__'];
     const inputs = inputsOf(sampleOperation({ inputs: names.map((name) => input({ name })) }));
     const properties = Object.keys(inputs.schema.properties);
@@ -83,18 +83,18 @@ describe('the JSON Schema of an operation', () => {
   });
 });
 
-describe('a call in the properties of the schema', () => {
+describe("a call by the schema's properties", () => {
   const operation = sampleOperation({ inputs: [input({ name: 'filter[state]', required: true })] });
   const inputs = inputsOf(operation);
 
-  test('makes the request of the inputs that they stand for', () => {
+  test('makes the request from the matching inputs', () => {
     const { args } = runInputs(inputs, { filter_state_: 'open' });
     const connector = sampleConnector([{ ...operation, path: '/items' }]);
     const built = buildOperationRequest(connector, { ...operation, path: '/items' }, args);
     expect(built).toMatchObject({ ok: true, value: { query: 'filter%5Bstate%5D=open' } });
   });
 
-  test('keeps what is no property, so that it is refused by its name', () => {
+  test('keeps unknown properties, so that they are refused by name', () => {
     expect(runInputs(inputs, { nothing: 1, toString: 2 }).args).toEqual({ nothing: 1, toString: 2 });
   });
 
@@ -103,7 +103,7 @@ describe('a call in the properties of the schema', () => {
     ['args.other', 'other'],
     ['args', 'args'],
     ['host', 'host'],
-  ])('a problem of %s is told of %s', (field, property) => {
+  ])('reports a problem of %s on %s', (field, property) => {
     expect(propertyOfField(inputs, field)).toBe(property);
   });
 });

@@ -6,7 +6,7 @@ import {
   type OperationInput,
 } from '../model/connector.ts';
 
-/** One property of an {@link InputSchema}: the part of JSON Schema 2020-12 that every client of tools reads. */
+/** One property of an {@link InputSchema}: the subset of JSON Schema 2020-12 that every tool client reads. */
 export interface PropertySchema {
   readonly type: InputType;
   readonly description?: string;
@@ -23,29 +23,29 @@ export interface InputSchema {
   readonly additionalProperties: false;
 }
 
-/** The inputs of an operation as a program that knows only the schema writes them. */
+/** The inputs of an operation for a program that knows only the schema. */
 export interface OperationInputs {
   readonly schema: InputSchema;
-  /** The input that a property stands for, for each whose name is another one. */
+  /** The input of each property whose name differs from it. */
   readonly inputNames: Readonly<Record<string, string>>;
-  /** The property that chooses the host; null when there is only one. */
+  /** The property that selects the host; null if there is only one host. */
   readonly hostProperty: string | null;
 }
 
-/** A call in the schema's properties, as `POST /v1/connector-operations/run` takes it. */
+/** A call by the schema's properties, in the form of `POST /v1/connector-operations/run`. */
 export interface RunInputs {
   readonly args: Readonly<Record<string, unknown>>;
-  /** Undefined when none was chosen; whatever was given is checked by who runs the operation. */
+  /** Undefined if none was selected; the run itself checks the value. */
   readonly host: unknown;
 }
 
-/** Providers of models refuse every tool of a list when a property of one is named otherwise. */
+/** Model providers refuse a whole tool list if one property name does not match this. */
 const MAX_PROPERTY_CHARACTERS = 64;
 const PROPERTY_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
- * The inputs of an operation as a JSON Schema, made from its spec. An input keeps its name where a property may have it;
- * `filter[state]` becomes `filter_state_`, and never a name that another input has.
+ * The JSON Schema of an operation's inputs, made from its spec. An input keeps its name if that is allowed; `filter[state]`
+ * becomes `filter_state_`, and never the name of another input.
  */
 export function operationInputs(spec: ConnectorSpec, operation: Operation): OperationInputs {
   const taken = new Set(operation.inputs.map(({ name }) => name));
@@ -73,7 +73,7 @@ export function operationInputs(spec: ConnectorSpec, operation: Operation): Oper
   };
 }
 
-/** What a call in the schema's properties asks to run. What is no property is kept, so that it is refused by its name. */
+/** The run that a call by the schema's properties asks for. Unknown properties are kept, so that they are refused by name. */
 export function runInputs(
   { inputNames, hostProperty }: Pick<OperationInputs, 'inputNames' | 'hostProperty'>,
   given: Readonly<Record<string, unknown>>,
@@ -87,7 +87,7 @@ export function runInputs(
   return { args: Object.fromEntries(args), host };
 }
 
-/** The property that a problem's field (`args.<input>`, `host`) is about, as the caller wrote it. */
+/** The property for a problem's field (`args.<input>`, `host`), as the caller wrote it. */
 export function propertyOfField(
   { inputNames, hostProperty }: Pick<OperationInputs, 'inputNames' | 'hostProperty'>,
   field: string,
@@ -102,7 +102,7 @@ function propertyOf(name: string, taken: Set<string>): string {
   return freeName(name.replaceAll(/[^A-Za-z0-9_.-]/g, '_').slice(0, MAX_PROPERTY_CHARACTERS - 4), taken);
 }
 
-/** The name, or the first of `name_2`, `name_3` ... that is free; it is taken from then on. */
+/** The name, or the first free one of `name_2`, `name_3` ...; reserves it. */
 function freeName(name: string, taken: Set<string>): string {
   let free = name;
   for (let count = 2; taken.has(free); count += 1) free = `${name}_${count}`;
@@ -121,5 +121,5 @@ function propertySchema(input: OperationInput): PropertySchema {
 }
 
 function hostSchema(hosts: readonly string[]): PropertySchema {
-  return { type: 'string', enum: hosts, description: `The host to ask; ${hosts[0] ?? ''} when it is left out.` };
+  return { type: 'string', enum: hosts, description: `The host to ask; ${hosts[0] ?? ''} if omitted.` };
 }

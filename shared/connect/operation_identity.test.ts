@@ -15,20 +15,20 @@ function isAnother(operations: readonly Operation[], path: string, others: reado
   return !confirmOperation(compileConnectors([connector, other]), { connector, operation }, made).ok;
 }
 
-describe('a request made of an operation’s args', () => {
+describe('a request made from an operation’s args', () => {
   test('is that operation', () => {
     expect(isAnother([item, latest], '/items/7')).toBe(false);
     expect(isAnother([item, latest], '/items/7%2F8')).toBe(false);
   });
 
   test.each(['/items/latest', '/items/latest%3Bx', '/items/%6Catest'])(
-    'is another one, or may be read as one, and so goes round no approval: %s',
+    'is another operation, or may be read as one, and so cannot bypass an approval: %s',
     (path) => {
       expect(isAnother([item, latest], path)).toBe(true);
     },
   );
 
-  test('may be one that another connector declares too, unless that needs an approval', () => {
+  test('may be one that another connector declares too, unless that one needs an approval', () => {
     expect(isAnother([item], '/items/7', [item])).toBe(false);
     expect(isAnother([item], '/items/7', [sampleOperation({ approval: 'required' })])).toBe(true);
     expect(isAnother([sampleOperation({ approval: 'required' })], '/items/7', [item])).toBe(false);

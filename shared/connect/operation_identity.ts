@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../model/result.ts';
 import { evadesConnector, matchOperation, type ConnectorIndex, type ConnectorOperation } from './connector_index.ts';
 import { recogniseGraphql } from './graphql_operation.ts';
 
-/** What of a request that was made of an operation's args decides which operation it is. */
+/** The parts of a request made from args that decide which operation it is. */
 interface MadeRequest {
   readonly method: string;
   readonly host: string;
@@ -11,11 +11,11 @@ interface MadeRequest {
   readonly body: string | null;
 }
 
-const ANOTHER = 'make the request of another operation, or one that could be read as it';
+const ANOTHER = 'make the request another operation, or one that could be read as another';
 
 /**
- * The operation that a run's request is, which has to be the one that was named: by no arg is another one run, neither by a
- * path nor by a GraphQL document. The error is the rest of a sentence that begins with `args`.
+ * The operation of a run's request, which must be the named one: no arg may turn it into another, neither by path nor by
+ * GraphQL document. The error is a predicate for the subject `args`.
  */
 export function confirmOperation(
   index: ConnectorIndex,
@@ -26,14 +26,14 @@ export function confirmOperation(
   const found = evadesConnector(index, made) ? null : matchOperation(index, made);
   if (found?.kind !== 'graphql') return err(ANOTHER);
   const recognised = recogniseGraphql(found.candidates, made, [new TextEncoder().encode(made.body ?? '')]);
-  if (!recognised.ok) return err(`make no request of this operation: ${recognised.error.message}`);
+  if (!recognised.ok) return err(`do not make a request of this operation: ${recognised.error.message}`);
   return recognised.value.operation === named.operation ? recognised : err(ANOTHER);
 }
 
 /**
- * True when the request that an operation's args make is, or may be read as, another operation: `/items/{id}` with
- * `latest` for the id, where `/items/latest` is an operation of its own with an approval of its own. Operations that are
- * equally well meant may be run by name, unless that would go round an approval.
+ * True if the request made from an operation's args is, or may be read as, another operation: `/items/{id}` with `latest`
+ * for the id, if `/items/latest` is an operation with its own approval. Operations that match equally well may be run by
+ * name, unless that would bypass an approval.
  */
 function isAnotherOperation(index: ConnectorIndex, { operation }: ConnectorOperation, made: MadeRequest): boolean {
   if (evadesConnector(index, made)) return true;

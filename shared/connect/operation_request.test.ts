@@ -45,7 +45,7 @@ const messages = (operation: Operation, args: unknown, host?: string) => {
 };
 
 describe('the request of an operation run', () => {
-  test('of GET has its args in path and query', () => {
+  test('GET: has its args in path and query', () => {
     expect(build(get, { id: 'a b/c?', q: "x&y='z'", tags: ['a', 'b'], page: 2 })).toEqual({
       ok: true,
       value: {
@@ -58,24 +58,24 @@ describe('the request of an operation run', () => {
     });
   });
 
-  test('of POST has its args in a JSON body', () => {
+  test('POST: has its args in a JSON body', () => {
     expect(build(post, { title: 'Größe', data: { a: [1, null] }, dry: true })).toMatchObject({
       ok: true,
       value: { path: '/items', query: 'dry=true', body: '{"title":"Größe","data":{"a":[1,null]}}' },
     });
   });
 
-  test('without args where none is required', () => {
+  test('needs no args if none is required', () => {
     expect(build(sampleOperation({ path: '/items', inputs: [] }), undefined)).toMatchObject({
       ok: true,
       value: { path: '/items', query: null },
     });
   });
 
-  test('goes to an allowed host that is asked for, and to no other', () => {
+  test('goes to a requested host if that is allowed, and to no other', () => {
     expect(build(get, { id: '1' }, 'EU.example.com')).toMatchObject({ value: { host: 'eu.example.com' } });
     expect(messages(get, { id: '1' }, 'evil.example')).toEqual([
-      'host is not allowed here: api.example.com, eu.example.com may be asked',
+      'host is not allowed here: use one of api.example.com, eu.example.com',
     ]);
   });
 
@@ -83,9 +83,9 @@ describe('the request of an operation run', () => {
     [get, {}, 'args.id is missing: a text'],
     [get, { id: 1 }, 'args.id must be a text'],
     [get, { id: '' }, 'args.id is empty: it is a segment of the path'],
-    [get, { id: '..' }, 'args.id is a dot segment, which would lead to another path'],
-    [get, { id: 'a/../b' }, 'args.id holds a dot segment, which could lead to another path'],
-    [get, { id: String.raw`a\..\b` }, 'args.id holds a dot segment, which could lead to another path'],
+    [get, { id: '..' }, 'args.id is a dot segment, which could lead to another path'],
+    [get, { id: 'a/../b' }, 'args.id contains a dot segment, which could lead to another path'],
+    [get, { id: String.raw`a\..\b` }, 'args.id contains a dot segment, which could lead to another path'],
     [get, { id: 'a', page: 1.5 }, 'args.page must be a whole number'],
     [get, { id: 'a', page: 2 ** 60 }, 'args.page is larger than a number can hold exactly'],
     [get, { id: 'a', tags: 'x' }, 'args.tags must be a list'],
@@ -100,7 +100,7 @@ describe('the request of an operation run', () => {
     expect(messages(operation, args)).toContain(message);
   });
 
-  test('names every problem at once', () => {
+  test('reports every problem at once', () => {
     expect(messages(get, { page: 'x', z: 1 })).toHaveLength(3);
   });
 
@@ -112,7 +112,7 @@ describe('the request of an operation run', () => {
     expect(messages(operation, {})).toEqual(['args.constructor is missing: a text']);
   });
 
-  test('with any text in its path is the operation it was made of', () => {
+  test('with any text in its path is the operation it was made from', () => {
     const index = compileConnectors([sampleConnector([get])]);
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (id) => {

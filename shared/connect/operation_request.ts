@@ -9,7 +9,7 @@ import { err, ok, type Result } from '../model/result.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { argProblem } from './arg_problem.ts';
 
-/** An upstream request made of an operation and its args. It carries no credential yet. */
+/** An upstream request made from an operation and its args, without a credential. */
 export interface OperationRequestParts {
   readonly method: Operation['method'];
   readonly host: string;
@@ -17,11 +17,11 @@ export interface OperationRequestParts {
   readonly path: string;
   /** Without the `?`; null when there is none. */
   readonly query: string | null;
-  /** A JSON text; null when the operation sends no body. */
+  /** A JSON text; null if the operation sends no body. */
   readonly body: string | null;
 }
 
-/** What is wrong with one argument, as the rest of a sentence that begins with its field. It never quotes a value. */
+/** What is wrong with one argument, as a predicate for its field. It never quotes a value. */
 export interface ArgError {
   /** `args`, `args.<name>` or `host`. */
   readonly field: string;
@@ -31,10 +31,10 @@ export interface ArgError {
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Makes the upstream request of an operation run (specification section 4, Connector operations): path inputs fill the
- * template, each as one segment; the other args are the query of GET, DELETE and HEAD and the JSON body of POST, PATCH and
- * PUT. The host is the first allowed one unless another allowed one is asked for. Every problem is reported, not only the
- * first.
+ * Makes the upstream request of an operation run (specification section 4, Connector operations). Path inputs fill the
+ * template, each as one segment. The other args become the query of GET, DELETE and HEAD, and the JSON body of POST, PATCH
+ * and PUT. The host is the first allowed one unless another allowed one is requested. Every problem is reported, not only
+ * the first.
  */
 export function buildOperationRequest(
   { spec }: Pick<InstalledConnector, 'spec'>,
@@ -48,7 +48,7 @@ export function buildOperationRequest(
   const host = wantedHost === undefined ? hosts[0] : hosts.find((allowed) => allowed === wantedHost.toLowerCase());
   const problems = argProblems(operation, given);
   if (host === undefined)
-    problems.push({ field: 'host', message: `is not allowed here: ${hosts.join(', ')} may be asked` });
+    problems.push({ field: 'host', message: `is not allowed here: use one of ${hosts.join(', ')}` });
   if (host === undefined || problems.length > 0) return err(problems);
   return ok({
     method: operation.method,
@@ -93,7 +93,7 @@ function articleFor(word: string): string {
   return /^[aio]/.test(word) ? 'an' : 'a';
 }
 
-/** Only what the caller gave itself counts; `null` is a value of a body, and no value anywhere else. */
+/** Only the caller's own properties count. `null` is a valid value in a body and nowhere else. */
 function valueOf(args: Args, input: OperationInput): unknown {
   const value = Object.hasOwn(args, input.name) ? args[input.name] : undefined;
   return value === null && input.in !== 'body' ? undefined : value;
@@ -126,7 +126,7 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Everything but unreserved characters (RFC 3986 section 2.3), so that a value is never more than one segment or value. */
+/** Everything but unreserved characters (RFC 3986 section 2.3) is encoded, so that a value is never more than one segment or value. */
 function encodeValue(value: string): string {
   return encodeURIComponent(value).replaceAll(
     /[!'()*]/g,

@@ -1,6 +1,6 @@
 /**
- * The values that a path gives to the `{name}`s of a template it matches, decoded; a value with a broken escape stays as
- * it was sent. Empty when the path has another number of segments.
+ * The decoded values that a path has for a template's `{name}`s. A value with an invalid escape stays as sent. Empty if the
+ * path has another number of segments.
  */
 export function pathArgs(template: string, path: string): ReadonlyMap<string, string> {
   const names = template.split('/');

@@ -1,4 +1,4 @@
-/** What makes two requests the same one, for an approval: an approval covers one identical request. */
+/** The parts that make two requests identical: an approval covers one identical request. */
 export interface FingerprintedRequest {
   readonly fqn: string;
   readonly operation: string;
@@ -10,7 +10,7 @@ export interface FingerprintedRequest {
   readonly body: readonly Uint8Array[];
 }
 
-/** SHA-256, hex. Every part has its length before it, so that no two requests run together into one text. */
+/** SHA-256, in hex. Every part is preceded by its length, so that different requests cannot form the same text. */
 export async function requestFingerprint(request: FingerprintedRequest): Promise<string> {
   const { fqn, operation, method, host, target, contentType, body } = request;
   const texts = [fqn, operation, method, host, target, contentType].map((text) => new TextEncoder().encode(text));

@@ -13,14 +13,14 @@ interface SummarisedRequest {
   readonly path: string;
   readonly query: string | null;
   readonly bodyBytes: number;
-  /** Of a request to a GraphQL endpoint. */
+  /** Set for a request to a GraphQL endpoint. */
   readonly document?: GraphqlDocument | undefined;
 }
 
 /**
- * What a person is asked to approve, in one line: the operation, the host, whether there are a query and a body, what the
- * path names, and of a GraphQL document each field, which is never cut. Values of the query and the body are not told, for
- * they may hold anything; a value that is cut ends with `…`; nothing in the line can steer a terminal.
+ * The line that a person is asked to approve: the operation, the host, whether there are a query and a body, the path
+ * inputs, and for a GraphQL document each field, which is never truncated. Values of the query and the body are not shown,
+ * because they may contain anything. A truncated value ends with `…`. Nothing in the line can control a terminal.
  */
 export function requestSummary(
   { spec }: Pick<InstalledConnector, 'spec'>,
@@ -41,7 +41,7 @@ export function requestSummary(
   return toShownLine(line, MOST_CHARACTERS);
 }
 
-/** The mark of what is cut stands behind the quotes, where no value can put it. */
+/** The mark of a truncated value is outside the quotes, where no value can put it. */
 function quoteValue(value: string): string {
   const shown = JSON.stringify(value.slice(0, MOST_VALUE_CHARACTERS));
   return value.length > MOST_VALUE_CHARACTERS ? `${shown}…` : shown;

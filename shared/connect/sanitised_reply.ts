@@ -1,4 +1,4 @@
-/** What gives an agent a session of its own, or a challenge to answer with credentials of its own. */
+/** Headers that give an agent its own session, or ask it for its own credentials. */
 const COOKIES_AND_CHALLENGES: ReadonlySet<string> = new Set([
   'set-cookie',
   'set-cookie2',
@@ -11,26 +11,26 @@ const COOKIES_AND_CHALLENGES: ReadonlySet<string> = new Set([
   'authentication-control',
 ]);
 
-/** An offer of another host, port or protocol for what the credential was added to here (RFC 7838). */
+/** Offers another host, port or protocol in place of the one that the credential was added for (RFC 7838). */
 const ALTERNATIVES = 'alt-svc';
 
 /**
- * True for a header, by its lower-case name, that is taken out of a credentialed reply (design sections 5 and 13). A binding
- * with `keepCookies` passes cookies and challenges on, never an offer of another host.
+ * True for a header (lower-case name) that is removed from a credentialed reply (design sections 5 and 13). A binding with
+ * `keepCookies` passes cookies and challenges, but never an alternative service.
  */
 export function isWithheldHeader(lowerName: string, keepCookies = false): boolean {
   return lowerName === ALTERNATIVES || (!keepCookies && COOKIES_AND_CHALLENGES.has(lowerName));
 }
 
-/** True for a header that only `keepCookies` lets pass. */
+/** True for a header that passes only with `keepCookies`. */
 export function isCookieOrChallenge(lowerName: string): boolean {
   return COOKIES_AND_CHALLENGES.has(lowerName);
 }
 
-/** The reply of an operation run: nothing of the upstream's headers but the type of its body. */
+/** The reply of an operation run: of the upstream's headers only the content type. */
 export interface SanitisedReply {
   readonly upstreamStatus: number;
-  /** Empty when the upstream named none. */
+  /** Empty if the upstream sent none. */
   readonly contentType: string;
   readonly body: Uint8Array;
 }

@@ -1,12 +1,12 @@
 import { err, ok, type Result } from '../model/result.ts';
 
-/** Deeper values are read by nobody, and each level of one costs memory. */
+/** No program needs deeper values, and each level costs memory. */
 const MOST_LEVELS = 100;
 const MARKS: ReadonlySet<string> = new Set(['{', '}', '[', ']', ',', ':']);
 
 /**
- * Reads a JSON text that every parser reads alike: no object in it has a key twice, in whichever spelling, for of two some
- * parsers take the first and some the last. The error says what is wrong, as the rest of a sentence.
+ * Reads a JSON text that every parser reads the same way: no object has a key twice, in any spelling, because some parsers
+ * use the first and some the last. The error is a predicate.
  */
 export function parseUniqueJson(text: string): Result<unknown, string> {
   let value: unknown;
@@ -19,10 +19,7 @@ export function parseUniqueJson(text: string): Result<unknown, string> {
   return fault === null ? ok(value) : err(fault);
 }
 
-/**
- * Looks at the strings and brackets of a text that is known to be JSON, once from its beginning to its end: in an object, a
- * string behind a bracket or a comma is a key.
- */
+/** Scans the strings and brackets of a valid JSON text once: in an object, a string after a bracket or a comma is a key. */
 function keyFault(text: string): string | null {
   const open: (Set<unknown> | null)[] = [];
   let mark = '';

@@ -59,7 +59,7 @@ describe('effect', () => {
     expect(refused).toMatchObject({ ok: false, error: { reason: 'effect_not_allowed' } });
   });
 
-  test('every other effect, and none, admits every method and header', () => {
+  test('every other effect, and no effect, admits every method and header', () => {
     for (const effect of [undefined, ...EFFECTS.filter((each) => each !== 'read')]) {
       const binding = effect === undefined ? BINDING : { ...BINDING, effect };
       const request = { ...REQUEST, method: 'DELETE', fields: [{ name: 'upgrade' }, { name: 'x-http-method' }] };

@@ -3,14 +3,14 @@ import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { isMethodOverrideHeader } from '../net/method_override.ts';
 
-/** What of a request the contract is checked against. */
+/** The parts of a request that the contract is checked against. */
 export interface ContractRequest {
   /** The canonical upstream host, without a port. */
   readonly host: string;
   readonly method: string;
-  /** The header fields the client sent; only their names are looked at. */
+  /** The header fields that the client sent; only names are used. */
   readonly fields: readonly { readonly name: string }[];
-  /** The host has operations of a connector that need an approval: a binding without an effect counts as `read` there. */
+  /** True if the host has operations that need an approval: then a binding without an effect counts as `read`. */
   readonly besideApprovals: boolean;
 }
 
@@ -18,8 +18,8 @@ export interface ContractRequest {
 export const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Checks a binding's contract before any credential is looked up (specification section 5): the upstream host is in the
- * allowed hosts, when there are any, and the method satisfies the effect. Refuses with `host_not_allowed` or
+ * Checks a binding's contract before any credential is looked up (specification section 5): the upstream host is among the
+ * allowed hosts, if there are any, and the method satisfies the effect. Refuses with `host_not_allowed` or
  * `effect_not_allowed`.
  */
 export function enforceContract(binding: HostBinding, request: ContractRequest): Result<void, Refusal> {
@@ -42,7 +42,7 @@ function readProblem({ method, fields }: ContractRequest): string | null {
   if (!READ_METHODS.has(method)) return `the method is ${method}, and only GET, HEAD and OPTIONS are admitted`;
   for (const field of fields) {
     const name = field.name.toLowerCase();
-    if (isMethodOverrideHeader(name)) return `the header ${name} can turn the request into another method`;
+    if (isMethodOverrideHeader(name)) return `the header ${name} can change the method of the request`;
     if (name === 'upgrade') return 'an upgraded connection is not limited to reading';
   }
   return null;
@@ -50,5 +50,5 @@ function readProblem({ method, fields }: ContractRequest): string | null {
 
 function effectMessage(binding: HostBinding, { host }: ContractRequest, problem: string): string {
   if (binding.effect !== undefined) return `the binding for ${binding.host} has effect "read": ${problem}`;
-  return `the binding for ${binding.host} has no effect, and counts as "read" because a connector for ${host} has operations that need an approval: ${problem}; if the binding may do more there, say so with "svc binding effect ${binding.id} write"`;
+  return `the binding for ${binding.host} has no effect, and counts as "read" because a connector for ${host} has operations that need an approval: ${problem}; if the binding may do more there, set its effect with "svc binding effect ${binding.id} write"`;
 }

@@ -21,7 +21,7 @@ describe('a request to a GraphQL endpoint', () => {
     typed('application/json; charset=utf-8'),
     typed('Application/JSON;charset="UTF-8"'),
     withField(POST, 'accept', 'application/graphql-response+json'),
-  ])('is let through to its body: %j', (request) => {
+  ])('may have its body read: %j', (request) => {
     expect(enforceGraphqlRequest(request).ok).toBe(true);
   });
 
@@ -36,9 +36,9 @@ describe('a request to a GraphQL endpoint', () => {
     ['another parameter', typed('application/json; boundary=x')],
     ['two charsets', typed('application/json; charset=utf-8; charset=utf-7')],
     ['a list of types', typed('application/json, text/plain')],
-    ['a type that only ends so', typed('application/graphql+json')],
+    ['a type that only ends like it', typed('application/graphql+json')],
     ['a Content-Encoding', withField(POST, 'content-encoding', 'gzip')],
-    ['a Content-Encoding that does nothing', withField(POST, 'content-encoding', 'identity')],
+    ['a Content-Encoding without effect', withField(POST, 'content-encoding', 'identity')],
     ['a document in its query', { ...POST, query: 'query=mutation{merge}' }],
     ['an empty query', { ...POST, query: '' }],
     ['another method in a header', withField(POST, 'x-http-method-override', 'GET')],

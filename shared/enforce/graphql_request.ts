@@ -15,8 +15,9 @@ export interface GraphqlRequest {
 const JSON_TYPE = /^application\/json(?:[ \t]*;[ \t]*charset="?utf-8"?)?[ \t]*$/i;
 
 /**
- * Checks a request to a GraphQL endpoint before its body is read: it says in one way where its document is and how it is
- * written, or servers could run another one than the one that is looked at. Refuses with `graphql_unreadable`.
+ * Checks a request to a GraphQL endpoint before its body is read. It must state in exactly one way where its document is and
+ * how it is encoded; otherwise a server could run another document than the inspected one. Refuses with
+ * `graphql_unreadable`.
  */
 export function enforceGraphqlRequest(request: GraphqlRequest): Result<void, Refusal> {
   const fault = headFault(request) ?? (request.method === 'GET' ? getFault(request) : postFault(request));
@@ -27,7 +28,7 @@ export function enforceGraphqlRequest(request: GraphqlRequest): Result<void, Ref
 
 function headFault({ fields }: GraphqlRequest): string | null {
   if (fields.some(({ name }) => name === 'upgrade'))
-    return 'an upgraded connection carries documents that nobody reads';
+    return 'an upgraded connection carries documents that are not inspected';
   const override = fields.find(({ name }) => isMethodOverrideHeader(name));
   return override === undefined ? null : `the header ${override.name} can turn it into another request`;
 }
@@ -37,8 +38,8 @@ function getFault({ hasBody }: GraphqlRequest): string | null {
 }
 
 function postFault({ query, fields }: GraphqlRequest): string | null {
-  if (query !== null) return 'servers may take the document from its query: send it in the body alone';
-  if (fields.some(({ name }) => name === 'content-encoding')) return 'its body is encoded: send it as it is';
+  if (query !== null) return 'servers may read its document from its query: send it in the body only';
+  if (fields.some(({ name }) => name === 'content-encoding')) return 'its body is encoded: send it unencoded';
   const types = fields.filter(({ name }) => name === 'content-type').map(({ value }) => value);
   return types.length === 1 && JSON_TYPE.test(types[0] ?? '')
     ? null

@@ -4,10 +4,10 @@ import { err, ok, type Result } from '../model/result.ts';
 import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_override.ts';
 
 /**
- * Checks a request against the operation it is, before any credential is looked up. Its method is what identifies it, so
- * neither a header nor the query may name another one; one that only reads or needs an approval is not upgraded to a
- * connection that may do more. Refuses with `effect_not_allowed`; with `invalid_request` where a request that needs an
- * approval says twice what its body is, for what would be approved is not what every server reads.
+ * Checks a request against its operation before any credential is looked up. The method identifies the operation, so neither
+ * a header nor the query may name another one. An operation that only reads or needs an approval is not upgraded to a
+ * connection that may do more. Refuses with `effect_not_allowed`; with `invalid_request` if a request that needs an approval
+ * declares its content type twice, because servers could then read another body than the approved one.
  */
 export function enforceOperation(
   operation: Operation,
@@ -40,5 +40,5 @@ function upgradeProblem({ effect, approval }: Operation): string | null {
 }
 
 function refuse({ name }: Operation, why: string): Result<never, Refusal> {
-  return err(refusal('effect_not_allowed', `the operation ${name} is not run: ${why}`));
+  return err(refusal('effect_not_allowed', `the operation ${name} is refused: ${why}`));
 }

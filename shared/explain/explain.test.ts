@@ -43,12 +43,12 @@ describe('explain', () => {
     expect(JSON.stringify(explained)).not.toContain('s3cr3t');
   });
 
-  test('says what becomes of cookies, and what a place hands out', () => {
+  test('says what happens to cookies, and which tokens a reply may contain', () => {
     const plain = explain([BINDING], 'https://api.example.com/').reasons.join(' ');
     expect(plain).toContain('Cookies and authentication challenges are removed from the reply.');
     expect(plain).not.toContain('hand out');
     const kept = explain([{ ...BINDING, keepCookies: true }], 'https://api.example.com/oauth/token');
-    expect(kept.reasons.join(' ')).toMatch(/are kept \(keep_cookies\).* may hand out OAuth tokens/);
+    expect(kept.reasons.join(' ')).toMatch(/are kept \(keep_cookies\).* may contain OAuth tokens/);
   });
 
   test.each([
@@ -59,11 +59,11 @@ describe('explain', () => {
       { scheme: 'sigv4-resign', accessKeyId: 'AKID', region: 'eu-central-1', service: 's3' },
       's3 in eu-central-1 by AKID',
     ],
-  ] as const)('puts the place in words: %o', (injection, words) => {
+  ] as const)('describes the place of the credential: %o', (injection, words) => {
     expect(explain([{ ...BINDING, injection }], 'https://api.example.com/').reasons.join(' ')).toContain(words);
   });
 
-  test('an unbound host is passthrough', () => {
+  test('an unbound host is forwarded unmodified', () => {
     const explained = explain([BINDING], 'https://other.example.com/');
     expect(explained).toMatchObject({ decision: 'passthrough', code: null, bindings: [] });
     expect(explained.reasons.join(' ')).toContain('forwarded unmodified');
@@ -109,7 +109,7 @@ describe('explain', () => {
       emit: { mechanism: 'sentinel-swap', sentinel: 't'.repeat(16) },
     };
 
-    test('the one without a sentinel decides, and the choice is put in words', () => {
+    test('the one without a sentinel decides, and the choice is explained', () => {
       const explained = explain([swap, { ...BINDING, effect: 'read' }], 'https://api.example.com/', 'POST');
       expect(explained).toMatchObject({ decision: 'refused', code: 'effect_not_allowed' });
       expect(explained.bindings.map(({ refusal }) => refusal?.code ?? null)).toEqual([null, 'effect_not_allowed']);
@@ -122,20 +122,20 @@ describe('explain', () => {
       expect(explained.reasons.at(-1)).toContain('without one the request is forwarded unmodified');
     });
 
-    test('is refused when every one of them refuses', () => {
+    test('is refused if each of them refuses', () => {
       const list = [swap, other].map((each): HostBinding => ({ ...each, effect: 'read' }));
       expect(explain(list, 'https://api.example.com/', 'POST')).toMatchObject({ code: 'effect_not_allowed' });
     });
   });
 
   test.each([
-    ['G ET', 'https://a.example/', 'method', 'no HTTP method'],
-    ['', 'https://a.example/', 'method', 'no HTTP method'],
+    ['G ET', 'https://a.example/', 'method', 'not an HTTP method'],
+    ['', 'https://a.example/', 'method', 'not an HTTP method'],
     ['get', 'https://a.example/', 'method', 'write GET'],
     ['CONNECT', 'https://a.example/', 'method', 'CONNECT'],
     ['GET', 'api.example.com', 'url', 'in full'],
     ['GET', 'wss://a.example/', 'url', 'https://'],
-    ['GET', 'file:///etc/passwd', 'url', 'no https URL'],
+    ['GET', 'file:///etc/passwd', 'url', 'not an https URL'],
     ['GET', 'https://me:s3cr3t@a.example/', 'url', 'user name or password'],
     ['GET', 'https://1.2.3.4.5/', 'url', 'in full'],
     ['GET', 'https://a!b.example/', 'url', 'character'],
@@ -147,14 +147,14 @@ describe('explain', () => {
   });
 
   describe('a credential that is not stored', () => {
-    test('is refused as the proxy would refuse it, with how to store it', () => {
+    test('is refused as the proxy would refuse it, with the command that stores it', () => {
       const explained = explain([BINDING], 'https://api.example.com/', 'GET', none);
       expect(explained).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });
       expect(explained.bindings).toMatchObject([{ credential_stored: false, refusal: null }]);
       expect(explained.reasons.at(-1)).toContain('"svc secret set user/demo"');
     });
 
-    test('is looked up with its owner: what the user has stored is not what the enterprise binding refers to', () => {
+    test("is looked up with its owner: a user's secret is not the one of an enterprise binding", () => {
       const shared: HostBinding = { ...BINDING, owner: 'enterprise', credential: { owner: 'enterprise', path: 'a' } };
       const explained = explain([shared], 'https://api.example.com/', 'GET', ({ owner }) => owner === 'personal');
       expect(explained).toMatchObject({ code: 'credential_unavailable' });
@@ -191,7 +191,7 @@ describe('explain', () => {
     });
   });
 
-  test("a personal binding overrides the enterprise's for its pattern, and that is said", () => {
+  test("a personal binding overrides the enterprise's for its pattern, and the text says so", () => {
     const shared: HostBinding = { ...BINDING, id: 'shared', owner: 'enterprise', effect: 'read' };
     const explained = explain([shared, BINDING], 'https://api.example.com/', 'POST');
     expect(explained).toMatchObject({ decision: 'binding', bindings: [{ id: BINDING.id, owner: 'personal' }] });
@@ -243,7 +243,7 @@ describe('explain of connectors', () => {
     expect(JSON.stringify(found)).not.toContain('s3cr3t');
   });
 
-  test('a method that the query of a POST names is no way round an operation, nor to another one', () => {
+  test("a method in a POST's query cannot bypass an operation, nor lead to another one", () => {
     const create = sampleOperation({
       name: 'create-item',
       method: 'POST',
@@ -259,7 +259,7 @@ describe('explain of connectors', () => {
     expect(turned.told).toMatch(/Refused: .*_method/);
   });
 
-  test('an operation without its credential is refused, with what to type', () => {
+  test('an operation without its credential is refused, with the command to type', () => {
     const { told, ...found } = explained('GET', '/items/7', none);
     expect(found).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });
     expect(found.operation).toMatchObject({ credential_stored: false });
@@ -271,18 +271,18 @@ describe('explain of connectors', () => {
     (path) => {
       const found = explained('GET', path);
       expect(found).toMatchObject({ decision: 'refused', code: 'ambiguous_target', operation: null });
-      expect(found.told).toContain('in another way than it is written');
+      expect(found.told).toContain('read this path differently');
     },
   );
 
-  test('another request to its host goes to the binding, and is told why', () => {
+  test('another request to its host goes to the binding, with the reason', () => {
     const binding: HostBinding = { ...BINDING, effect: 'write' };
     const found = explained('POST', '/items/7', everything, [connector], binding);
     expect(found).toMatchObject({ decision: 'binding', operation: null });
     expect(found.told).toMatch(/No operation of a connector is POST.*personal host binding/);
   });
 
-  test('beside operations that need an approval, a binding without an effect counts as read, and is told how to change', () => {
+  test('beside operations that need an approval, a binding without an effect counts as read, with how to change that', () => {
     const refused = explained('POST', '/other');
     expect(refused).toMatchObject({ decision: 'refused', code: 'effect_not_allowed' });
     expect(refused.told).toMatch(/counts as "read".*svc binding effect bnd_\w+ write/);
@@ -291,7 +291,7 @@ describe('explain of connectors', () => {
     expect(read.told).toMatch(/counts as "read" there until.*svc binding effect bnd_\w+ write/);
   });
 
-  test('several operations are none, and are named', () => {
+  test('several matching operations are none, and are named', () => {
     const other = sampleConnector(undefined, { id: 'con_00000000000000000000000002', fqn: 'other/items' });
     const found = explained('GET', '/items/7', everything, [connector, other]);
     expect(found.decision).toBe('binding');
@@ -320,7 +320,7 @@ describe('explain of connectors', () => {
       return { ...found.value, told: found.value.reasons.join(' ') };
     };
 
-    test('the document decides, and without one each operation is told', () => {
+    test('the document decides, and without one each operation is listed', () => {
       expect(ask('POST', '/graphql', '{ viewer }').operation).toMatchObject({ operation: 'read', approval: 'none' });
       const merged = ask('POST', '/graphql', 'mutation { a: merge { id } }');
       expect(merged).toMatchObject({ decision: 'connector', operation: { operation: 'merge', approval: 'required' } });

@@ -27,7 +27,7 @@ import {
   type ExplainedOperation,
 } from './explain_operation.ts';
 
-/** A binding as an explanation shows it; `credential_ref` names the vault entry, never its value. */
+/** A binding in an explanation; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedBinding {
   readonly id: string;
   readonly owner: Owner;
@@ -35,13 +35,13 @@ export interface ExplainedBinding {
   readonly scheme: InjectionScheme;
   readonly emit_mechanism: EmitMechanism;
   readonly credential_ref: string;
-  /** False when a value that the binding refers to is not in its owner's vault. */
+  /** False if a value that the binding refers to is not in its owner's vault. */
   readonly credential_stored: boolean;
-  /** The refusal by this binding's contract; null when it admits the request. */
+  /** The refusal by this binding's contract; null if it admits the request. */
   readonly refusal: { readonly code: RefusalReason; readonly message: string } | null;
 }
 
-/** Which path a request would take, and why; the names are those of the control API's reply. */
+/** The path that a request would take, and why; the names are those of the control API's reply. */
 export interface Explanation {
   readonly decision: 'connector' | 'binding' | 'passthrough' | 'refused';
   /** Why: one sentence per step, in the order the proxy decides. */
@@ -52,7 +52,7 @@ export interface Explanation {
   readonly path: string;
   /** The bindings of the winning pattern; more than one when accounts are told apart by sentinels. */
   readonly bindings: readonly ExplainedBinding[];
-  /** The operation of a connector that the request is; null when it is none. */
+  /** The connector operation of the request; null if there is none. */
   readonly operation: ExplainedOperation | null;
   /** The code of a refusal, else null. */
   readonly code: RefusalReason | null;
@@ -60,15 +60,15 @@ export interface Explanation {
 
 export interface ExplainError {
   readonly field: 'method' | 'url';
-  /** The problem and the fix, as the rest of a sentence that begins with the field's name. */
+  /** The problem and the fix, as a predicate for the field's name. */
   readonly message: string;
 }
 
-/** What the proxy of a user would know. */
+/** What the proxy would know for a user. */
 export interface Known {
   /** Every binding of the user and of the user's enterprise. */
   readonly bindings: readonly HostBinding[];
-  /** Every connector of them. */
+  /** Every connector of the user and of the enterprise. */
   readonly connectors?: readonly InstalledConnector[];
   /** Whether the vault holds a value at a place of its owner. */
   readonly isStored: (ref: CredentialRef) => boolean;
@@ -77,11 +77,11 @@ export interface Known {
 interface ExplainRequest {
   readonly method: string;
   readonly url: string;
-  /** The GraphQL document of the body, for a request to a GraphQL endpoint. */
+  /** The GraphQL document in the body, for a request to a GraphQL endpoint. */
   readonly document?: string | undefined;
 }
 
-/** What is explained, with the host in its canonical form. */
+/** The request to explain, with its host in canonical form. */
 interface Subject {
   readonly method: string;
   readonly host: string;
@@ -95,7 +95,8 @@ type Beside = Pick<BindingResolution, 'besideApprovals'>;
 type Decision = Omit<Explanation, keyof Subject>;
 
 /**
- * Explains which path a request would take through the proxy, and why, without sending anything. It knows method and URL only: headers that change the outcome (sentinels, Upgrade, method overrides) are named in words.
+ * Explains which path a request would take through the proxy, and why, without sending anything. It knows method and URL
+ * only; headers that change the outcome (sentinels, Upgrade, method overrides) are described in words.
  */
 export function explainRequest(known: Known, request: ExplainRequest): Result<Explanation, ExplainError> {
   const methodFault = methodProblem(request.method);
@@ -111,20 +112,20 @@ export function explainRequest(known: Known, request: ExplainRequest): Result<Ex
 }
 
 function methodProblem(method: string): string | null {
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(method)) return 'is no HTTP method: write one such as GET or POST';
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(method)) return 'is not an HTTP method: write one such as GET or POST';
   if (method === 'CONNECT') return 'is CONNECT, which opens the tunnel: write the method of the request inside it';
   const upper = method.toUpperCase();
   const isMiswritten = method !== upper && ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'].includes(upper);
   return isMiswritten ? `is "${method}", and methods are case-sensitive: write ${upper}` : null;
 }
 
-/** Never quotes the URL: its query may hold a secret. */
+/** Never quotes the URL: its query may contain a secret. */
 function parseUrl(text: string): Result<URL, ExplainError> {
   let url: URL;
   try {
     url = new URL(text);
   } catch {
-    return urlError('is no URL: write it in full, such as https://api.example.com/v1/items');
+    return urlError('is not a URL: write it in full, such as https://api.example.com/v1/items');
   }
   if (url.username !== '' || url.password !== '') {
     return urlError('holds a user name or password: write it without, and bind that credential to the host');
@@ -133,10 +134,10 @@ function parseUrl(text: string): Result<URL, ExplainError> {
   if (url.protocol === 'wss:' || url.protocol === 'ws:') {
     return urlError(`is a WebSocket URL: write it with http${url.protocol === 'wss:' ? 's' : ''}://`);
   }
-  return urlError('is no https URL: write https:// and the host');
+  return urlError('is not an https URL: write https:// and the host');
 }
 
-/** What is refused before the host is looked at. */
+/** Refusals that come before the host is looked at. */
 function explainProtocol(url: URL): Decision | null {
   if (url.protocol === 'http:') {
     return refuse('non_connect_proxy_request', ['The proxy carries HTTPS only: plain http through it is refused.']);
@@ -167,7 +168,7 @@ function decideOperation(known: Known, match: ConnectorOperation, query: string 
   return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
 }
 
-/** At a GraphQL endpoint the document decides; without one it is told which there are. */
+/** At a GraphQL endpoint the document decides; without one, lists the operations. */
 function decideGraphql(
   known: Known,
   candidates: readonly ConnectorOperation[],
@@ -206,7 +207,7 @@ function explainBindings(
   return { decision: 'binding', code: null, bindings, operation: null, reasons };
 }
 
-/** What would come of a request if one binding acted on it. */
+/** The outcome if one given binding is used. */
 interface Verdict {
   readonly binding: HostBinding;
   readonly shown: ExplainedBinding;
@@ -215,7 +216,7 @@ interface Verdict {
   readonly besideApprovals: boolean;
 }
 
-/** The contract comes before the credential: whether one is stored is asked in any case, to show it. */
+/** The contract comes before the credential. Whether the credential is stored is checked anyway, for display. */
 function judge(known: Known, binding: HostBinding, subject: Subject & Beside): Verdict {
   const missing = references(binding).filter((ref) => !known.isStored(ref));
   const { besideApprovals } = subject;
@@ -245,7 +246,7 @@ function show(
   };
 }
 
-/** The refusal of the binding that acts without a sentinel; where none does, one that every binding agrees on. */
+/** The refusal of the binding that is used without a sentinel; if there is none, a refusal that all bindings share. */
 function decisiveRefusal(verdicts: readonly Verdict[]): RefusalReason | null {
   const acting = defaultBinding(verdicts.map(({ binding }) => binding));
   const deciding = acting === null ? verdicts : verdicts.filter(({ binding }) => binding === acting);
@@ -262,14 +263,16 @@ function explainPassthrough({ bindings }: Known, host: string): Decision {
   const below = bindings.find((binding) => binding.host === `*.${host}`);
   if (below !== undefined) reasons.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
   if (isRefusedIpLiteral(host)) {
-    reasons.push(`${host} is an address of a private, local or reserved range, which passthrough refuses.`);
+    reasons.push(`${host} is an address in a private, local or reserved range, which passthrough refuses.`);
     return refuse('passthrough_target_not_allowed', reasons);
   }
-  reasons.push('The request is forwarded unmodified: no credential is added, and one the client sends itself stays.');
+  reasons.push(
+    'The request is forwarded unmodified: no credential is added, and one that the client sends itself stays.',
+  );
   return { decision: 'passthrough', code: null, bindings: [], operation: null, reasons };
 }
 
-/** The binding that acts on a request without any sentinel; null when none does. */
+/** The binding that is used without a sentinel; null if there is none. */
 function defaultBinding(bindings: readonly HostBinding[]): HostBinding | null {
   const plain = bindings.find((binding) => binding.emit.mechanism === 'inject');
   return plain ?? (bindings.length === 1 ? (bindings[0] ?? null) : null);
@@ -282,7 +285,7 @@ function matchSentence(host: string, bindings: readonly HostBinding[]): string {
   return `${host} matches ${count} for ${first?.host}.`;
 }
 
-/** The proxy never takes an enterprise binding where the user has one for the same pattern. */
+/** The proxy never uses an enterprise binding if the user has one for the same pattern. */
 function overrideSentences({ bindings }: Known, [winner]: readonly HostBinding[]): string[] {
   const overridden = bindings.some((other) => other.host === winner?.host && other.owner !== winner.owner);
   return overridden ? [`It overrides the enterprise's own for ${winner?.host}.`] : [];
@@ -308,12 +311,12 @@ function injectionSentence(binding: HostBinding): string {
   const credential = formatVaultReference(binding.credential.path);
   const place = placeWords(binding.injection);
   if (binding.emit.mechanism === 'inject') {
-    return `The credential ${credential} is added: ${place}; whatever the client sent in that place is removed first.`;
+    return `The credential ${credential} is added: ${place}; everything the client sent in that place is removed first.`;
   }
-  return `The credential ${credential} is put where the sentinel stands, or where nothing does: ${place}; another credential the client sends there is kept.`;
+  return `The credential ${credential} replaces the sentinel, or is added if there is none: ${place}; another credential that the client sends there is kept.`;
 }
 
-/** How each scheme's place is put in words. */
+/** Describes each scheme's place. */
 const PLACES: { readonly [S in InjectionScheme]: (injection: Extract<Injection, { scheme: S }>) => string } = {
   bearer: () => 'Authorization: Bearer <credential>',
   basic: ({ username }) => `Authorization: Basic, with user name "${username}"`,
@@ -343,7 +346,7 @@ function contractSentences(binding: HostBinding, besideApprovals: boolean): stri
 }
 
 function issuedSentence(issued: string): string {
-  return `Its reply may hand out ${issued}, which are the agent's from then on: only the credential that was added is masked, and what it gets is recorded by kind.`;
+  return `Its reply may contain ${issued}, which the agent can then use: only the added credential is masked, and the log records the kinds of what the agent receives.`;
 }
 
 function cookieSentence({ keepCookies }: HostBinding): string {

@@ -12,7 +12,7 @@ import type { Effect, Owner } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 
-/** An operation as an explanation shows it; `credential_ref` names the vault entry, never its value. */
+/** An operation in an explanation; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedOperation {
   readonly connector_id: string;
   readonly owner: Owner;
@@ -22,7 +22,7 @@ export interface ExplainedOperation {
   readonly effect: Effect;
   readonly approval: ApprovalRule;
   readonly credential_ref: string;
-  /** False when the connector has no credential yet. */
+  /** False if the connector has no credential yet. */
   readonly credential_stored: boolean;
 }
 
@@ -32,7 +32,7 @@ interface Subject {
   readonly path: string;
 }
 
-/** What becomes of a request that is an operation; `code` is of its refusal, null when it is not refused. */
+/** The outcome for a request that is an operation; `code` is its refusal's, or null. */
 interface OperationExplanation {
   readonly shown: ExplainedOperation;
   readonly code: RefusalReason | null;
@@ -80,7 +80,7 @@ function proxiedSentences({ effect, approval, credential_ref: reference }: Expla
           'It needs an approval: it is held for a minute, and "svc approvals" shows it; an approval covers one identical request.',
         ]
       : []),
-    `The credential ${reference} is added: Authorization: Bearer <credential>; whatever the client sent in that place is removed first.`,
+    `The credential ${reference} is added: Authorization: Bearer <credential>; everything the client sent in that place is removed first.`,
   ];
 }
 
@@ -89,9 +89,9 @@ function missingSentence({ owner, fqn, credential_ref: reference }: ExplainedOpe
 }
 
 export const GRAPHQL_SENTENCE =
-  'The path is a GraphQL endpoint of a connector: its document decides which operation a request is, and one that is none is refused, also where the host has a binding.';
+  'The path is a GraphQL endpoint of a connector: its document decides which operation a request is. A request that is none is refused, even if the host has a binding.';
 
-/** The operations of a GraphQL endpoint, one in each sentence. */
+/** The operations of a GraphQL endpoint, one per sentence. */
 export function graphqlSentences(candidates: readonly ConnectorOperation[]): string[] {
   return candidates.map(({ connector, operation }) => {
     const approved = operation.approval === 'required' ? ', and needs an approval' : '';
@@ -100,19 +100,19 @@ export function graphqlSentences(candidates: readonly ConnectorOperation[]): str
   });
 }
 
-/** Why a request to a host of connectors is none of their operations. Nothing for other hosts. */
+/** Why a request to a connector's host is none of its operations. Empty for other hosts. */
 export function connectorSentences(connectors: ConnectorIndex, subject: Subject): string[] {
   if (!connectors.hosts.has(subject.host)) return [];
   const found = matchOperation(connectors, subject);
   if (found.kind !== 'ambiguous') return [`No operation of a connector is ${subject.method} at this path.`];
   const names = found.candidates.map(({ connector, operation }) => `${operation.name} of ${connector.spec.fqn}`);
-  return [`Several operations match, and so none does: ${names.join(', ')}.`];
+  return [`Several operations match, so none is used: ${names.join(', ')}.`];
 }
 
-/** Why a request is refused although it is no operation as it stands. */
+/** Why a request is refused although, as sent, it is not an operation. */
 export function evasionSentence(connectors: ConnectorIndex, { method, host, path }: Subject): string {
   if (evadesConnector(connectors, { method, host, path })) {
-    return `Servers may read this path in another way than it is written, as an operation of a connector for ${host}: write it without "//", dot segments, ";" and needless escapes.`;
+    return `Servers may read this path differently, as an operation of a connector for ${host}: write it without "//", dot segments, ";" and needless escapes.`;
   }
-  return `Servers may take ${method}, or a method that the query names, for that of an operation of a connector for ${host}.`;
+  return `Servers may read ${method}, or a method that the query names, as that of an operation of a connector for ${host}.`;
 }

@@ -4,8 +4,8 @@ import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place
 import type { SchemeAdapter } from './scheme_adapter.ts';
 
 /**
- * HTTP Basic (RFC 7617), as UTF-8. The place of the credential is the password: a sentinel sent as the user name is inert,
- * because servers write user names to logs and pages that others read.
+ * HTTP Basic (RFC 7617), as UTF-8. The credential is the password. A sentinel sent as the user name is inert, because
+ * servers show user names in logs and pages.
  */
 export const BASIC: SchemeAdapter<'basic'> = {
   placeHeader: () => 'authorization',
@@ -35,7 +35,7 @@ interface BasicPair {
   readonly password: string;
 }
 
-/** The decoded pair of a Basic value, as byte text; null when it is not one. */
+/** The decoded pair of a Basic value, as byte text; null if it is none. */
 function basicPair(value: string): BasicPair | null {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(value)?.[1];
   if (encoded === undefined) return null;

@@ -3,7 +3,7 @@ import { byteTextOf } from './byte_text.ts';
 import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
 import type { SchemeAdapter } from './scheme_adapter.ts';
 
-/** `Authorization: Bearer <token>` (RFC 6750). A sentinel is also known behind `token`, which GitHub's clients send. */
+/** `Authorization: Bearer <token>` (RFC 6750). A sentinel is also recognised after `token`, which GitHub's clients send. */
 export const BEARER: SchemeAdapter<'bearer'> = {
   placeHeader: () => 'authorization',
   deriveSecrets: () => [],
@@ -18,7 +18,7 @@ export const BEARER: SchemeAdapter<'bearer'> = {
   },
 };
 
-/** The token of an Authorization value; undefined when it is of another scheme. */
+/** The token of an Authorization value; undefined for another scheme. */
 function bearerToken(value: string): string | undefined {
   return /^(?:bearer|token) +(\S+)$/i.exec(value)?.[1];
 }

@@ -1,6 +1,6 @@
 /**
- * Header lines and targets are latin1 text: one character is one byte. Stored credentials and parameters are text of any
- * kind, which is sent as UTF-8. These two functions go between.
+ * Header lines and targets are latin1 text: one character per byte. Stored credentials and parameters are Unicode text that
+ * is sent as UTF-8. The functions of this file convert between the two.
  */
 
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -30,7 +30,7 @@ export function latin1Text(bytes: Uint8Array): string {
   return text;
 }
 
-/** Percent-decoded bytes as latin1 text; an incomplete escape stays as it is. */
+/** Percent-decoded bytes as latin1 text; an incomplete escape stays unchanged. */
 export function percentDecode(text: string): string {
   if (!text.includes('%')) return text;
   return text.replaceAll(/%([0-9a-fA-F]{2})/g, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));

@@ -35,12 +35,12 @@ describe('chooseBinding', () => {
     expect(chosen([account('work')], 'mine')).toBe('bnd_work foreign');
   });
 
-  it('takes none when several accounts are possible and none is named', () => {
+  it('takes none if several accounts are possible and none is named', () => {
     expect(chosen([account('work'), account('home')], null)).toBe('none');
     expect(chosen([], null)).toBe('none');
   });
 
-  it('takes the first in whose place a foreign credential is when several accounts are possible', () => {
+  it('takes the first one with a foreign credential in its place if several accounts are possible', () => {
     expect(chosen([account('work'), account('home')], 'mine')).toBe('bnd_work foreign');
   });
 });
@@ -67,7 +67,7 @@ describe('chooseBinding: bindings of one host in different places', () => {
     id: 'bnd_media',
   };
 
-  /** The binding and whether its credential is written, whatever the order of the bindings. */
+  /** The chosen binding and whether its credential is written, for any order of the bindings. */
   function decided(lines: readonly string[], target = '/'): string[] {
     const orders = [
       [API, GIT, MEDIA],
@@ -91,12 +91,12 @@ describe('chooseBinding: bindings of one host in different places', () => {
     expect(decided(['X-Note: PRIVATE-TOKEN'], '/?note=svc_sentinel_media')).toEqual(['bnd_api write']);
   });
 
-  it('writes over what is in the place of the one that needs no sentinel, which injects', () => {
+  it('overwrites what is in the place of the one without a sentinel, which injects', () => {
     expect(decided(['Private-Token: mine'])).toEqual(['bnd_api write']);
     expect(decided(['Private-Token: mine', basic('mine')])).toEqual(['bnd_api write']);
   });
 
-  it('takes a sentinel for the choice of the client, whatever is in other places', () => {
+  it("takes a sentinel as the client's choice, whatever is in other places", () => {
     expect(decided([basic('svc_sentinel_git')])).toEqual(['bnd_git write']);
     expect(decided([basic('svc_sentinel_git')], '/?media_token=mine')).toEqual(['bnd_git write']);
     expect(decided([basic('svc_sentinel_git'), 'PRIVATE-TOKEN: mine'])).toEqual(['bnd_git write']);
@@ -104,7 +104,7 @@ describe('chooseBinding: bindings of one host in different places', () => {
 });
 
 describe('emitDecision', () => {
-  it('writes over whatever there is under inject', () => {
+  it("overwrites the client's value under inject", () => {
     for (const presented of ['absent', 'foreign'] as const) expect(emitDecision(PLAIN, presented)).toBe('write');
   });
 

@@ -9,11 +9,10 @@ export interface ChosenBinding {
 }
 
 /**
- * Which of a host's bindings a request is for: the one whose sentinel it presents; else the one that needs no sentinel;
- * else the only one. A client that presents no sentinel, sends nothing in the place of the binding without one, and brings a
- * credential of its own in the place of another binding of the host, acts as itself: the choice is then the binding whose
- * place that is, so that no second identity is added beside it. `null` when several accounts are possible and the request
- * names none of them.
+ * Chooses which of a host's bindings a request uses: the one whose sentinel it presents; else the one without a sentinel;
+ * else the only one. A client that presents no sentinel, sends nothing in the place of the binding without one, and brings
+ * its own credential in the place of another binding acts as itself: then that other binding is chosen, so that no second
+ * identity is added. `null` if several accounts are possible and the request names none.
  */
 export function chooseBinding(bindings: readonly HostBinding[], request: OutgoingRequest): ChosenBinding | null {
   let withoutSentinel: ChosenBinding | null = null;

@@ -4,8 +4,8 @@ import type { Presented } from './scheme_adapter.ts';
 export type EmitDecision = 'write' | 'keep_foreign';
 
 /**
- * Whether the credential is written. `inject`: always, over whatever the client sent. `sentinel-swap`: unless the client
- * brought a credential of its own. A URL presigned with a foreign key is kept under both (design section 5).
+ * Whether the credential is written. `inject`: always, replacing what the client sent. `sentinel-swap`: unless the client
+ * sent its own credential. A URL presigned with a foreign key is kept under both (design section 5).
  */
 export function emitDecision(binding: HostBinding, presented: Presented): EmitDecision {
   if (presented === 'foreign_presigned') return 'keep_foreign';

@@ -3,8 +3,9 @@ import type { HeaderField } from '../net/http1_head.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 /**
- * Whether a field is in the place of a header, by their lower-case names: the header itself, or a name that a server takes for
- * it. CGI and what came of it (WSGI, PHP, Rack) make a variable of a name, in which `-`, `_` and all other punctuation are one.
+ * Whether a field name is the given header's place (both lower-case): the same name, or one that a server treats as the
+ * same. CGI and its successors (WSGI, PHP, Rack) turn a name into a variable, in which `-`, `_` and all other punctuation
+ * are equal.
  */
 export function isInPlace(name: string, place: string): boolean {
   if (name === place) return true;
@@ -15,7 +16,7 @@ function foldName(name: string): string {
   return name.replaceAll(/[^a-z0-9]/g, '_');
 }
 
-/** What is in a header, given which of its values are the sentinel: only a request whose every copy is, presents it. */
+/** What the client put in a header. It presents the sentinel only if every copy of the header is the sentinel. */
 export function findPresentedInHeader(
   fields: readonly HeaderField[],
   lowerName: string,
@@ -31,8 +32,8 @@ export function findPresentedInHeader(
 }
 
 /**
- * `fields` with `value` as the only copy of a header: appended, so that no copy of the client's, however it is spelled, is left
- * to be read first or last by an upstream.
+ * `fields` with `value` as the only copy of a header. It is appended after every copy of the client's was removed, in any
+ * spelling, so that no upstream reads another one.
  */
 export function replaceHeader(fields: readonly HeaderField[], name: string, value: string): HeaderField[] {
   const lowerName = name.toLowerCase();
@@ -41,10 +42,7 @@ export function replaceHeader(fields: readonly HeaderField[], name: string, valu
   return rest;
 }
 
-/**
- * `fields` with `value` where the client's first copy of the header is, in the client's spelling of its name; further
- * copies are removed.
- */
+/** `fields` with `value` in place of the client's first copy of the header, under the client's spelling of the name; further copies are removed. */
 export function swapHeader(fields: readonly HeaderField[], name: string, value: string): HeaderField[] {
   const lowerName = name.toLowerCase();
   const first = fields.find((field) => field.name === lowerName);

@@ -3,7 +3,7 @@ import { byteTextOf } from './byte_text.ts';
 import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
 import type { InjectionOf, SchemeAdapter } from './scheme_adapter.ts';
 
-/** Any header, its value a verbatim template with `{token}` where the credential goes. */
+/** Any header whose value is a verbatim template, with `{token}` in the credential's place. */
 export const HEADER_TEMPLATE: SchemeAdapter<'header-template'> = {
   placeHeader: (injection) => injection.header.toLowerCase(),
   deriveSecrets: () => [],
@@ -17,7 +17,7 @@ export const HEADER_TEMPLATE: SchemeAdapter<'header-template'> = {
   },
 };
 
-/** The template with `token` in each `{token}`; a `$` or `{token}` within the token has no meaning. */
+/** The template with `token` for each `{token}`; a `$` or `{token}` within the token has no special meaning. */
 function fillTemplate(injection: InjectionOf<'header-template'>, token: string): string {
   return byteTextOf(injection.template.split('{token}').join(token));
 }

@@ -29,7 +29,7 @@ function resultOf(binding: HostBinding, lines: readonly string[], credential: st
   return result;
 }
 
-/** The header lines that go out, or the refusal's reason. */
+/** The outgoing header lines, or the refusal's reason. */
 function injected(
   binding: HostBinding,
   lines: readonly string[],
@@ -54,11 +54,11 @@ describe('inject: injected wins', () => {
     const binding = sampleBinding(injection);
     const odd = header.toUpperCase().replace('A', 'a');
 
-    it(`${injection.scheme}: writes the credential where there was none`, () => {
+    it(`${injection.scheme}: writes the credential if the client sent none`, () => {
       expect(injected(binding, ['Accept: */*'])).toEqual(['Accept: */*', written]);
     });
 
-    it(`${injection.scheme}: removes every copy of what the client sent, in any case`, () => {
+    it(`${injection.scheme}: removes every copy of the client's value, in any case`, () => {
       const lines = [`${header}: mine`, 'Accept: */*', `${odd}:   also mine`, `${header.toLowerCase()}:`, 'X-Last: 1'];
       expect(injected(binding, lines)).toEqual(['Accept: */*', 'X-Last: 1', written]);
     });
@@ -68,7 +68,7 @@ describe('inject: injected wins', () => {
       expect(injected(binding, ['Connection: upgrade'])).toEqual(['Connection: upgrade', written]);
     });
 
-    it(`${injection.scheme}: leaves all other header lines as they are, in order`, () => {
+    it(`${injection.scheme}: leaves all other header lines unchanged, in order`, () => {
       const anyLine = fc.constantFrom(
         'Cookie: session=abc',
         'x-b:',
@@ -90,7 +90,7 @@ describe('inject: injected wins', () => {
     });
   }
 
-  it('removes every name that CGI, WSGI or PHP makes the same variable of', () => {
+  it('removes every name that CGI, WSGI or PHP maps to the same variable', () => {
     const binding = sampleBinding(TEMPLATE);
     const spelled = fc
       .tuple(fc.constantFrom('-', '_', '.', '!', '~'), fc.constantFrom('-', '_', '.', '|', '+'), fc.boolean())
@@ -114,7 +114,7 @@ describe('inject: injected wins', () => {
     expect(injected(sampleBinding(BEARER), [], 't\u00f6ken')).toEqual(['Authorization: Bearer t\u00c3\u00b6ken']);
   });
 
-  it('gives "$&" and "{token}" within a credential no meaning', () => {
+  it('treats "$&" and "{token}" within a credential as plain text', () => {
     const line = 'X-Api-Key: Key $&{token}$1; v=1';
     expect(injected(sampleBinding(TEMPLATE), [], '$&{token}$1')).toEqual([line]);
   });
@@ -126,7 +126,7 @@ describe('inject: a stored value that cannot be sent', () => {
     { scheme: 'query-param', queryParam: 'k' },
   ];
   for (const injection of schemes) {
-    it(`${injection.scheme}: refuses line breaks and control characters, and says nothing of the value`, () => {
+    it(`${injection.scheme}: refuses line breaks and control characters without quoting the value`, () => {
       for (const bad of ['\r', '\n', '\r\nX-Evil: 1', '\0', '\u007f', '\u0085', '\t']) {
         const result = resultOf(sampleBinding(injection), [], `TOPSECRET${bad}`);
         expect(result).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });
@@ -153,17 +153,17 @@ describe('sentinel-swap', () => {
     [TEMPLATE, `x-api-key: Key ${SENTINEL}; v=1`, 'x-api-key: Key REAL-SECRET; v=1'],
   ];
   for (const [injection, sent, written] of presented) {
-    it(`${injection.scheme}: swaps "${sent.split(' ')[0]}" where it stands, with its name as spelled`, () => {
+    it(`${injection.scheme}: swaps "${sent.split(' ')[0]}" in place, keeping the spelling of its name`, () => {
       const lines = ['A: 1', sent, 'B: 2'];
       expect(findPresentedCredential(swap(injection), sampleRequest('/', lines))).toBe('sentinel');
       expect(injected(swap(injection), lines)).toEqual(['A: 1', written, 'B: 2']);
     });
 
-    it(`${injection.scheme}: writes one copy when the client sends the sentinel twice (${sent.length})`, () => {
+    it(`${injection.scheme}: writes one copy if the client sends the sentinel twice (${sent.length})`, () => {
       expect(injected(swap(injection), [sent, 'B: 2', sent])).toEqual([written, 'B: 2']);
     });
 
-    it(`${injection.scheme}: takes a sentinel beside a foreign credential as foreign (${sent.length})`, () => {
+    it(`${injection.scheme}: treats a sentinel beside a foreign credential as foreign (${sent.length})`, () => {
       const name = sent.split(':')[0];
       for (const lines of [
         [sent, `${name}: mine`],
@@ -175,7 +175,7 @@ describe('sentinel-swap', () => {
   }
 
   for (const [injection, header, written] of PLACES) {
-    it(`${injection.scheme}: injects when there is nothing in the place`, () => {
+    it(`${injection.scheme}: injects if nothing is in the place`, () => {
       expect(findPresentedCredential(swap(injection), sampleRequest('/'))).toBe('absent');
       expect(injected(swap(injection), ['Accept: */*'])).toEqual(['Accept: */*', written]);
     });
@@ -186,14 +186,14 @@ describe('sentinel-swap', () => {
       expect(injected(swap(injection), lines)).toEqual([...lines, written]);
     });
 
-    it(`${injection.scheme}: reports a value that only holds the sentinel as foreign`, () => {
+    it(`${injection.scheme}: reports a value that only contains the sentinel as foreign`, () => {
       for (const value of [`Bearer ${SENTINEL}x`, `Bearer x${SENTINEL}`, `Bearer ${SENTINEL}, Bearer b`, '']) {
         expect(findPresentedCredential(swap(injection), sampleRequest('/', [`${header}: ${value}`]))).toBe('foreign');
       }
     });
   }
 
-  it('takes another spelling of the header for the place: swapped, removed or foreign', () => {
+  it('treats another spelling of the header as the place: swapped, removed or foreign', () => {
     const value = `Key ${SENTINEL}; v=1`;
     const written = 'X-Api-Key: Key REAL-SECRET; v=1';
     const cases: readonly (readonly [lines: readonly string[], sent: readonly string[]])[] = [
@@ -212,12 +212,12 @@ describe('sentinel-swap', () => {
     }
   });
 
-  it('basic: leaves a sentinel inert that is sent as the user name, which servers show to others', () => {
+  it('basic: leaves a sentinel sent as the user name inert, because servers show user names', () => {
     const lines = [`Authorization: Basic ${base64(`${SENTINEL}:x`)}`];
     expect(findPresentedCredential(swap(BASIC), sampleRequest('/', lines))).toBe('foreign');
   });
 
-  it('basic: takes a payload that is not base64 as foreign', () => {
+  it('basic: treats a payload that is not base64 as foreign', () => {
     for (const value of ['Basic', 'Basic ===', 'Basic a b', `Basic ${SENTINEL}`, `Basic ${base64('nocolon')}`]) {
       expect(findPresentedCredential(swap(BASIC), sampleRequest('/', [`Authorization: ${value}`]))).toBe('foreign');
     }
@@ -228,7 +228,7 @@ describe('sentinel-swap', () => {
     expect(injected(swap(BASIC), lines)).toEqual([`Authorization: Basic ${base64('m\u00fcller:REAL-SECRET')}`]);
   });
 
-  it('reports with inject whether the client sent something, whatever it is', () => {
+  it('with inject, reports only whether the client sent something', () => {
     const binding = sampleBinding(BEARER);
     expect(findPresentedCredential(binding, sampleRequest('/', [`Authorization: Bearer ${SENTINEL}`]))).toBe('foreign');
     expect(findPresentedCredential(binding, sampleRequest('/'))).toBe('absent');

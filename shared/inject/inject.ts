@@ -20,12 +20,12 @@ export interface InjectInput {
 }
 
 /**
- * Writes the credential where the binding's scheme puts it, over every copy of what the client sent there; with
- * `sentinel-swap`, a sentinel that is there is swapped in place. Call it only when `emitDecision` said `write`. Answers at
- * once for every scheme but `sigv4-resign`.
+ * Writes the credential in the place of the binding's scheme and removes every copy that the client sent there; with
+ * `sentinel-swap`, swaps a sentinel in place. Call it only if `emitDecision` said `write`. Synchronous for every scheme but
+ * `sigv4-resign`.
  *
- * Refuses with `credential_unavailable` (the stored value cannot be sent), `invalid_request` (the request leaves no place
- * for it) and `signing_form_unsupported`.
+ * Refuses with `credential_unavailable` (the stored value cannot be sent), `invalid_request` (the request has no place for
+ * it) and `signing_form_unsupported`.
  */
 export function inject(
   input: InjectInput,
@@ -50,7 +50,7 @@ export function inject(
   });
 }
 
-/** A hop would drop the header that holds the credential, so the request must not leave with it. */
+/** A hop would drop the credential's header, so the request is refused. */
 const NOMINATED_AWAY = refusal(
   'invalid_request',
   'The Connection header names the header that carries the credential: send the request without that name in Connection.',
@@ -61,11 +61,11 @@ function findPresentedSentinel(binding: HostBinding, request: OutgoingRequest): 
   return findPresentedCredential(binding, request) === 'sentinel' ? binding.emit.sentinel : null;
 }
 
-/** Why a stored value cannot be sent in any scheme: a line break in it would start a header of somebody's choice. */
+/** Why a stored value cannot be sent in any scheme: a line break in it could start another header. */
 function findUnsendable(value: string): string | null {
   if (value === '') return 'The stored credential is empty: store its value again.';
   if (!CONTROL_CHARACTER.test(value)) return null;
-  return 'The stored credential holds a character that cannot be sent (a line break or another control character): store the value again without it.';
+  return 'The stored credential contains a character that cannot be sent (a line break or another control character): store the value again without it.';
 }
 
 const CONTROL_CHARACTER = /[\p{Cc}]/u;

@@ -2,11 +2,11 @@ import type { Refusal } from '../model/refusal.ts';
 import type { Result } from '../model/result.ts';
 import type { HeaderField } from '../net/http1_head.ts';
 
-/** A decrypted request about to be re-issued: origin-form target, fields already without the hop-by-hop ones. */
+/** A decrypted request about to be re-issued: origin-form target, without hop-by-hop fields. */
 export interface OutgoingRequest {
   readonly method: string;
   readonly target: string;
-  /** The host the connection goes to, as the tunnel was opened for it. */
+  /** The host of the connection: the one the tunnel was opened for. */
   readonly host: string;
   readonly fields: readonly HeaderField[];
 }
@@ -19,22 +19,22 @@ export type PayloadBody =
 
 type HashSource = string | ArrayBuffer | ArrayBufferView;
 
-/** SHA-256 as the signer takes it: a constructor, keyed when it gets a secret (HMAC). Strings are hashed as UTF-8. */
+/** SHA-256 behind the signer's interface: a constructor, keyed (HMAC) if it gets a secret. Strings are hashed as UTF-8. */
 export type HashPort = new (secret?: HashSource) => {
   update(data: HashSource): void;
   digest(): Promise<Uint8Array>;
 };
 
-/** Re-writes a request body as it passes, length unchanged. A refusal ends the request: nothing more may be sent. */
+/** Rewrites a request body in transit, length unchanged. A refusal ends the request: nothing more may be sent. */
 export interface BodyTransform {
   push(data: Uint8Array): Promise<BodyTransformStep>;
-  /** Called at the end of the client's body; refuses when that came too early. */
+  /** Called at the end of the client's body; refuses if the body ended too early. */
   end(): Promise<BodyTransformStep>;
 }
 
 export type BodyTransformStep = Result<readonly Uint8Array[], Refusal>;
 
-/** A request that holds its credential. With `bodyTransform`, the body has to pass through it on its way out. */
+/** A request with its credential. If there is a `bodyTransform`, the outgoing body has to pass through it. */
 export interface InjectedRequest extends OutgoingRequest {
   readonly bodyTransform?: BodyTransform;
 }

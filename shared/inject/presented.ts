@@ -4,8 +4,8 @@ import type { OutgoingRequest } from './outgoing_request.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 /**
- * What the client itself put where `binding`'s credential goes. Looks only in that place: a sentinel or a credential
- * anywhere else in the request is not seen, and stays as it is.
+ * What the client itself put in the place of `binding`'s credential. Looks only there: a sentinel or credential anywhere
+ * else is ignored and stays unchanged.
  */
 export function findPresentedCredential(binding: HostBinding, request: OutgoingRequest): Presented {
   const sentinel = binding.emit.mechanism === 'sentinel-swap' ? binding.emit.sentinel : null;

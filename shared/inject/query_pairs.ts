@@ -1,6 +1,6 @@
 import { percentDecode, textOfBytes } from './byte_text.ts';
 
-/** The raw pairs of a target's query, which is what follows its first `?`; none when it has no query. */
+/** The raw pairs of a target's query, which starts after the first `?`; none without a query. */
 export function pairsOf(target: string): string[] {
   const start = target.indexOf('?');
   return start < 0 ? [] : target.slice(start + 1).split('&');
@@ -12,16 +12,16 @@ export function nameOf(pair: string): string {
   return decodePair(equals < 0 ? pair : pair.slice(0, equals));
 }
 
-/** A pair's decoded value, as byte text; empty when it has no `=`. */
+/** A pair's decoded value, as byte text; empty if it has no `=`. */
 export function valueOf(pair: string): string {
   const equals = pair.indexOf('=');
   return equals < 0 ? '' : decodePair(pair.slice(equals + 1));
 }
 
 /**
- * Whether some server reads a pair, or a part of one, as the parameter of a name: in any case (ASP.NET), with `.`, a space or an
- * unpaired `[` for `_` (PHP), as `name[]` or `name[x]` (PHP, Rails, qs), cut at a NUL, as `%u005f` or in full-width letters (IIS),
- * or with other punctuation. A `;` is none: it divides pairs.
+ * Whether some server reads a pair, or a part of one, as the named parameter: in any letter case (ASP.NET), with `.`, a
+ * space or an unpaired `[` for `_` (PHP), as `name[]` or `name[x]` (PHP, Rails, qs), cut at a NUL, as `%u005f` or in
+ * full-width letters (IIS), or with other punctuation. A `;` does not count: it separates pairs.
  */
 export function spellsParameter(pair: string, name: string): boolean {
   const given = nameOf(pair);
@@ -41,13 +41,13 @@ function foldName(name: string): string {
     .replaceAll(/[^\p{L}\p{N};]/gu, '');
 }
 
-/** The name before its first bracket, where one closes behind it: what is between them is an index. */
+/** The name before its first bracket pair: the part between the brackets is an index. */
 function withoutIndex(name: string): string {
   const open = name.indexOf('[', 1);
   return open > 0 && name.includes(']', open) ? name.slice(0, open) : name;
 }
 
-/** A target with other pairs for its query; without its `?` when there are none. */
+/** A target with these pairs as its query; without its `?` if there are none. */
 export function withPairs(target: string, pairs: readonly string[]): string {
   const start = target.indexOf('?');
   const path = start < 0 ? target : target.slice(0, start);

@@ -28,20 +28,20 @@ function targetOf(target: string, binding = INJECT, credential = 'REAL'): string
 describe('query-param with inject', () => {
   const cases: readonly (readonly [what: string, target: string, expected: string])[] = [
     ['adds the pair to a target without a query', '/v1', '/v1?api_key=REAL'],
-    ['adds the pair behind others', '/v1?b=2&a=1', '/v1?b=2&a=1&api_key=REAL'],
+    ['adds the pair after others', '/v1?b=2&a=1', '/v1?b=2&a=1&api_key=REAL'],
     ['adds the pair to an empty query', '/v1?', '/v1?api_key=REAL'],
-    ['adds the pair behind one that ends with a question mark', '/v1?q=why?', '/v1?q=why?&api_key=REAL'],
+    ['adds the pair after one that ends with a question mark', '/v1?q=why?', '/v1?q=why?&api_key=REAL'],
     ['removes the client’s own value', '/v1?api_key=mine&a=1', '/v1?a=1&api_key=REAL'],
     ['removes every copy', '/v1?api_key=1&a=%20+%2b&api_key=2&api_key', '/v1?a=%20+%2b&api_key=REAL'],
     ['removes a copy whose name is percent-encoded', '/v1?%61pi_key=mine&a=1', '/v1?a=1&api_key=REAL'],
     ['removes a copy whose name is encoded in full', '/v1?%61%70%69%5F%6b%65%79=mine', '/v1?api_key=REAL'],
     ['does not decode a name twice', '/v1?%2561pi_key=x', '/v1?%2561pi_key=x&api_key=REAL'],
-    ['removes a copy behind a semicolon', '/v1?a=1;api_key=mine', '/v1?a=1&api_key=REAL'],
+    ['removes a copy after a semicolon', '/v1?a=1;api_key=mine', '/v1?a=1&api_key=REAL'],
     ['removes a copy before a semicolon', '/v1?api_key=mine;a=1', '/v1?api_key=REAL'],
     ['removes a copy in another case', '/v1?API_Key=mine&a=1', '/v1?a=1&api_key=REAL'],
     ['removes what PHP reads as the name', '/v1?api.key=1&api+key=2&api%5bkey=3&%20api_key=4', '/v1?api_key=REAL'],
     ['removes an array of the name', '/v1?api_key[]=1&api_key[0]=2&api_key%5Bx%5D=3&[api_key]=4', '/v1?api_key=REAL'],
-    ['removes a name that is cut at a NUL', '/v1?api_key%00x=mine', '/v1?api_key=REAL'],
+    ['removes a name with a NUL suffix', '/v1?api_key%00x=mine', '/v1?api_key=REAL'],
     ['removes what IIS reads as the name', '/v1?api%u005fkey=1&%EF%BD%81pi_key=2', '/v1?api_key=REAL'],
     ['removes other punctuation, and none', '/v1?api-key=1&apiKey=2&a=1;API.KEY=3', '/v1?a=1&api_key=REAL'],
     ['keeps semicolons of other parameters', '/v1?a=1;b=2', '/v1?a=1;b=2&api_key=REAL'],
@@ -61,7 +61,7 @@ describe('query-param with inject', () => {
     });
   }
 
-  it('encodes a credential so that it can neither end its pair nor the target', () => {
+  it('encodes a credential so that it can end neither its pair nor the target', () => {
     expect(targetOf('/', INJECT, 'a&b=c#d e%f+\u00e9')).toBe('/?api_key=a%26b%3Dc%23d%20e%25f%2B%C3%A9');
   });
 
@@ -74,7 +74,7 @@ describe('query-param with inject', () => {
     );
   });
 
-  it('leaves exactly one value, however the client spells its own', () => {
+  it("leaves exactly one value for any spelling of the client's", () => {
     const spelled = fc.constantFrom(
       'api_key',
       '%61pi_key',

@@ -7,9 +7,9 @@ import type { Presented, SchemeAdapter } from './scheme_adapter.ts';
 /**
  * A named query parameter. Only its own pair changes: every other byte of the target stays as the client sent it.
  *
- * A pair is what `&` separates. Some servers also split at `;`, so a copy of the parameter behind a `;` is removed like any
- * other, but a credential is never written there: to every other server it would be part of another parameter's value. What
- * some server would read as the parameter is a copy of it, however it is spelled.
+ * Pairs are separated by `&`. Some servers also split at `;`, so a copy of the parameter after a `;` is removed too, but a
+ * credential is never written there: to every other server it would be part of another parameter's value. Any spelling that
+ * some server reads as the parameter counts as a copy of it.
  */
 export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
   placeHeader: () => null,
@@ -25,7 +25,7 @@ export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
       return err(
         refusal(
           'invalid_request',
-          'The request target has no query a parameter could be added to: send an origin-form target without a "#".',
+          'The request target has no query to which a parameter can be added: send an origin-form target without a "#".',
         ),
       );
     }
@@ -49,7 +49,7 @@ function findPresentedInQuery(target: string, name: string, sentinel: string | n
   return found;
 }
 
-/** The target without any copy of the parameter, however its name is spelled, behind `&` or `;`. */
+/** The target without any copy of the parameter, in any spelling of its name, after `&` or `;`. */
 function withoutParam(target: string, name: string): string {
   const pairs = pairsOf(target);
   const kept = pairs
@@ -68,13 +68,13 @@ function withoutParts(pair: string, name: string): string {
 function appendPair(target: string, pair: string): string {
   const mark = target.indexOf('?');
   if (mark < 0) return `${target}?${pair}`;
-  // Only the first `?` begins the query: one at the end of a pair is a part of that pair.
+  // Only the first `?` starts the query: a later one is part of a pair.
   return mark === target.length - 1 || target.endsWith('&') ? target + pair : `${target}&${pair}`;
 }
 
 /**
- * The first copy of the name itself with `value` in place of its own, in the client's encoding of the name; further copies and
- * other spellings are removed. Where there are only those, the first of them gives its place.
+ * Replaces the value of the first exact copy with `value`, in the client's encoding of the name; removes further copies and
+ * other spellings. If there are only other spellings, the first of them is replaced.
  */
 function swapPair(target: string, name: string, value: string): string {
   const pairs = pairsOf(target);

@@ -2,7 +2,7 @@ import type { Emit, HostBinding, Injection } from '../model/host_binding.ts';
 import { parseRequestHead } from '../net/http1_head.ts';
 import type { HashPort, OutgoingRequest } from './outgoing_request.ts';
 
-/** Valid objects for the tests of this folder, to be changed one field at a time. */
+/** Valid objects for the tests of this folder; each test changes one field. */
 
 /** A search key that is the same in every run. */
 export const SAMPLE_SEARCH_KEY = Uint32Array.of(0x9e3779b9, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f, 0x165667b1);
@@ -22,7 +22,7 @@ export function sampleBinding(injection: Injection, emit: Emit = { mechanism: 'i
   };
 }
 
-/** A request as the head reader gives it. `lines` are header lines; a Host line is put before them when they have none. */
+/** A request as the head reader returns it. `lines` are header lines; a Host line is prepended if there is none. */
 export function sampleRequest(target: string, lines: readonly string[] = [], method = 'GET'): OutgoingRequest {
   const all = lines.some((line) => /^host:/i.test(line)) ? lines : ['Host: api.example.test', ...lines];
   const text = [`${method} / HTTP/1.1`, ...all, '', ''].join('\r\n');
@@ -64,7 +64,7 @@ function bytesOf(data: string | ArrayBuffer | ArrayBufferView): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
-/** The parts in one new array. */
+/** All parts in one new array. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
   let at = 0;

@@ -4,17 +4,17 @@ import type { Result } from '../model/result.ts';
 import type { HashPort, InjectedRequest, OutgoingRequest, PayloadBody } from './outgoing_request.ts';
 
 /**
- * What a client put in a binding's place. `foreign_presigned`: the target is a URL signed with somebody else's key, which
- * is complete as it is and is never signed again, whatever the emit mechanism.
+ * What a client put in a binding's place. `foreign_presigned`: the target is a URL signed with a foreign key, which is
+ * complete and is never signed again, under any emit mechanism.
  */
 export type Presented = 'absent' | 'sentinel' | 'foreign' | 'foreign_presigned';
 
 export type InjectionOf<S extends InjectionScheme> = Extract<Injection, { readonly scheme: S }>;
 
-/** All that a scheme may use to write a credential. The texts are revealed secrets: they go onto the request only. */
+/** Everything that a scheme may use to write a credential. The texts are revealed secrets: they may go only onto the request. */
 export interface WriteInput {
   readonly request: OutgoingRequest;
-  /** The sentinel to swap in place; null: remove every copy of what the client sent and write afresh. */
+  /** The sentinel to swap in place; null: remove every copy that the client sent and write a new one. */
   readonly sentinel: string | null;
   readonly credential: string;
   readonly sessionToken: string | null;
@@ -29,8 +29,8 @@ export type WriteResult = Result<InjectedRequest, Refusal>;
 export interface SchemeAdapter<S extends InjectionScheme> {
   findPresented(injection: InjectionOf<S>, request: OutgoingRequest, sentinel: string | null): Presented;
   write(injection: InjectionOf<S>, input: WriteInput): WriteResult | Promise<WriteResult>;
-  /** The header that carries the credential, in lower case; null when it goes into the target. */
+  /** The header that carries the credential, in lower case; null if it goes into the target. */
   placeHeader(injection: InjectionOf<S>): string | null;
-  /** What an upstream could reflect, besides the credential itself. */
+  /** Further texts that an upstream could reflect, besides the credential itself. */
   deriveSecrets(injection: InjectionOf<S>, credential: string): readonly string[];
 }

@@ -15,7 +15,7 @@ import type { SignResult } from './sigv4_signed.ts';
 import { ALGORITHM, isS3 } from './sigv4_signer.ts';
 import type { Signer } from './sigv4_signer.ts';
 
-/** Signs a request in its Authorization header, whatever the client had there. */
+/** Signs a request in its Authorization header, in place of any the client sent. */
 export async function signAuthorization(
   { service }: InjectionOf<'sigv4-resign'>,
   signer: Signer,
@@ -39,7 +39,7 @@ export async function signAuthorization(
   return ok({ request: signed, payload: payload.value, signature });
 }
 
-/** The client's algorithm when it is a version 4 one other than HMAC, whose requests need more than a new signature. */
+/** The client's algorithm if it is a version 4 one other than HMAC, which cannot be re-signed. */
 function findUnsupportedAlgorithm(fields: readonly HeaderField[]): string | null {
   const algorithms = fieldValues(fields, 'authorization').map((value) => /^AWS4-\S+/i.exec(value)?.[0] ?? ALGORITHM);
   return algorithms.find((algorithm) => algorithm.toUpperCase() !== ALGORITHM) ?? null;

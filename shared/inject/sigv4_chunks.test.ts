@@ -90,7 +90,7 @@ const PUBLISHED_TRAILER = body(
   trailer('d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435'),
 );
 
-/** The re-signed body, given in pieces that end at `cuts`; the refusal's reason when there is one. */
+/** The re-signed body, for input split at `cuts`; or the refusal's reason. */
 async function resigned(transform: BodyTransform | undefined, text: string, cuts: readonly number[]): Promise<string> {
   if (transform === undefined) throw new Error('the request has no body transform');
   const bytes = latin1Bytes(text);
@@ -129,7 +129,7 @@ describe('chunk signatures', () => {
     expect(await resigned(bodyTransform, sent, [])).toBe(PUBLISHED_TRAILER);
   });
 
-  it('gives the same bytes wherever the body is split', async () => {
+  it('gives the same bytes for any split of the body', async () => {
     const sent = body(PLACEHOLDERS, trailer(PLACEHOLDER_SIGNATURE));
     const edge = fc.oneof(
       fc.nat(sent.length),
@@ -145,12 +145,12 @@ describe('chunk signatures', () => {
     );
   });
 
-  it('keeps the length of the body, so that Content-Length stays true', async () => {
+  it('keeps the length of the body, so that Content-Length stays correct', async () => {
     const { bodyTransform } = await withoutTrailer();
     expect((await resigned(bodyTransform, body(PLACEHOLDERS, LAST_OF_PAYLOAD), [])).length).toBe(66_824);
   });
 
-  it('holds a chunk that comes byte by byte in one piece', async () => {
+  it('holds a chunk that arrives byte by byte in one block', async () => {
     const { bodyTransform } = await withoutTrailer();
     const output: Uint8Array[] = [];
     for (const byte of latin1Bytes(chunk(10_000, PLACEHOLDER_SIGNATURE))) {
@@ -160,7 +160,7 @@ describe('chunk signatures', () => {
     expect(output.map(({ length }) => length)).toEqual(['2710;chunk-signature='.length + 64 + 2, 10_000, 2]);
   });
 
-  it('does not keep the caller’s buffer, which may be used again', async () => {
+  it('does not keep the caller’s buffer, which may be reused', async () => {
     const { bodyTransform } = await withoutTrailer();
     const bytes = latin1Bytes(body(PLACEHOLDERS, LAST_OF_PAYLOAD));
     const half = bytes.slice(0, 40_000);
@@ -172,7 +172,7 @@ describe('chunk signatures', () => {
   });
 });
 
-/** The body with zeros for its signatures when it is one of signed chunks, as a slow second reading finds; null when not. */
+/** The body with zeros for its signatures if it is valid, according to a slow second parser; else null. */
 function slowReading(text: string, form: 'plain' | 'trailer'): string | null {
   let rest = text;
   let read = '';
@@ -216,7 +216,7 @@ describe('any body that claims to be a stream of signed chunks', () => {
       .map(([list, end]) => chunk(3, PLACEHOLDER_SIGNATURE) + list.join('') + chunk(0, PLACEHOLDER_SIGNATURE) + end),
   );
 
-  it.each(['plain', 'trailer'] as const)('is read as a slow second reading finds it (%s)', async (form) => {
+  it.each(['plain', 'trailer'] as const)('is read like a slow second parser does (%s)', async (form) => {
     const verdicts = new Set<boolean>();
     await fc.assert(
       fc.asyncProperty(bodies, fc.array(fc.nat(400), { maxLength: 4 }), async (text, cuts) => {

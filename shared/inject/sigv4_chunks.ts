@@ -6,7 +6,7 @@ import type { BodyTransform, BodyTransformStep } from './outgoing_request.ts';
 import type { ChunkSignedForm } from './payload_form.ts';
 import type { Signer } from './sigv4_signer.ts';
 
-/** A chunk's signature stands before its data, so a chunk is held until it is whole; clients send 64 to 128 KiB in one. */
+/** A chunk's signature precedes its data, so a chunk is held until it is complete; clients send 64 to 128 KiB per chunk. */
 export const MAX_SIGNED_CHUNK_BYTES = 1024 * 1024;
 const FIRST_BLOCK_BYTES = 4 * 1024;
 const NOTHING = new Uint8Array(0);
@@ -17,7 +17,7 @@ const TRAILER_SIGNATURE = /^(x-amz-trailer-signature:[ \t]*)[0-9a-f]{64}$/i;
 
 type State = 'line' | 'data' | 'data_end' | 'trailer' | 'done';
 
-/** What ends the text of a state, and how much of it there may be. */
+/** What ends the text of a state, and its maximum length. */
 const TEXTS = {
   line: { end: '\r\n', maxBytes: 256 },
   data_end: { end: '\r\n', maxBytes: 2 },
@@ -25,15 +25,15 @@ const TEXTS = {
 } as const satisfies Partial<Record<State, { end: string; maxBytes: number }>>;
 
 /**
- * Signs the chunks of an `aws-chunked` body anew as they pass. Chunk sizes and all lengths stay, so that Content-Length
- * remains true; at most one chunk is held. Call `push` again only when the last one has resolved.
+ * Re-signs the chunks of an `aws-chunked` body in transit. Chunk sizes and all lengths stay, so that Content-Length remains
+ * correct; at most one chunk is held. Call `push` again only after the last call has resolved.
  */
 export class ChunkResigner implements BodyTransform {
   readonly #signer: Signer;
   readonly #hasTrailer: boolean;
   #previousSignature: string;
   #state: State = 'line';
-  /** The line or trailer that is not whole yet. */
+  /** The incomplete line or trailer. */
   #text = '';
   /** The current chunk: its size as the client spelled it, and its data. */
   #size = '';
@@ -63,8 +63,8 @@ export class ChunkResigner implements BodyTransform {
   }
 
   /**
-   * Copies, because the caller's buffer may be used again before the chunk is whole; into one block, because a chunk that
-   * comes byte by byte would else be held in pieces that weigh many times what they hold.
+   * Copies, because the caller may reuse its buffer before the chunk is complete; into one block, because otherwise a chunk
+   * that arrives byte by byte would occupy many times its size.
    */
   #takeData(data: Uint8Array, from: number): number {
     const piece = data.subarray(from, from + this.#dataLeft);
@@ -91,7 +91,7 @@ export class ChunkResigner implements BodyTransform {
     return at;
   }
 
-  /** Goes on to the next state when all of this one's bytes have come. */
+  /** Continues with the next state when all bytes of this one have arrived. */
   async #advance(output: Uint8Array[]): Promise<Refusal | null> {
     if (this.#state === 'done') return null;
     if (this.#state === 'data') {
@@ -163,10 +163,7 @@ function canonicalTrailer(line: string): string {
 }
 
 function refuseMalformed(what: string): Refusal {
-  return refusal(
-    'invalid_request',
-    `The body is not the aws-chunked stream that its headers announce: it has ${what}.`,
-  );
+  return refusal('invalid_request', `The body is not the aws-chunked stream that its headers declare: it has ${what}.`);
 }
 
 const CHUNK_TOO_LARGE = refusal(

@@ -4,21 +4,21 @@ import { isInPlace } from './header_place.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import { canonicalValue } from './sigv4_signer.ts';
 
-/** What the client's own signing left in the headers; none of it is trusted or sent on. */
+/** Headers of the client's own signature; they are neither trusted nor forwarded. */
 const REPLACED = ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'];
 
 const ALWAYS_SIGNED: ReadonlySet<string> = new Set(['host', 'content-type', 'content-md5']);
 
-/** Headers that this proxy or the next hop may change or drop, so that a signature over them could break. */
+/** Headers that this proxy or the next hop may change or drop, which would break a signature over them. */
 const NEVER_SIGNED =
   /^(?:accept-encoding|authorization|connection|expect|keep-alive|te|trailer|transfer-encoding|upgrade|user-agent|via|x-amzn-trace-id|x-forwarded-.*|proxy-.*|sec-.*)$/;
 
-/** The client's fields without what its signing put there. */
+/** The client's fields without those of its signature. */
 export function withoutSigning(fields: readonly HeaderField[]): HeaderField[] {
   return fields.filter(({ name }) => !REPLACED.some((place) => isInPlace(name, place)));
 }
 
-/** `fields` with others appended; names as they are to be sent. */
+/** `fields` with others appended; names as they will be sent. */
 export function withFields(
   fields: readonly HeaderField[],
   added: readonly (readonly [name: string, value: string])[],
@@ -26,10 +26,7 @@ export function withFields(
   return [...fields, ...added.map(([name, value]) => headerField(name, value))];
 }
 
-/**
- * What is signed of `request`'s headers: host, content-type, content-md5, every x-amz- header, and whatever else the client
- * had signed itself.
- */
+/** The headers to sign: host, content-type, content-md5, every x-amz- header, and every other header that the client had signed itself. */
 export function headersToSign(request: OutgoingRequest, clientSigned: ReadonlySet<string>): Map<string, string> {
   const headers = new Map<string, string>([['host', request.host]]);
   for (const { name } of request.fields) {

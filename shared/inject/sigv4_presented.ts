@@ -47,14 +47,14 @@ function listPresignedKeys(target: string): (string | null)[] {
   return keys;
 }
 
-/** The access key id of an Authorization value, of version 4 or 2; null when it is neither. */
+/** The access key id of a version 4 or 2 Authorization value; null for any other. */
 function headerKey(value: string): string | null {
   const version4 = /^AWS4-[A-Z0-9-]+\s.*?\bCredential=([^/,\s]+)\//i.exec(value);
   if (version4 !== null) return version4[1] ?? null;
   return /^AWS ([^:\s]+):/.exec(value)?.[1] ?? null;
 }
 
-/** A credential scope's access key id: all before its first slash. */
+/** A credential scope's access key id: everything before its first slash. */
 function keyOf(credential: string): string {
   return credential.split('/', 1)[0] ?? '';
 }

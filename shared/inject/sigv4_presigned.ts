@@ -18,8 +18,8 @@ import { ALGORITHM, isS3 } from './sigv4_signer.ts';
 import type { Signer } from './sigv4_signer.ts';
 
 /**
- * Signs a presigned URL anew. Its other parameters (X-Amz-Expires, response headers, part numbers ...) and their order
- * stay; credential, date, signed headers, session token and signature are ours.
+ * Re-signs a presigned URL. Credential, date, signed headers, session token and signature are replaced; other parameters
+ * (X-Amz-Expires, response headers, part numbers ...) and the order stay.
  */
 export async function resignPresigned(
   injection: InjectionOf<'sigv4-resign'>,
@@ -54,13 +54,13 @@ export async function resignPresigned(
 
 const FOREIGN = refusal(
   'invalid_request',
-  "The URL is signed with another access key than the binding's: it can be sent as it is, but not signed again.",
+  "The URL is signed with another access key than the binding's: it can be sent unchanged, but not re-signed.",
 );
 
-/** Parameters that do not outlive the client's signature. */
+/** Parameters that belong to the client's signature. */
 const DROPPED: ReadonlySet<string> = new Set(['x-amz-signature', 'x-amz-security-token']);
 
-/** The target with `values` in place of its own, in their places where it has them, and without its signature. */
+/** The target with `values` in place of its own, in the same positions, and without its signature. */
 function replaceSignature(target: string, values: Readonly<Record<string, string>>): string {
   const missing = new Map(Object.entries(values).map(([name, value]) => [name.toLowerCase(), { name, value }]));
   const replaced = new Map(missing);

@@ -124,7 +124,7 @@ describe('sigv4-resign: the examples of the S3 documentation', () => {
     });
   }
 
-  it('signs a presigned URL as published, its parameters in their order', async () => {
+  it('signs a presigned URL as published, keeping the order of its parameters', async () => {
     const published = presigned(KEY_ID)
       .replace('20200101%2Feu-north-1', '20130524%2Fus-east-1')
       .replace('20200101T', '20130524T')
@@ -159,19 +159,19 @@ describe('sigv4-resign: headers', () => {
     expect(await header('authorization', { lines: [authorization('PLACEHOLDER')] })).toContain(scope);
   });
 
-  it('never writes the secret key', async () => {
+  it('never sends the secret key', async () => {
     for (const call of [{}, { target: presigned(KEY_ID) }]) {
       expect(JSON.stringify(await signed(call))).not.toContain('wJalrXUtnFEMI');
     }
   });
 
-  it('hashes the body, whatever hash the client states', async () => {
+  it("hashes the body and ignores the client's stated hash", async () => {
     const call: Call = { method: 'PUT', lines: [`x-amz-content-sha256: ${EMPTY_HASH}`], body: bytes('payload') };
     expect(await header('x-amz-content-sha256', call)).toBe(sha256('payload'));
     expect(await header('x-amz-content-sha256', {})).toBe(EMPTY_HASH);
   });
 
-  it('states the hash to a service other than S3 only when the client does', async () => {
+  it('states the hash to a service other than S3 only if the client does', async () => {
     expect(await header('x-amz-content-sha256', { binding: OTHER })).toBeUndefined();
     expect(await header('x-amz-content-sha256', { binding: OTHER, lines: ['x-amz-content-sha256: x'] })).toBe(
       EMPTY_HASH,
@@ -183,7 +183,7 @@ describe('sigv4-resign: headers', () => {
     expect(await header('authorization', { sessionToken: 'TOKEN' })).toContain('x-amz-date;x-amz-security-token,');
   });
 
-  it('signs no header that a hop may change, even when the client did', async () => {
+  it('does not sign a header that a hop may change, even if the client did', async () => {
     const lines = [
       'Accept-Encoding: gzip',
       'User-Agent: x',
@@ -192,11 +192,11 @@ describe('sigv4-resign: headers', () => {
     expect(await header('authorization', { lines })).toContain('SignedHeaders=host;x-amz-content-sha256;x-amz-date,');
   });
 
-  it('signs every x-amz header, so that none can be added on the way', async () => {
+  it('signs every x-amz header, so that none can be added in transit', async () => {
     expect(await header('authorization', { lines: ['X-Amz-Acl: private'] })).toContain('host;x-amz-acl;x-amz-content');
   });
 
-  it('signs S3 keys by what they decode to, however the client spells them', async () => {
+  it("signs S3 keys by their decoded form, in any spelling of the client's", async () => {
     const spelled = await Promise.all(
       ['/a%20b%2Fc/~%C3%A9+', '/a%20b/c/%7e%c3%a9%2B'].map((target) => header('authorization', { target })),
     );
@@ -228,7 +228,7 @@ describe('sigv4-resign: headers', () => {
 
 describe('sigv4-resign: payload forms', () => {
   for (const form of ['UNSIGNED-PAYLOAD', 'STREAMING-UNSIGNED-PAYLOAD-TRAILER']) {
-    it(`keeps ${form} without reading the body`, async () => {
+    it(`forwards ${form} without reading the body`, async () => {
       const lines = [`X-Amz-Content-Sha256: ${form}`];
       expect(await header('x-amz-content-sha256', { method: 'PUT', lines, body: { kind: 'stream' } })).toBe(form);
       expect(needsBufferedBody(INJECT, sampleRequest('/', lines, 'PUT'))).toBe(false);
@@ -265,7 +265,7 @@ describe('sigv4-resign: payload forms', () => {
     expect(await reasonOf({ body, binding: OTHER })).toBe('signing_form_unsupported');
   });
 
-  it('needs the whole body only where it is hashed', () => {
+  it('needs the whole body only if it is hashed', () => {
     const request = sampleRequest('/', [], 'PUT');
     expect(needsBufferedBody(INJECT, request)).toBe(true);
     expect(needsBufferedBody({ ...INJECT, body: 'stream' }, request)).toBe(false);
@@ -294,7 +294,7 @@ describe('sigv4-resign: presigned URLs', () => {
     ['a signature parameter that is no URL signature', '/a?signature=abc', 'absent'],
   ];
   for (const [what, target, expected] of cases) {
-    it(`knows ${what}`, () => {
+    it(`recognises ${what}`, () => {
       expect(findPresentedCredential(SWAP, sampleRequest(target))).toBe(expected);
     });
   }
@@ -305,7 +305,7 @@ describe('sigv4-resign: presigned URLs', () => {
     expect(await reasonOf({ target: presigned('AKIAFOREIGN') })).toBe('invalid_request');
   });
 
-  it('does not take another emit’s sentinel for its own', () => {
+  it('does not treat another emit’s sentinel as its own', () => {
     expect(findPresentedCredential(INJECT, sampleRequest(presigned('AKIASENTINEL')))).toBe('foreign_presigned');
   });
 
@@ -323,7 +323,7 @@ describe('sigv4-resign: presigned URLs', () => {
     expect(out.target).not.toMatch(/mine|SENTINEL|2020/);
   });
 
-  it('signs the x-amz headers that the request has besides', async () => {
+  it('signs the other x-amz headers of the request too', async () => {
     const out = await signed({ target: presigned(KEY_ID), lines: ['x-amz-acl: private'] });
     expect(out.target).toContain('X-Amz-SignedHeaders=host%3Bx-amz-acl&');
   });
@@ -336,7 +336,7 @@ describe('sigv4-resign: presigned URLs', () => {
 });
 
 describe('sigv4-resign: sentinel-swap in the header', () => {
-  it('knows its own placeholder, the binding’s key and a foreign key', () => {
+  it('recognises its own placeholder, the binding’s key and a foreign key', () => {
     expect(presented()).toBe('absent');
     expect(presented(authorization('AKIASENTINEL'))).toBe('sentinel');
     expect(presented(authorization(KEY_ID))).toBe('sentinel');

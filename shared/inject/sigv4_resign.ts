@@ -8,8 +8,8 @@ import { resignPresigned } from './sigv4_presigned.ts';
 import { Signer } from './sigv4_signer.ts';
 
 /**
- * Signs a request anew (AWS Signature Version 4) with the binding's key, region and service, over the request as it will be
- * sent. The credential is HMAC key material and appears nowhere else.
+ * Re-signs the outgoing request (AWS Signature Version 4) with the binding's key, region and service. The credential is HMAC
+ * key material and appears nowhere else.
  */
 export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
   placeHeader: () => 'authorization',

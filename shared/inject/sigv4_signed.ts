@@ -3,7 +3,7 @@ import type { Result } from '../model/result.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import type { SignedPayload } from './sigv4_payload.ts';
 
-/** A request with its new signature, which is also what the first chunk's signature rests on. */
+/** A request with its new signature, which also seeds the first chunk's signature. */
 export interface SignedRequest {
   readonly request: OutgoingRequest;
   readonly payload: SignedPayload;

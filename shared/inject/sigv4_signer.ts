@@ -21,7 +21,7 @@ export interface SignerInput {
   readonly hash: HashPort;
 }
 
-/** What is signed of a request. Header names are in lower case; values as {@link canonicalValue} makes them. */
+/** The signed part of a request. Header names are lower-case; values are as {@link canonicalValue} returns them. */
 export interface Signable {
   readonly method: string;
   readonly target: string;
@@ -29,7 +29,7 @@ export interface Signable {
   readonly payloadHash: string;
 }
 
-/** Signs with one binding's key, region and service at one time; nothing of them is taken from the request. */
+/** Signs with one binding's key, region and service at one time; takes none of them from the request. */
 export class Signer extends SignatureV4 {
   readonly longDate: string;
   /** `date/region/service/aws4_request`. */
@@ -66,7 +66,7 @@ export class Signer extends SignatureV4 {
     return this.signText(await this.createStringToSign(this.longDate, this.scope, canonical, ALGORITHM));
   }
 
-  /** The signature of a text that is already a string to sign, in hex. */
+  /** The signature of a finished string to sign, in hex. */
   signText(stringToSign: string): Promise<string> {
     return this.sign(stringToSign, { signingDate: this.#now });
   }
@@ -79,7 +79,7 @@ export class Signer extends SignatureV4 {
   }
 }
 
-/** A header's values as they are signed: blanks around and runs of them within removed, joined in order. */
+/** A header's values in canonical form: trimmed, runs of blanks collapsed, joined in order. */
 export function canonicalValue(values: readonly string[]): string {
   return values
     .map((value) =>

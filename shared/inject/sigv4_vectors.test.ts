@@ -36,7 +36,7 @@ const EXAMPLE_CONTEXT: Vector['context.json'] = {
 const SCOPE = 'AKIDEXAMPLE/20150830/us-east-1/service/aws4_request';
 const QUERY_SCOPE = SCOPE.replaceAll('/', '%2F');
 
-/** A few cases of the suite, so that this file checks published values wherever it runs. */
+/** A few cases of the suite, so that this file always checks published values. */
 const LITERAL_VECTORS: Readonly<Record<string, Vector>> = {
   'get-header-key-duplicate': {
     'context.json': EXAMPLE_CONTEXT,
@@ -55,14 +55,14 @@ const LITERAL_VECTORS: Readonly<Record<string, Vector>> = {
 
 const FOLDER = new URL('../../../shared/data/aws-signing-vectors.json', import.meta.url);
 
-/** The whole suite when the folder with the project's data stands beside the checkout. */
+/** The whole suite, if the folder with the project's data is beside the checkout. */
 function folderVectors(): Readonly<Record<string, Vector>> | null {
   if (!existsSync(FOLDER)) return null;
   const suites: { readonly v4: Readonly<Record<string, Vector>> } = JSON.parse(readFileSync(FOLDER, 'utf8'));
   return suites.v4;
 }
 
-/** Cases that no HTTP/1.1 request of ours can be: a folded header, and paths signed raw for a service that is not S3. */
+/** Cases that cannot be valid HTTP/1.1 requests here: a folded header, and paths signed raw for a service other than S3. */
 function isReachable([name, { 'context.json': context }]: readonly [string, Vector]): boolean {
   return name !== 'get-header-value-multiline' && context.normalize && context.omit_session_token !== true;
 }
@@ -97,7 +97,7 @@ async function signed(vector: Vector, target: string, lines: readonly string[]) 
   return result.value;
 }
 
-/** As a client signs that holds a placeholder secret: the right headers, a signature of no value. */
+/** The signature of a client with a placeholder secret: correct headers, but an invalid signature. */
 function placeholderLines(vector: Vector): string[] {
   const { lines } = readMessage(vector['request.txt']);
   const names = /SignedHeaders=([^,]+)/.exec(vector['header-signed-request.txt'])?.[1] ?? '';

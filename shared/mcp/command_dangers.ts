@@ -9,33 +9,33 @@ import { isPinnedOci, readOciReference } from './oci_reference.ts';
 import { hasReference } from './references.ts';
 import { listHiddenCharacters } from '../model/shown_text.ts';
 
-/** The longest command that is looked at; a longer one is refused. */
+/** The longest command that is checked; a longer one is refused. */
 export const MAX_COMMAND_WORDS = 256;
 export const MAX_COMMAND_WORD = 4_096;
 
 const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'podman-remote', 'nerdctl', 'finch']);
-/** Runners within runners; more of them are refused. */
+/** The allowed nesting of runners; deeper nesting is refused. */
 const MAX_NESTING = 4;
 
 /**
- * What is wrong with how a local server is started: `refuse` is stored by nobody and started by nobody, `unchecked` takes a
- * consent of its own on each machine, `warn` is told.
+ * What is wrong with the command of a local server. `refuse`: never stored and never started. `unchecked`: needs its own
+ * consent on each machine. `warn`: is shown.
  *
- * A refusal keeps out what hides the program that is run (a shell's line, code in an argument, a package from anywhere) and
- * what opens the machine (docker's options, variables that load code). Of the rest, launchers that are known here pass, with
- * the subcommands, options and variables that are known; everything else is unchecked, whatever its name is. It is no
- * judgement of a package or a script: whether that one may run is what consent is for.
+ * A refusal stops commands that hide the program they run (a shell line, code in an argument, a package from anywhere) and
+ * options that open the machine (docker's options, variables that load code). Known launchers pass with their known
+ * subcommands, options and variables; everything else is unchecked, whatever its name. This does not judge a package or a
+ * script: consent decides whether it may run.
  */
 export function commandDangers(command: readonly string[], env: Readonly<Record<string, string>>): readonly Danger[] {
   return [...textDangers(command), ...programDangers(command, 0), ...environmentDangers(env)];
 }
 
-/** The first danger that is a refusal; null when the command may be stored and started. */
+/** The first danger that is a refusal; null if the command may be stored and started. */
 export function refusalOf(dangers: readonly Danger[]): Danger | null {
   return dangers.find((danger) => danger.severity === 'refuse') ?? null;
 }
 
-/** Why a command runs code that nobody checked, each as the rest of a sentence; empty when it does not. */
+/** Why a command runs unchecked code, each as a predicate; empty if it does not. */
 export function listUncheckedReasons(dangers: readonly Danger[]): readonly string[] {
   return dangers.filter(({ severity }) => severity === 'unchecked').map(({ message }) => message);
 }

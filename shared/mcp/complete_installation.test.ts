@@ -20,7 +20,7 @@ function rest(entry: RegistryEntry, values: InputValues = {}): string {
 }
 
 describe('secrets', () => {
-  test('go into the vault, and the configuration refers to them', () => {
+  test('are stored in the vault, and the configuration refers to them', () => {
     const entry = withVariables({ name: 'API_KEY', isSecret: true, isRequired: true, description: 'A key' });
     expect(installEntry(entry, { API_KEY: 'hush' })).toMatchObject({
       env: { API_KEY: reference('API_KEY') },
@@ -29,7 +29,7 @@ describe('secrets', () => {
     });
   });
 
-  test('that are required may be stored later', () => {
+  test('may be stored later if required', () => {
     const entry = withVariables({ name: 'API_KEY', isSecret: true, isRequired: true, description: 'A key' });
     expect(installEntry(entry)).toMatchObject({
       env: { API_KEY: reference('API_KEY') },
@@ -38,7 +38,7 @@ describe('secrets', () => {
     });
   });
 
-  test('that are optional are not referred to before they are there', () => {
+  test('are not referred to before they are stored if optional', () => {
     const entry = withVariables({ name: 'API_KEY', isSecret: true });
     expect(installEntry(entry)).toMatchObject({
       env: {},
@@ -46,7 +46,7 @@ describe('secrets', () => {
     });
   });
 
-  test('are told by their names when the publisher does not say so', () => {
+  test('are recognised by name if the publisher does not mark them', () => {
     const entry = withVariables(
       { name: 'ACME_TOKEN' },
       { name: 'MAX_TOKENS' },
@@ -56,14 +56,14 @@ describe('secrets', () => {
     expect(planOf(entry).inputs.map(({ secret }) => secret)).toEqual([true, false, true, false]);
   });
 
-  test('are parts of a value', () => {
+  test('can be part of a value', () => {
     const token = { token: { isSecret: true, isRequired: true } };
     const entry = withVariables({ name: 'AUTH', value: 'Bearer {token}!', variables: token });
     const { env, credentials } = installEntry(entry, { token: 'hush' });
     expect([env, credentials]).toEqual([{ AUTH: `Bearer ${reference('token')}!` }, [{ name: 'token', value: 'hush' }]]);
   });
 
-  test('that text follows without a break are the whole value', () => {
+  test('are the whole value if text follows without a separator', () => {
     const entry = withVariables({ name: 'AUTH', value: '{token}abc', isRequired: true });
     expect(installEntry(entry)).toMatchObject({
       env: { AUTH: reference('AUTH') },
@@ -71,7 +71,7 @@ describe('secrets', () => {
     });
   });
 
-  test('have names that the vault takes, each its own', () => {
+  test('have unique names that the vault accepts', () => {
     const entry = remoteEntry({
       headers: [
         { name: 'X-API-Key', isRequired: true },
@@ -83,7 +83,7 @@ describe('secrets', () => {
     expect(names).toEqual(['X_API_Key', 'X_API_Key_2', 'CREDENTIAL_Token']);
   });
 
-  test('never stand in the configuration, wherever they are asked for', () => {
+  test('are never in the configuration, wherever an input is used', () => {
     const secret = { isSecret: true, isRequired: true };
     const local = packageEntry({
       packageArguments: [
@@ -110,8 +110,8 @@ describe('secrets', () => {
   });
 });
 
-describe('values that are no secrets', () => {
-  test('are written, given or by default', () => {
+describe('values that are not secrets', () => {
+  test('are written, from the input or the default', () => {
     const entry = withVariables(
       { name: 'LEVEL', default: 'info' },
       { name: 'REGION' },
@@ -125,7 +125,7 @@ describe('values that are no secrets', () => {
     });
   });
 
-  test('that a variable or header needs may be given later, like a credential', () => {
+  test('for a variable or header may be given later, like a credential', () => {
     const entry = withVariables({ name: 'SITE', isRequired: true, description: 'Where' });
     expect(installEntry(entry)).toMatchObject({
       env: { SITE: reference('SITE') },
@@ -138,7 +138,7 @@ describe('values that are no secrets', () => {
     });
   });
 
-  test('that an argument or address needs are asked for', () => {
+  test('for an argument or address are required', () => {
     expect(problems(withArguments(named('--dir', { isRequired: true })))).toEqual(['dir missing']);
     expect(problems(remoteEntry({ url: 'https://{tenant}.example.com/mcp' }))).toEqual(['tenant missing']);
   });
@@ -159,7 +159,7 @@ describe('values that are no secrets', () => {
     expect(installEntry(byDefault).env).toEqual({});
   });
 
-  test('fill the places of a template, as one input', () => {
+  test('fill the places of a template as one input', () => {
     const variables = { host: { isRequired: true }, port: { default: '80' } };
     const entry = withVariables(
       { name: 'A', value: 'http://{host}:{port}/', variables },
@@ -172,14 +172,14 @@ describe('values that are no secrets', () => {
     expect(installEntry(entry, { host: 'h.example' }).env).toEqual({ A: 'http://h.example:80/', B: 'h.example' });
   });
 
-  test('are two inputs when two things have one name', () => {
+  test('are two inputs if two things have the same name', () => {
     const entry = withArguments(named('--path'), named('path', { isRepeated: true }));
     expect(planOf(entry).inputs.map(({ name }) => name)).toEqual(['path', 'path-2']);
   });
 });
 
 describe('arguments', () => {
-  test('are an option and its value, or one word', () => {
+  test('are an option with its value, or a single word', () => {
     expect(rest(withArguments(named('--a'), named('--b=')), { a: '1', b: '2 3' })).toBe('--a 1 --b=2 3');
     expect(installEntry(withArguments(named('--b=')), { b: '2 3' }).command.at(-1)).toBe('--b=2 3');
   });
@@ -194,7 +194,7 @@ describe('arguments', () => {
     expect(problems(withArguments(named('--dir')), { dir: ['a', 'b'] })).toEqual(['dir invalid']);
   });
 
-  test('stand alone when they are yes or no', () => {
+  test('have no value if they are yes-or-no', () => {
     const entry = withArguments(
       named('--on', { format: 'boolean' }),
       named('--off', { format: 'boolean' }),
@@ -213,7 +213,7 @@ describe('arguments', () => {
     expect(rest(withArguments({ type: 'positional', value: '{x}-y' }), { x: 'a' })).toBe('a-y');
   });
 
-  test('a directory is mounted as it is, or not at all', () => {
+  test('a directory is mounted unchanged, or not at all', () => {
     const runtimeArguments = [named('-v', { value: '{dir}:/work', variables: { dir: { isRequired: true } } })];
     const entry = packageEntry({ registryType: 'oci', identifier: 'acme/demo:1.2.3', runtimeArguments });
     expect(installEntry(entry, { dir: '/srv/project' }).command.slice(4, 6)).toEqual(['-v', '/srv/project:/work']);
@@ -233,7 +233,7 @@ describe('arguments', () => {
   });
 });
 
-describe('what is given has to fit', () => {
+describe('input validation', () => {
   const choices = withVariables({ name: 'UNIT', choices: ['c', 'f'], default: 'k' });
   const number = withVariables({ name: 'PORT', format: 'number' });
   test.each([
@@ -260,12 +260,12 @@ describe('what is given has to fit', () => {
     expect(problems(entry, values)).toEqual(expected);
   });
 
-  test('and no problem quotes what was given', () => {
+  test('and no problem quotes the input', () => {
     const completed = completeInstallation(planOf(number), SERVER_ID, { PORT: 'hush-hush' });
     expect(JSON.stringify(completed)).not.toContain('hush');
   });
 
-  test('everything that is wrong is told at once', () => {
+  test('all problems are reported together', () => {
     const entry = withArguments(
       named('--a', { isRequired: true }),
       named('--b', { isRequired: true, format: 'number' }),
@@ -275,7 +275,7 @@ describe('what is given has to fit', () => {
 });
 
 describe('an address', () => {
-  test('holds what is given as a part of it, and nothing more', () => {
+  test('contains an input as one part of it, and nothing more', () => {
     const entry = remoteEntry({ url: 'https://{t}.example.com/{p}/mcp?a={q}&b=1', variables: { t: {}, p: {}, q: {} } });
     const { url, mode, transport } = installEntry(entry, { t: 'acme', p: 'a/../b?c#d', q: 'x&y=z' });
     expect([url, mode, transport]).toEqual([
@@ -285,7 +285,7 @@ describe('an address', () => {
     ]);
   });
 
-  test('has headers, those that are optional only when they are given', () => {
+  test('has headers; optional ones only if given', () => {
     const entry = remoteEntry({
       headers: [{ name: 'X-A' }, { name: 'X-B', value: 'fixed' }, { name: 'Accept', value: 'x' }],
     });

@@ -6,7 +6,7 @@ import { inputProblems, inputValues, type InputProblem, type InputValues } from 
 import type { InstallationPlan, PlanArgument, PlanField, PlanInput, Template } from './install/plan.ts';
 import { mcpReference, referenceProblem } from './references.ts';
 
-/** A credential that the server still lacks, or may have. */
+/** A credential that the server still needs, or may have. */
 export interface RequiredCredential {
   readonly name: string;
   readonly description: string;
@@ -14,7 +14,7 @@ export interface RequiredCredential {
   readonly secret: boolean;
 }
 
-/** The configuration that a plan and its inputs come to, and what goes into the vault. */
+/** The configuration made from a plan and its inputs, and the values for the vault. */
 export interface CompletedInstallation {
   readonly mode: McpMode;
   readonly command: readonly string[];
@@ -23,18 +23,18 @@ export interface CompletedInstallation {
   readonly transport: McpTransport | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly version: string | null;
-  /** What was given and belongs into the vault, by the name of the credential. */
+  /** The given values that belong in the vault, by the credential's name. */
   readonly credentials: readonly { readonly name: string; readonly value: string }[];
   readonly requiredCredentials: readonly RequiredCredential[];
   readonly warnings: readonly Danger[];
 }
 
-/** What each input is written as: a list of texts; none: what needs it is left out. */
+/** The texts for each input; if there are none, whatever needs the input is omitted. */
 type Written = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The configuration of a server out of its plan. A secret is never in it: `vault://mcp-servers/<serverId>/<NAME>` stands in
- * its place, also for a required one that is stored later. Refuses with every input that is missing or does not fit.
+ * Makes a server's configuration from its plan. A secret is never in it: `vault://mcp-servers/<serverId>/<NAME>` is written
+ * in its place, also for a required one that is stored later. Refuses with every input that is missing or invalid.
  */
 export function completeInstallation(
   plan: InstallationPlan,
@@ -104,7 +104,7 @@ function argumentWords(
   return ok(words);
 }
 
-/** An option of no said format may stand alone: `true` writes it so, `false` leaves it out. */
+/** A boolean option without a format has no value: `true` writes it, `false` omits it. */
 function toggle(
   flag: string,
   value: Template,
@@ -120,8 +120,8 @@ function toggle(
 }
 
 /**
- * A value as one word. What is given never becomes an option: after a long option it is joined to it, and elsewhere a
- * value that begins with `-` is refused unless it is a number. The publisher's own words are as they are.
+ * A value as one word. An input never becomes an option: after a long option it is joined to it, and elsewhere a value that
+ * begins with `-` is refused unless it is a number. The publisher's own words stay unchanged.
  */
 function valueWords(
   flag: string | null,
@@ -142,7 +142,7 @@ function valueWords(
   return ok(flag === null ? [text] : [flag, text]);
 }
 
-/** The texts that a template comes to: none when an input of it has no value, several when one is repeated. */
+/** The texts of a template: none if an input of it has no value, several if one is repeated. */
 function textsOf(
   template: Template,
   written: Written,
@@ -174,7 +174,7 @@ function urlOf(plan: InstallationPlan, written: Written): string | null {
   return `https://${part(plan.url.authority)}${part(plan.url.path)}${query}`;
 }
 
-/** Given values are percent-encoded, so that none is more than a part of a path or query; references are filled in later. */
+/** Inputs are percent-encoded, so that none is more than a part of a path or query; references are filled in later. */
 function encodeForUrl(text: string, isReference: boolean): string {
   return isReference ? text : encodeURIComponent(text);
 }
@@ -186,7 +186,7 @@ function credentialsOf(plan: InstallationPlan, values: Written): CompletedInstal
   });
 }
 
-/** An optional one is told of where it can still be stored, which is in a variable of its own. */
+/** An optional credential is listed if it can still be stored, which needs a variable of its own. */
 function findLackingCredentials(plan: InstallationPlan, values: Written): readonly RequiredCredential[] {
   const isOwnVariable = ({ credential }: PlanInput) =>
     plan.env.some(({ name, value }) => name === credential && value.length === 1);
@@ -198,7 +198,7 @@ function findLackingCredentials(plan: InstallationPlan, values: Written): readon
   });
 }
 
-/** The input that a refused command is told of: one that is among its arguments. */
+/** The input to name for a refused command: one that is in its arguments. */
 function findGuiltyInput(plan: InstallationPlan, values: Written): string {
   const given = plan.inputs.find(({ name, places }) => places.includes('argument') && values.has(name));
   return given?.name ?? plan.inputs[0]?.name ?? '';

@@ -6,7 +6,7 @@ import { localServer, remoteServer, SERVER_ID } from './testing/servers.ts';
 
 const base = localServer({ env: { A: '1', B: mcpReference(SERVER_ID, 'B') } });
 
-describe('what consent is pinned to', () => {
+describe('the text that consent is bound to', () => {
   test('is one canonical text', () => {
     const same = localServer({ env: { B: mcpReference(SERVER_ID, 'B'), A: '1' } });
     expect(consentText(base)).toBe(consentText(same));
@@ -45,7 +45,7 @@ describe('what consent is pinned to', () => {
     expect(consentText({ ...base, ...change })).toBe(consentText(base));
   });
 
-  test('says that the code is unchecked, so that no consent to it is one of before', () => {
+  test('says that code is unchecked, so an earlier consent does not cover it', () => {
     const unknown = localServer({ command: ['erl', '-eval', 'x'] });
     expect(JSON.parse(consentText(unknown))).toMatchObject({ unchecked: true });
     expect(JSON.parse(consentText(localServer({ env: { JAVA_OPTS: '-javaagent:x' } })))).toMatchObject({
@@ -56,7 +56,7 @@ describe('what consent is pinned to', () => {
     expect(findUncheckedCode(remoteServer())).toEqual([]);
   });
 
-  test('only a server that starts a program needs it', () => {
+  test('only a server that starts a program needs consent', () => {
     expect([needsConsent(base), needsConsent(remoteServer())]).toEqual([true, false]);
   });
 });

@@ -2,18 +2,15 @@ import { canonicalJson } from '../audit/canonical_json.ts';
 import type { McpServer } from '../model/mcp_server.ts';
 import { commandDangers, listUncheckedReasons } from './command_dangers.ts';
 
-/** What the person at a machine says yes to: everything that decides which code runs there, and how. */
+/** What a person at a machine consents to: everything that decides which code runs there, and how. */
 export type ConsentSubject = Pick<McpServer, 'mode' | 'command' | 'env' | 'version' | 'isolation'>;
 
-/** Only a server that starts a program on the machine needs its consent. */
+/** Only a server that starts a program on the machine needs consent. */
 export function needsConsent(server: Pick<McpServer, 'mode'>): boolean {
   return server.mode === 'local';
 }
 
-/**
- * Why a server runs code that nobody checked, each as the rest of a sentence that begins with "the server"; empty when it
- * does not. Such a server takes a consent of its own.
- */
+/** Why a server runs unchecked code, each as a predicate for "the server"; empty if it does not. Such a server needs its own consent. */
 export function findUncheckedCode({
   mode,
   command,
@@ -23,10 +20,10 @@ export function findUncheckedCode({
 }
 
 /**
- * The text whose SHA-256 consent is pinned to: canonical JSON of mode, command, env, version and isolation, and whether it
- * runs code that nobody checked: a consent that was given to the same server as a checked one is none. Plain values
- * of env are in it, for a value can be code (NODE_OPTIONS); references are in it as they are, so that storing another
- * credential asks nobody again. What changes nothing about what runs (name, description, tools) is not.
+ * The text whose SHA-256 a consent is bound to: canonical JSON of mode, command, env, version and isolation, and of whether
+ * the server runs unchecked code (so a consent to the same server as a checked one does not count). Plain values of env are
+ * included, because a value can be code (NODE_OPTIONS). References are included as they are, so that storing another
+ * credential needs no new consent. Fields that do not change what runs (name, description, tools) are left out.
  */
 export function consentText(server: ConsentSubject): string {
   const { mode, command, env, version, isolation } = server;
@@ -35,7 +32,7 @@ export function consentText(server: ConsentSubject): string {
   return canonicalJson(isUnchecked ? { ...what, unchecked: true } : what);
 }
 
-/** A lone surrogate, which canonical JSON cannot hold, is told apart from the character that programs read it as. */
+/** A lone surrogate, which canonical JSON cannot contain, is kept distinct from the character that programs read it as. */
 function toWellFormedList(texts: readonly string[]): readonly string[] {
   return texts.map((text) => (/\p{Cs}/u.test(text) ? `\u0000${JSON.stringify(text)}` : text));
 }

@@ -101,7 +101,7 @@ describe('the command of a package', () => {
     expect([mode, words.join(' ')]).toEqual(['local', command]);
   });
 
-  test('of an image is read out of the whole command that a publisher writes', () => {
+  test('of an image is taken from the whole command that a publisher writes', () => {
     const runtimeArguments = [
       positional('run'),
       named('-i', { value: 'true', format: 'boolean', isRequired: true }),
@@ -126,7 +126,7 @@ describe('the command of a package', () => {
     expect(codesOf(entry)).toEqual(['no_integrity', 'docker_mount']);
   });
 
-  test('a value that an image is given is in the environment, not in the command', () => {
+  test("passes an image's values in the environment, not in the command", () => {
     const token = { token: { isRequired: true, isSecret: true } };
     const runtimeArguments = [
       named('-e', { value: 'TOKEN={token}', variables: token }),
@@ -158,13 +158,13 @@ describe('the command of a package', () => {
     expect(codesOf(packageEntry(item))).toContain(code);
   });
 
-  test('warns of an entry that is deprecated, and of nothing by default', () => {
+  test('warns of a deprecated entry, and of nothing by default', () => {
     expect(codesOf(packageEntry({}, { status: 'deprecated' }))).toEqual(['deprecated']);
     expect(codesOf(packageEntry({}))).toEqual([]);
   });
 });
 
-describe('what is not installed', () => {
+describe('entries that are not installed', () => {
   test.each([
     ['unsupported_registry', { registryType: 'unknown' }],
     [
@@ -254,24 +254,24 @@ describe('what is not installed', () => {
     expect(refusalOfEntry(remoteEntry(remote)).reason).toBe(reason);
   });
 
-  test('an entry that was deleted, or that has nothing', () => {
+  test('a deleted entry, and one without packages and remotes', () => {
     expect(refusalOfEntry(packageEntry({}, { status: 'deleted' })).reason).toBe('deleted');
     expect(refusalOfEntry(entryOf({ name: 'a/b' })).reason).toBe('nothing_to_install');
   });
 
-  test('an argument of several words says what to do instead', () => {
+  test('an argument of several words gets a fix in its message', () => {
     const { message } = refusalOfEntry(packageEntry({ packageArguments: [named('--directory /srv', { value: 'x' })] }));
     expect(message).toContain('"--directory /srv", several words in one');
     expect(message).toContain('Add the server by hand');
   });
 
-  test('every reason is a sentence that shows nothing hidden', () => {
+  test('every reason is a sentence without hidden characters', () => {
     const { message } = refusalOfEntry(packageEntry({ identifier: 'x\u001b[2J\u202e' }));
     expect(message).toMatch(/^[A-Z][ -~]*\.$/);
   });
 });
 
-describe('which package is taken', () => {
+describe('the selected package', () => {
   const remotes = [
     { type: 'sse', url: 'https://mcp.example.com/sse' },
     { type: 'streamable-http', url: 'https://mcp.example.com/mcp' },
@@ -281,7 +281,7 @@ describe('which package is taken', () => {
     return [ecosystem, choice.kind, choice.index];
   };
 
-  test('npm, wherever it stands', () => {
+  test('is npm, at any position', () => {
     expect(taken([packageOf('oci'), packageOf('pypi'), packageOf('npm')])).toEqual(['npm', 'package', 2]);
   });
 
@@ -297,11 +297,11 @@ describe('which package is taken', () => {
     expect(taken([packageOf('mcpb')])).toEqual(['remote', 'remote', 1]);
   });
 
-  test('of two of one kind the first that can be started', () => {
+  test('of two of a kind, is the first that can be started', () => {
     expect(taken([packageOf('npm', { version: 'next' }), packageOf('npm')])).toEqual(['npm', 'package', 1]);
   });
 
-  test('or the one that is chosen', () => {
+  test('is the requested one', () => {
     const entry = entryOf({ name: 'a/b', packages: [packageOf('npm'), packageOf('pypi')], remotes });
     expect(planInstallation(entry, { kind: 'package', index: 1 })).toMatchObject({
       ok: true,
@@ -323,14 +323,14 @@ describe('which package is taken', () => {
     ]);
   });
 
-  test('and when none can be, the reason is that of the best one', () => {
+  test('if none can be installed, the reason is that of the best one', () => {
     const entry = entryOf({ name: 'a/b', packages: [packageOf('mcpb'), packageOf('npm', { version: 'next' })] });
     expect(refusalOfEntry(entry).reason).toBe('unpinned_version');
   });
 });
 
 describe('the preview', () => {
-  test('says where values belong', () => {
+  test('shows where values belong', () => {
     const packageArguments = [
       named('--unit', { isRequired: true }),
       { type: 'positional', valueHint: 'city', isRequired: true },

@@ -12,16 +12,16 @@ import { hasReference } from './references.ts';
 import type { RegistryEntry, RegistryPackage } from './registry_entry.ts';
 import { listHiddenCharacters } from '../model/shown_text.ts';
 
-/** One way to install an entry: its plan, or why it is none. */
+/** One way to install an entry: its plan, or why there is none. */
 export interface InstallationOption {
   readonly choice: InstallChoice;
   readonly plan: Result<InstallationPlan, NotInstallable>;
 }
 
 /**
- * How an entry is installed: the exact command or URL, what is asked for, and what a person should know; or why it cannot
- * be installed safely. Without a choice the best package is taken (specification section 4, Marketplace): npm, else any
- * other that can be started, else a remote server, streamable HTTP before SSE.
+ * How an entry is installed: the exact command or URL, its inputs, and warnings; or why it cannot be installed safely.
+ * Without a choice the best package is used (specification section 4, Marketplace): npm, else any other that can be started,
+ * else a remote server, streamable HTTP before SSE.
  */
 export function planInstallation(
   entry: RegistryEntry,
@@ -43,12 +43,12 @@ export function planInstallation(
   return err(first ?? { reason: 'nothing_to_install', message: 'It has neither a package nor a remote address.' });
 }
 
-/** Every way to install an entry, the best first. */
+/** Every way to install an entry, best first. */
 export function installationOptions(entry: RegistryEntry): readonly InstallationOption[] {
   return choicesOf(entry).map((choice) => ({ choice, plan: planInstallation(entry, choice) }));
 }
 
-/** Packages in the order of the runtimes' table, those of one kind as the publisher has them; then remotes. */
+/** Packages in the order of the runtimes' table, then in the publisher's order; then remotes. */
 function choicesOf(entry: RegistryEntry): readonly InstallChoice[] {
   const packages = entry.packages.map((item, index) => ({ kind: 'package', index, rank: packageRank(item) }) as const);
   const remotes = entry.remotes.map(({ transport }, index) => {
@@ -82,7 +82,7 @@ function planChoice(entry: RegistryEntry, choice: InstallChoice): Result<Install
     });
   }
   warnOfSecretArguments(builder);
-  // Words with a value in them are looked at when the value is there.
+  // Words that contain a value are checked once the value is known.
   const known = plan.value.command.filter(({ value }) => value === null || fixedText(value) !== null);
   const dangers = plan.value.mode === 'remote' ? [] : commandDangers(previewWords(known), fixedEnv(plan.value));
   const refusal = refusalOf(dangers);
@@ -137,7 +137,7 @@ function planPackage(
   return ok({ ...emptyPlan(entry, choice), ecosystem: runtime.registryType, version, command, env: builder.env });
 }
 
-/** What rules a package out whatever its arguments are. */
+/** Reasons to reject a package regardless of its arguments. */
 function packageProblem(item: RegistryPackage, runtime: PackageRuntime, builder: PlanBuilder): NotInstallable | null {
   if (runtime.program === null) return null;
   if (item.transport !== 'stdio') {
@@ -162,8 +162,8 @@ function packageProblem(item: RegistryPackage, runtime: PackageRuntime, builder:
 }
 
 /**
- * Whether a package is where its runner will look for it. No runner is ever told another place: a name that is one
- * publisher's in one registry is anybody's in another.
+ * Whether a package is in the registry where its runner will look for it. A runner is never told another one: a name that
+ * belongs to one publisher in one registry can belong to anybody in another.
  */
 function isOfPublicRegistry(baseUrl: string | null, label: string | null): boolean {
   if (baseUrl === null || baseUrl === '' || label === null) return true;
@@ -193,7 +193,7 @@ function warnOfHiddenCharacters(entry: RegistryEntry, plan: InstallationPlan, bu
   builder.warn('hidden_characters', `its texts have characters that are not shown (${hidden.join(', ')})`);
 }
 
-/** A reference that the publisher wrote, and that would be filled with a credential. */
+/** Whether a publisher's text contains a vault reference, which would be filled with a credential. */
 function hasOwnReference(plan: InstallationPlan): boolean {
   const url = plan.url === null ? [] : [plan.url.authority, plan.url.path, plan.url.query ?? []];
   const fields = [...plan.env, ...plan.headers].map(({ value }) => value);

@@ -13,7 +13,7 @@ import { mcpServerInput } from '../wire/mcp_servers.ts';
 import { readRegistryEntry } from './registry_entry.ts';
 import { localServer, SERVER_ID } from './testing/servers.ts';
 
-/** Words that mean something to a shell, a runner, docker, a URL or this service. */
+/** Words with a meaning to a shell, a runner, docker, a URL or this service. */
 const hostile = fc.constantFrom(
   'bash',
   '-c',
@@ -161,7 +161,7 @@ const packageOf = (packageArguments: readonly unknown[]) => ({
 });
 const many = (count: number, one: unknown) => Array.from({ length: count }, () => one);
 
-/** What must never be, of one way to install an entry. */
+/** What must hold for every way to install an entry. */
 function faultsOf(plan: InstallationPlan, extra: InputValues): readonly string[] {
   const answers = plan.inputs.map(
     ({ name, choices }, index) => [name, choices[0] ?? Object.values(extra)[index] ?? 'x'] as const,
@@ -189,8 +189,8 @@ function faultsOfCompleted(completed: ReturnType<typeof completeInstallation>): 
   return faults.filter((fault) => fault !== null);
 }
 
-describe('whatever an entry says', () => {
-  test('its plans come, are bounded, and start nothing but one exact package', { timeout: 60_000 }, () => {
+describe('for any entry', () => {
+  test('its plans are returned, are bounded, and start nothing but one exact package', { timeout: 60_000 }, () => {
     let completedPlans = 0;
     const property = fc.property(
       entry,
@@ -208,7 +208,7 @@ describe('whatever an entry says', () => {
     expect(completedPlans).toBeGreaterThan(200);
   });
 
-  test('the same entry comes to the same plan', () => {
+  test('the same entry gives the same plan', () => {
     fc.assert(
       fc.property(entry, (value) => {
         const plan = () => {
@@ -221,7 +221,7 @@ describe('whatever an entry says', () => {
     );
   });
 
-  test('an entry as large as can be read is planned in a moment', () => {
+  test('the largest entry is planned quickly', () => {
     const shared = { value: `{x}${'a'.repeat(4_000)}`, isRepeated: true, variables: { x: { isRequired: true } } };
     const own = Array.from({ length: 200 }, (_unused, index) => {
       const value = Array.from({ length: 40 }, (_none, at) => `{v${index}_${at}}`).join('.');
@@ -242,7 +242,7 @@ describe('whatever an entry says', () => {
     '<'.repeat(4_000),
     '1.'.repeat(60),
     '@'.repeat(200),
-  ])('no text is slow to read: %#', (one) => {
+  ])('no text takes long to read: %#', (one) => {
     const value = `${one}!`;
     const packageArguments = many(50, { type: 'named', name: one, value, default: value });
     const environmentVariables = [

@@ -1,4 +1,4 @@
-/** An image's name, taken apart. */
+/** A parsed image name. */
 export interface OciReference {
   /** `registry/path` without tag and digest. */
   readonly repository: string;
@@ -14,8 +14,8 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const MAX_REPOSITORY = 255;
 
 /**
- * Reads `[registry/]path[:tag][@sha256:digest]` as Docker's reference grammar has it; null for anything else, so for an
- * option too: a name begins with a letter or digit.
+ * Parses `[registry/]path[:tag][@sha256:digest]` by Docker's reference grammar; null for anything else, also for an option,
+ * because a name begins with a letter or digit.
  */
 export function readOciReference(text: string): OciReference | null {
   const [named = '', digest, ...more] = text.split('@');
@@ -28,7 +28,7 @@ export function readOciReference(text: string): OciReference | null {
   return { repository, tag, digest: digest ?? null };
 }
 
-/** True for what can be a tag. */
+/** True for a valid tag. */
 export function isOciTag(text: string): boolean {
   return TAG.test(text);
 }
@@ -40,7 +40,7 @@ export function formatOciReference(reference: OciReference): string {
   return reference.repository + tag + digest;
 }
 
-/** True when it means the same image tomorrow: by digest, or as far as tags go by a tag that names a release. */
+/** True if it will mean the same image tomorrow: by digest or, as far as tags allow, by a release tag. */
 export function isPinnedOci(reference: OciReference): boolean {
   if (reference.digest !== null) return true;
   return (

@@ -5,7 +5,7 @@ const none = { name: '', value: null, value_hint: null, default: null, repeated:
 const bare = { identifier: '@acme/weather', runtime_hint: null, runtime_arguments: [], package_arguments: [] };
 
 describe('the command of a publisher', () => {
-  test('is nothing where only the package is named', () => {
+  test('is null if only the package is named', () => {
     expect(publisherCommand(bare)).toBeNull();
     expect(publisherCommand({ ...bare, runtime_hint: '' })).toBeNull();
   });
@@ -25,7 +25,7 @@ describe('the command of a publisher', () => {
     expect(publisherCommand(item)).toEqual(words);
   });
 
-  test('has a place where a secret belongs, whose value it does not get', () => {
+  test('has a placeholder for a secret, and never its value', () => {
     const argument = { ...none, type: 'named', name: '--key', value_hint: 'api key' } as const;
     expect(publisherCommand({ ...bare, package_arguments: [argument] })).toEqual([
       '@acme/weather',

@@ -1,4 +1,4 @@
-/** An argument as the publisher of a package wrote it; a secret's value is left out of it. */
+/** An argument as the publisher wrote it, without a secret's value. */
 interface PublishedArgument {
   readonly type: 'named' | 'positional';
   readonly name: string;
@@ -17,8 +17,8 @@ export interface PublishedPackage {
 }
 
 /**
- * The words by which a publisher would start a package, `{name}` where a value belongs; null where nothing is said but what it
- * is called. It is for reading alone: what an install starts is derived, and may be another command.
+ * The words with which a publisher would start a package, with `{name}` for values; null if only the name is known. For
+ * display only: what an install starts is derived, and may be another command.
  */
 export function publisherCommand(item: PublishedPackage): readonly string[] | null {
   const { identifier, runtime_hint: hint, runtime_arguments: before, package_arguments: after } = item;
@@ -35,7 +35,7 @@ function wordsOf(argument: PublishedArgument): readonly string[] {
   return [name, ...(value === null ? [] : [value]), ...more];
 }
 
-/** A named argument without any is a switch. */
+/** A named argument without a value is a switch. */
 function valueOf({ value, value_hint: hint, default: otherwise }: PublishedArgument): string | null {
   const known = [value, otherwise].find((text) => text !== null && text !== '');
   if (known !== undefined) return known;

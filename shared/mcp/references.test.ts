@@ -33,7 +33,7 @@ describe('references in values', () => {
     });
   });
 
-  test('a text without one is one part, and an empty text none', () => {
+  test('a text without one is one part, and an empty text has none', () => {
     expect(splitReferences('plain')).toEqual({ ok: true, value: [{ kind: 'text', text: 'plain' }] });
     expect(splitReferences('')).toEqual({ ok: true, value: [] });
   });
@@ -54,7 +54,7 @@ describe('references in values', () => {
     expect(JSON.stringify(result)).not.toContain(text);
   });
 
-  test('the parts of a text say the text', () => {
+  test('the parts of a text add up to the text', () => {
     const piece = fc.oneof(fc.string(), fc.constant(TOKEN), fc.constant('vault://'), fc.constant('vault:'));
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
@@ -67,7 +67,7 @@ describe('references in values', () => {
     );
   });
 
-  test('a name of a credential is that of a variable, and not one of ours', () => {
+  test("a credential's name is a variable name outside our own prefix", () => {
     expect(credentialNameProblem('API_KEY')).toBeNull();
     expect(credentialNameProblem('A'.repeat(128))).toBeNull();
     for (const name of ['', '1A', 'A-B', 'A B', 'A'.repeat(129), 'SVC_TOKEN', 'svc_token', 'A\n']) {
@@ -77,7 +77,7 @@ describe('references in values', () => {
 });
 
 describe('where a server may refer to credentials', () => {
-  test('in env, arguments, headers and the query of the URL, of its own', () => {
+  test('in env, arguments, headers and the query of the URL, to its own credentials', () => {
     expect(referenceProblem(localServer({ command: ['x', `--k=${TOKEN}`], env: { A: `p${TOKEN}` } }))).toBeNull();
     const remote = remoteServer({
       url: `https://a.example/mcp?k=${TOKEN}`,
@@ -96,7 +96,7 @@ describe('where a server may refer to credentials', () => {
     ['url', remoteServer({ url: `https://a.example/${TOKEN}?q` })],
     ['url', remoteServer({ url: `https://a.example/mcp?k=${mcpReference(OTHER_ID, 'TOKEN')}` })],
     ['url', remoteServer({ url: `https://a.example/mcp?a#${TOKEN}` })],
-  ])('refuses one elsewhere, or of another server: %s', (place, server) => {
+  ])('refuses one elsewhere, or to another server: %s', (place, server) => {
     expect(referenceProblem(server)?.startsWith(place)).toBe(true);
     expect(withReferences(server, new Map([[mcpVaultPath(OTHER_ID, 'TOKEN'), 'x']])).ok).toBe(false);
   });
@@ -108,7 +108,7 @@ describe('where a server may refer to credentials', () => {
 });
 
 describe('values in place of references', () => {
-  test('are written as they are, and into a URL percent-encoded', () => {
+  test('are written unchanged, and percent-encoded into a URL', () => {
     const local = localServer({ command: ['x', `--k=${TOKEN}`], env: { A: `p ${TOKEN}`, B: 'plain' } });
     expect(withValues(local, { TOKEN: 'a&b' })).toMatchObject({
       ok: true,
@@ -124,14 +124,14 @@ describe('values in place of references', () => {
     });
   });
 
-  test('a value that looks like a reference is not looked up again', () => {
+  test('a value that looks like a reference is not resolved again', () => {
     const server = localServer({ env: { A: TOKEN } });
     expect(withValues(server, { TOKEN: mcpReference(SERVER_ID, 'B'), B: 'never' })).toMatchObject({
       value: { env: { A: mcpReference(SERVER_ID, 'B') } },
     });
   });
 
-  test('one that is missing is an error that names its path', () => {
+  test('a missing one is an error that names its path', () => {
     const server = localServer({ env: { A: TOKEN } });
     expect(withValues(server, {})).toEqual({ ok: false, error: `no value is stored for ${TOKEN}` });
   });

@@ -2,7 +2,7 @@ import { MCP_CREDENTIAL_NAME, MCP_VAULT_PREFIX, mcpVaultPath, type McpServer } f
 import { err, ok, type Result } from '../model/result.ts';
 import { VAULT_SCHEME } from '../model/vault_path.ts';
 
-/** A piece of a value: text as it is, or a credential that takes its place at launch. */
+/** A part of a value: fixed text, or a credential that is filled in at launch. */
 export type ReferencePart =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'reference'; readonly serverId: string; readonly name: string; readonly path: string };
@@ -11,7 +11,7 @@ const REFERENCE = /vault:\/\/mcp-servers\/(mcp_[0-7][0-9a-hjkmnp-tv-z]{25})\/([A
 const SCHEME = /vault:\/\//gi;
 const REFERENCE_RULE = `write ${VAULT_SCHEME}${MCP_VAULT_PREFIX}/<the server's own id>/<NAME>`;
 
-/** What is wrong with the name of a credential of a server, as the rest of a sentence; null when nothing is. */
+/** What is wrong with the name of a server's credential, as a predicate; null if it is valid. */
 export function credentialNameProblem(name: string): string | null {
   if (/^svc_/i.test(name)) return 'begins with "SVC_", which the service keeps for itself; choose another name';
   if (MCP_CREDENTIAL_NAME.test(name)) return null;
@@ -24,9 +24,9 @@ export function mcpReference(serverId: string, name: string): string {
 }
 
 /**
- * The parts of a value, in order; a name reaches as far as its characters do. Every `vault://` must be a whole reference
- * to a server's credential: text that almost is one is an error, so that it never reaches a server as plain text. The
- * error is the rest of a sentence whose subject is the value, and quotes nothing of it.
+ * The parts of a value, in order; a name extends as far as name characters do. Every `vault://` must be a complete reference
+ * to a server's credential. Text that is almost a reference is an error, so that it never reaches a server as plain text.
+ * The error is a predicate for the value, and quotes nothing of it.
  */
 export function splitReferences(text: string): Result<readonly ReferencePart[], string> {
   const parts: ReferencePart[] = [];
@@ -50,18 +50,18 @@ export function splitReferences(text: string): Result<readonly ReferencePart[], 
   return ok(parts);
 }
 
-/** True when the value has a credential in it, or something that passes for one. */
+/** True if the value contains a credential reference, or something that looks like one. */
 export function hasReference(text: string): boolean {
   return text.search(SCHEME) >= 0;
 }
 
-/** The parts of a server that may refer to credentials. */
+/** The fields of a server that may contain references. */
 export type ReferringServer = Pick<McpServer, 'id' | 'command' | 'env' | 'url' | 'headers'>;
 
 /**
- * What is wrong with where a server refers to credentials, naming the field; null when nothing is. Allowed are values of
- * `env` and `headers`, arguments after the program, and the query of `url`; only of the server's own credentials, so that
- * nobody can have another server's secret delivered to a program of their own.
+ * What is wrong with the places of a server's references, naming the field; null if nothing is. Allowed are values of `env`
+ * and `headers`, arguments after the program, and the query of `url`; and only the server's own credentials, so that nobody
+ * can have another server's secret sent to their own program.
  */
 export function referenceProblem(server: ReferringServer): string | null {
   const [program = '', ...args] = server.command;
@@ -83,7 +83,7 @@ export function referenceProblem(server: ReferringServer): string | null {
   );
 }
 
-/** The vault paths that a server's configuration refers to, each once, in the order of the text. */
+/** The vault paths that a server's configuration refers to, each once, in text order. */
 export function referencesOf(server: McpServer): readonly string[] {
   const paths = new Set<string>();
   for (const value of valuesOf(server)) {
@@ -94,7 +94,7 @@ export function referencesOf(server: McpServer): readonly string[] {
   return [...paths];
 }
 
-/** What a server is started or called with. */
+/** The resolved values that a server is started or called with. */
 export interface LaunchValues {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -103,9 +103,9 @@ export interface LaunchValues {
 }
 
 /**
- * A server's values with its credentials in place of the references; in the query of `url` percent-encoded. `values` is
- * by vault path. A reference without a value, to another server, or that is no reference is an error that names the
- * place and never a value; nothing is started with a reference left in it.
+ * A server's values with its credentials in place of the references, percent-encoded in the query of `url`. `values` is by
+ * vault path. A reference that is invalid, to another server or without a value is an error that names the place and never a
+ * value. No server is started with an unresolved reference.
  */
 export function withReferences(server: McpServer, values: ReadonlyMap<string, string>): Result<LaunchValues, string> {
   const problem = referenceProblem(server);
@@ -125,7 +125,7 @@ export function withReferences(server: McpServer, values: ReadonlyMap<string, st
 
 function fillReferences(text: string, values: ReadonlyMap<string, string>, written: (value: string) => string): string {
   const parts = splitReferences(text);
-  if (!parts.ok) throw new Error('a value that was checked has a bad reference');
+  if (!parts.ok) throw new Error('a checked value has an invalid reference');
   return parts.value.map((part) => (part.kind === 'text' ? part.text : written(values.get(part.path) ?? ''))).join('');
 }
 

@@ -53,7 +53,7 @@ const meta = {
 
 const noValue = { value: null, default: null, placeholder: null, choices: [], format: null };
 
-describe('an entry of the registry', () => {
+describe('a registry entry', () => {
   test('is read from the wrapped shape', () => {
     const entry = entryOf({ server, _meta: meta });
     expect(entry).toMatchObject({
@@ -110,7 +110,7 @@ describe('an entry of the registry', () => {
     expect(entryOf({ ...server, _meta: meta })).toEqual(entryOf({ server, _meta: meta }));
   });
 
-  test('is read from the flat shapes of before', () => {
+  test('is read from older flat shapes', () => {
     const entry = entryOf({
       id: 'c296f683',
       name: 'io.github.acme/weather',
@@ -143,7 +143,7 @@ describe('an entry of the registry', () => {
     expect(entry.remotes).toMatchObject([{ transport: 'sse', url: 'https://acme.example/sse' }]);
   });
 
-  test('keeps what can be read, and says what was left out', () => {
+  test('keeps what can be read, and lists what was omitted', () => {
     const entry = entryOf({
       ...server,
       packages: [
@@ -162,7 +162,7 @@ describe('an entry of the registry', () => {
     expect(entry.problems).toHaveLength(4);
   });
 
-  test('tells of variables without a name, or that are there twice', () => {
+  test('reports variables without a name, and duplicates', () => {
     const environmentVariables = [{ name: '' }, { name: 'A', default: '1' }, { name: 'A', default: '2' }, 7];
     const entry = entryOf({ ...server, packages: [{ registryType: 'npm', identifier: 'x', environmentVariables }] });
     expect(entry.packages[0]?.environmentVariables).toMatchObject([{ name: 'A', default: '1' }]);
@@ -181,16 +181,16 @@ describe('an entry of the registry', () => {
     ['a name that runs backwards', { ...server, name: 'acme/\u202ewx' }],
     ['a name with a line break', { ...server, name: 'acme/a\nb' }],
     ['a name too long', { ...server, name: 'a'.repeat(201) }],
-  ])('%s is no entry', (_what, value) => {
+  ])('%s is not an entry', (_what, value) => {
     expect(readRegistryEntry(value).ok).toBe(false);
   });
 
-  test('a link that is no web address is left out', () => {
+  test('a link that is not a web address is omitted', () => {
     const entry = entryOf({ ...server, websiteUrl: 'javascript:alert(1)', repository: { url: 'data:x' } });
     expect([entry.websiteUrl, entry.repositoryUrl]).toEqual([null, null]);
   });
 
-  test('names of members mean nothing to the language', () => {
+  test('member names have no special meaning to JavaScript', () => {
     const hostile: unknown = JSON.parse(
       '{"name":"a/b","packages":[{"identifier":"x","environmentVariables":[{"name":"__proto__","variables":{"__proto__":{"isSecret":true}}}]}]}',
     );
@@ -229,7 +229,7 @@ describe('an entry of any size', () => {
     expect(entry.problems).toHaveLength(MAX_PROBLEMS);
   });
 
-  test('and of any depth', () => {
+  test('at any depth', () => {
     let deep: unknown = 'x';
     for (let level = 0; level < 100_000; level += 1) deep = { variables: { a: deep }, server: deep, value: deep };
     const entry = entryOf({
@@ -239,7 +239,7 @@ describe('an entry of any size', () => {
     expect(entry.packages).toHaveLength(1);
   });
 
-  test('whatever a value is, it is an entry or it is told why not', () => {
+  test('any value is an entry, or gives the reason why not', () => {
     const shape = fc.anything({ maxDepth: 3, withNullPrototype: true });
     const record = fc.record(
       {

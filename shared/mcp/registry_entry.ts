@@ -15,10 +15,10 @@ import { listHiddenCharacters } from '../model/shown_text.ts';
 export const ENTRY_STATUSES = ['active', 'deprecated', 'deleted'] as const;
 export type EntryStatus = (typeof ENTRY_STATUSES)[number];
 
-/** A server that is reached over HTTP. */
+/** A server reached over HTTP. */
 export interface RegistryRemote {
   readonly transport: McpTransport;
-  /** May have `{variable}`s in it. */
+  /** May contain `{variable}`s. */
   readonly url: string;
   readonly headers: readonly RegistryInput[];
   readonly variables: readonly RegistryVariable[];
@@ -31,7 +31,7 @@ export interface RegistryPackage {
   readonly registryBaseUrl: string | null;
   readonly identifier: string;
   readonly version: string | null;
-  /** The program that the publisher would start it with. */
+  /** The program with which the publisher would start it. */
   readonly runtimeHint: string | null;
   readonly fileSha256: string | null;
   readonly transport: 'stdio' | McpTransport | 'unknown';
@@ -40,7 +40,7 @@ export interface RegistryPackage {
   readonly environmentVariables: readonly RegistryInput[];
 }
 
-/** An entry of the public registry, in one shape whatever shape the registry has. Its texts are the publisher's: data, never to be trusted. */
+/** An entry of the public registry, in one shape for every registry shape. Its texts are the publisher's: untrusted data. */
 export interface RegistryEntry {
   readonly name: string;
   readonly title: string | null;
@@ -54,7 +54,7 @@ export interface RegistryEntry {
   readonly websiteUrl: string | null;
   readonly packages: readonly RegistryPackage[];
   readonly remotes: readonly RegistryRemote[];
-  /** What of the entry was left out, and why; a bounded number of them. */
+  /** What was omitted from the entry, and why; bounded. */
   readonly problems: readonly string[];
 }
 
@@ -70,7 +70,7 @@ const VERSION = /^[!-~]{1,128}$/;
 
 const REGISTRY_META = 'io.modelcontextprotocol.registry/official';
 const OLDER_REGISTRY_META = 'x-io.modelcontextprotocol.registry';
-/** What older registries called the kinds of packages. */
+/** Older names of package registries. */
 const REGISTRY_TYPES: ReadonlyMap<string, string> = new Map([
   ['docker', 'oci'],
   ['docker-hub', 'oci'],
@@ -89,9 +89,9 @@ const TRANSPORTS: ReadonlyMap<string, 'stdio' | McpTransport> = new Map([
 ]);
 
 /**
- * Reads an entry of the registry: today's `{server, _meta}`, a bare server.json, or the flat shapes of before. Lenient as a
- * reader of a real registry has to be: what cannot be read is left out and told in `problems`, and only what has no name
- * that can be shown is no entry. Work and result are bounded whatever the entry holds. Never throws.
+ * Reads a registry entry: the present `{server, _meta}`, a bare server.json, or older flat shapes. Lenient, as real
+ * registries require: unreadable parts are omitted and listed in `problems`; only an entry without a displayable name is
+ * rejected. Work and result are bounded for any input. Never throws.
  */
 export function readRegistryEntry(value: unknown): Result<RegistryEntry, string> {
   const outer = looseObject(value);
@@ -177,7 +177,7 @@ function readPackage(object: LooseObject, reading: EntryReading): RegistryPackag
   };
 }
 
-/** Older entries say nothing, and mean stdio. */
+/** Older entries omit it and mean stdio. */
 function packageTransport(value: unknown): RegistryPackage['transport'] {
   if (value === undefined) return 'stdio';
   const type = typeof value === 'string' ? value : readMember(looseObject(value) ?? {}, 'type');
@@ -203,7 +203,7 @@ function readRemote(object: LooseObject, reading: EntryReading): RegistryRemote 
   return { transport, url, headers, variables: readVariables(readMember(object, 'variables'), reading) };
 }
 
-/** Only what a browser may be sent to: a link of an entry is shown to people. */
+/** Only web addresses: an entry's link is shown to people in a browser. */
 function webAddress(value: unknown): string | null {
   const text = looseText(value, MAX_URL);
   return text !== null && /^https?:\/\/\S+$/i.test(text) && listHiddenCharacters(text, false).length === 0

@@ -14,14 +14,14 @@ const toolName = fc.oneof(
   fc.stringMatching(/^[a-z]{0,3}_[0-9a-f]{12}$/),
 );
 
-describe('names of tools for clients', () => {
+describe('tool names for clients', () => {
   test('are the server, two underscores and the tool', () => {
     expect(name('github', 'create_issue')).toBe('github__create_issue');
     expect(splitToolName('github__create_issue')).toEqual({ server: 'github', tool: 'create_issue' });
     expect(splitToolName('a___b')).toEqual({ server: 'a', tool: '_b' });
   });
 
-  test('one that is too long, or has other characters, ends in its digest', () => {
+  test('one that is too long, or has other characters, ends with its digest', () => {
     const long = name('github', 'x'.repeat(100));
     expect(long).toBe(`github__${'x'.repeat(43)}_${sha256Hex('x'.repeat(100)).slice(0, 12)}`);
     expect(long).toHaveLength(64);
@@ -29,12 +29,12 @@ describe('names of tools for clients', () => {
     expect(name('s', '')).toBe(`s___${sha256Hex('').slice(0, 12)}`);
   });
 
-  test('a tool cannot take the shortened name of another one', () => {
+  test("a tool cannot take another's shortened name", () => {
     const shortened = name('s', 'a.b');
     expect(name('s', shortened.slice('s__'.length))).not.toBe(shortened);
   });
 
-  test('every name is one that providers take, belongs to its server, and is the same each time', () => {
+  test('every name is accepted by providers, belongs to its server, and is deterministic', () => {
     fc.assert(
       fc.property(serverName, toolName, (server, tool) => {
         const exposed = name(server, tool);
@@ -55,12 +55,9 @@ describe('names of tools for clients', () => {
     );
   });
 
-  test.each(['', 'github', '__x', 'a__', 'A__x', 'a_b__x', `${'a'.repeat(49)}__x`])(
-    '%s is no name of a tool',
-    (text) => {
-      expect(splitToolName(text)).toBeNull();
-    },
-  );
+  test.each(['', 'github', '__x', 'a__', 'A__x', 'a_b__x', `${'a'.repeat(49)}__x`])('%s is not a tool name', (text) => {
+    expect(splitToolName(text)).toBeNull();
+  });
 
   test('a server name has no underscore', () => {
     expect(MCP_SERVER_NAME.test('a_b')).toBe(false);

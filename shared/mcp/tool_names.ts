@@ -1,21 +1,21 @@
 import { MCP_SERVER_NAME } from '../model/mcp_server.ts';
 
-/** The longest tool name, and the characters, that every model provider takes. */
+/** The longest tool name, and the characters, that every model provider accepts. */
 export const MAX_TOOL_NAME_CHARACTERS = 64;
 
 const SEPARATOR = '__';
 const PLAIN = /^[A-Za-z0-9_-]+$/;
 const DIGEST_CHARACTERS = 12;
-/** How a shortened name ends. A name that its server gave this ending is shortened too, so that neither passes for the other. */
+/** The suffix of a shortened name. A name that already has such a suffix is shortened too, so that neither can pass for the other. */
 const SHORTENED = /_[0-9a-f]{12}$/;
 
 /** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
 export type Sha256Hex = (text: string) => string;
 
 /**
- * The name of a server's tool for clients: `<server>__<tool>`. A tool whose name does not fit, or has characters that a
- * provider refuses, gets `<beginning>_<12 digits of its SHA-256>` in its place: the same one each time, whatever other
- * tools there are. A server's name has no `_`, so the first `__` ends it and no two servers can share a name.
+ * A tool's name for clients: `<server>__<tool>`. If it is too long, or has characters that a provider refuses, the tool part
+ * becomes `<beginning>_<12 digits of its SHA-256>`: always the same, whatever other tools there are. A server's name has no
+ * `_`, so the first `__` ends it and two servers never share a name.
  */
 export function formatToolName(server: string, tool: string, sha256Hex: Sha256Hex): string {
   const room = MAX_TOOL_NAME_CHARACTERS - server.length - SEPARATOR.length;
@@ -23,7 +23,7 @@ export function formatToolName(server: string, tool: string, sha256Hex: Sha256He
   return server + SEPARATOR + (isPlain ? tool : shortenTool(tool, room, sha256Hex));
 }
 
-/** The server and the rest of an exposed name; null when it is none. The rest may be a shortened name. */
+/** The server and the rest of an exposed name; null if it is none. The rest may be a shortened name. */
 export function splitToolName(name: string): { readonly server: string; readonly tool: string } | null {
   const at = name.indexOf(SEPARATOR);
   if (at < 0) return null;

@@ -2,13 +2,13 @@ import { err, ok, type Result } from './result.ts';
 import type { Setting, SettingProblem } from './settings.ts';
 import { isLoopbackHostname } from './loopback_hostname.ts';
 
-/** Where the control plane sends the signed heads of the audit log by itself, and how often (docs/decisions/0052). */
+/** Where and how often the control plane sends the signed heads of the audit log (docs/decisions/0052). */
 export interface AnchorSettings {
-  /** Takes the heads of one enterprise in a POST; null: nothing is posted. Nobody but the control plane is shown more than its host. */
+  /** Receives the heads of one enterprise in a POST; null: nothing is posted. Only the host is ever shown. */
   readonly url: string | null;
-  /** Whether each head is a line of the control plane's log. */
+  /** Whether each head is printed to the control plane's log. */
   readonly isLogged: boolean;
-  /** Once in so many hours, counted from midnight UTC of 1970-01-01. */
+  /** The interval in hours, counted from midnight UTC of 1970-01-01. */
   readonly hours: number;
 }
 
@@ -19,7 +19,7 @@ const HOURS_NAME = 'SVC_AUDIT_HEADS_HOURS';
 const DAILY_HOURS = 24;
 const MAX_HOURS = 168;
 
-/** In the order of the README's table. */
+/** In the order of the table in docs/reference/settings.md. */
 export const ANCHOR_SETTINGS: readonly Setting[] = [
   {
     name: URL_NAME,
@@ -39,14 +39,14 @@ export const ANCHOR_SETTINGS: readonly Setting[] = [
     name: HOURS_NAME,
     flag: null,
     default: `${DAILY_HOURS}: daily`,
-    meaning: `hours from one sending of the audit heads to the next, 1 to ${MAX_HOURS}`,
+    meaning: `hours between two sendings of the audit heads, 1 to ${MAX_HOURS}`,
     readBy: ['control'],
   },
 ];
 
 type Read = <T>(name: string, parse: (text: string) => Result<T, string>) => T | undefined;
 
-/** Null when the heads are sent nowhere. */
+/** Null if the heads are sent nowhere. */
 export function readAnchorSettings(read: Read): AnchorSettings | null {
   const url = read(URL_NAME, parseAnchorUrl) ?? null;
   const isLogged = read(LOG_NAME, parseSwitch) ?? false;
@@ -54,14 +54,14 @@ export function readAnchorSettings(read: Read): AnchorSettings | null {
   return url === null && !isLogged ? null : { url, isLogged, hours };
 }
 
-/** An interval of what is never sent would look as if it were. */
+/** An interval without a destination would look as if heads were sent. */
 export function anchorProblems(env: Readonly<Record<string, string | undefined>>): readonly SettingProblem[] {
   if (env[HOURS_NAME] === undefined || env[URL_NAME] !== undefined || env[LOG_NAME] !== undefined) return [];
   const message = `${HOURS_NAME} is set, and the heads are sent nowhere: set ${URL_NAME} or ${LOG_NAME} too`;
   return [{ name: HOURS_NAME, message }];
 }
 
-/** A webhook's path and query may be its password: the value is never quoted. */
+/** A webhook's path and query may be its password, so the value is never quoted. */
 function parseAnchorUrl(text: string): Result<string, string> {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBare = url?.username === '' && url.password === '' && url.hash === '';

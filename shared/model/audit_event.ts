@@ -61,7 +61,7 @@ export const AUDIT_EVENT_TYPES = [
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 
-/** Which entrance a connector request came through (specification section 6). */
+/** The endpoint of a connector request (specification section 6). */
 export const PROXY_SOURCES = [
   'generated_connector_shim',
   'daemon_request_boundary',
@@ -69,11 +69,11 @@ export const PROXY_SOURCES = [
 ] as const;
 export type ProxySource = (typeof PROXY_SOURCES)[number];
 
-/** How a tool call ended. `tool_error`: the tool itself said that it failed. */
+/** How a tool call ended. `tool_error`: the tool itself reported a failure. */
 export const MCP_OUTCOMES = ['ok', 'tool_error', 'error', 'cancelled', 'timeout'] as const;
 export type McpOutcome = (typeof MCP_OUTCOMES)[number];
 
-/** The keys an event's `data` may have. None of them can hold a secret, a header, a body, a query string or a full URL. */
+/** The allowed keys of an event's `data`. None can contain a secret, a header, a body, a query string or a full URL. */
 export interface AuditEventData {
   readonly 'svc.proxy.source'?: ProxySource;
   readonly 'svc.proxy.mediation'?: 'connector' | 'binding' | 'passthrough' | 'refused';
@@ -83,35 +83,35 @@ export interface AuditEventData {
   readonly 'svc.proxy.upstream.path'?: string;
   readonly 'svc.proxy.upstream.status'?: number;
   readonly 'svc.proxy.reason'?: string;
-  /** Only of an event for many refusals of clients that had not authenticated: how many. */
+  /** Only for a summary of refusals of unauthenticated clients: their number. */
   readonly 'svc.proxy.count'?: number;
   readonly 'svc.proxy.binding.host'?: string;
   readonly 'svc.proxy.binding.scheme'?: string;
   readonly 'svc.proxy.emit'?: string;
-  /** Of a binding that was written: its replies keep cookies and challenges. */
+  /** For a binding that was written: its replies keep cookies and challenges. */
   readonly 'svc.proxy.binding.keep_cookies'?: boolean;
   /** Names of the reply's headers that were withheld: cookies, challenges, `alt-svc`. Never a value. */
   readonly 'svc.proxy.reply.withheld'?: readonly string[];
-  /** The same of those that the binding's `keep_cookies` let pass. */
+  /** The same for headers that the binding's `keep_cookies` let through. */
   readonly 'svc.proxy.reply.kept'?: readonly string[];
-  /** Of a reply that may hold a credential of its own: what, in words of a closed list. */
+  /** For a reply that may contain its own credential: the kinds, from a closed list. */
   readonly 'svc.proxy.reply.may_hold'?: string;
-  /** Only of an unsealed credential: the reference it was taken from. */
+  /** Only for an unsealed credential: its vault reference. */
   readonly 'svc.proxy.credential_ref'?: string;
   readonly 'svc.sandbox.mode'?: string;
-  /** The image as it was asked for. */
+  /** The requested image name. */
   readonly 'svc.sandbox.image'?: string;
   readonly 'svc.step.id'?: string;
   readonly 'svc.reach.effect'?: string;
   readonly 'svc.reach.hosts'?: readonly string[];
-  /** True when the reach came from the verified lock and the step ran under its scope. */
+  /** True if the reach came from the verified lock and the step ran under its scope. */
   readonly 'svc.reach.enforced'?: boolean;
-  /** What the container of the plan has beside the proxy: nothing (`sealed`), or the engine's network (`open`). */
+  /** The network of the plan's container besides the proxy: none (`sealed`), or the engine's (`open`). */
   readonly 'svc.reach.egress'?: 'open' | 'sealed';
   readonly 'svc.connector.fqn'?: string;
   readonly 'svc.connector.version'?: string;
   readonly 'svc.connector.operation'?: string;
-  /** What the caller of a run by name calls its tool; the caller's word, not checked against anything. */
+  /** The tool name that the caller of a run by name gave, unchecked. */
   readonly 'svc.connector.tool'?: string;
   /** The reference of the connector's credential, never its value. */
   readonly 'svc.connector.credential_ref'?: string;
@@ -122,24 +122,24 @@ export interface AuditEventData {
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
   readonly 'svc.control.owner'?: string;
-  /** Events that were received before then were removed, so many. */
+  /** Events received before this time were removed; this is their number. */
   readonly 'svc.audit.before'?: string;
   readonly 'svc.audit.removed'?: number;
-  /** Whose chain of the audit log it is about, and where it was found to end. */
+  /** The chain of the audit log, and where it was found to end. */
   readonly 'svc.audit.writer'?: string;
   readonly 'svc.audit.found_sequence'?: number;
   readonly 'svc.audit.found_hash'?: string;
-  /** Where a sidecar remembers that it ended. */
+  /** The end that a sidecar remembers. */
   readonly 'svc.audit.remembered_sequence'?: number;
   readonly 'svc.audit.remembered_hash'?: string;
-  /** How somebody signed in: a provider's name. */
+  /** How a user signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
   /** An MCP server's name. */
   readonly 'svc.mcp.server'?: string;
   readonly 'svc.mcp.server_id'?: string;
   readonly 'svc.mcp.registry_id'?: string;
   readonly 'svc.mcp.version'?: string;
-  /** The server runs code that nobody checked. */
+  /** The server runs unchecked code. */
   readonly 'svc.mcp.unchecked'?: boolean;
   /** The server's own name for the tool. Never an argument's value. */
   readonly 'svc.mcp.tool'?: string;
@@ -149,7 +149,7 @@ export interface AuditEventData {
 }
 
 /**
- * An audit event as a writer makes it. `id` is made by the writer (`evt_` + 26 characters), so that sending it again is
+ * An audit event from its writer. The writer makes the `id` (`evt_` + 26 characters), so that sending the event again is
  * harmless. `time` is RFC 3339 in UTC with milliseconds.
  */
 export interface AuditEvent {
@@ -165,8 +165,8 @@ export interface AuditEvent {
 }
 
 /**
- * Why a chain does not verify. `wrong_enterprise`: an event, or the whole chain, was given to another enterprise;
- * `wrong_writers`: the sealed set of writers is not that of the chains; `missing_chain`: a chain of that set is gone.
+ * Why a chain does not verify. `wrong_enterprise`: an event, or the whole chain, was moved to another enterprise;
+ * `wrong_writers`: the sealed set of writers differs from the chains; `missing_chain`: a chain of that set is gone.
  */
 export const CHAIN_BREAKS = [
   'missing_event',

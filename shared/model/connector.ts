@@ -4,16 +4,16 @@ import type { CredentialRef, Effect, Owner } from './host_binding.ts';
 export const OPERATION_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type OperationMethod = (typeof OPERATION_METHODS)[number];
 
-/** The methods whose args are the JSON body; every other method sends them as the query. */
+/** The methods with args in a JSON body; every other method sends them in the query. */
 const BODY_METHODS: readonly OperationMethod[] = ['POST', 'PATCH', 'PUT'];
 
-/** The methods of an operation that only reads (RFC 9110 section 9.2.1). */
+/** The methods of read-only operations (RFC 9110 section 9.2.1). */
 export const SAFE_METHODS: readonly string[] = ['GET', 'HEAD'];
 
 /** A path has at most this many segments: the matcher keeps one bit for each. */
 export const MAX_PATH_SEGMENTS = 30;
 
-/** True when an operation's args, those of its path aside, are sent as a JSON body. */
+/** True if an operation's args, except those in the path, are sent as a JSON body. */
 export function sendsBody(method: OperationMethod): boolean {
   return BODY_METHODS.includes(method);
 }
@@ -33,13 +33,10 @@ export interface OperationInput {
   readonly description: string;
 }
 
-/** What a GraphQL document asks for at its top level: its type, and the names of its fields. */
+/** The top-level selection of a GraphQL document: its type and field names. */
 export const GRAPHQL_FIELDS_SOURCE = 'graphql.fields';
 
-/**
- * What the audit event of a run says of it. `source` is `<place>.<input>`, `status` or `graphql.fields`; `redact` records
- * only that it was there.
- */
+/** A field of a run's audit event. `source` is `<place>.<input>`, `status` or `graphql.fields`; with `redact` only its presence is recorded. */
 export interface AuditField {
   readonly name: string;
   readonly source: string;
@@ -52,16 +49,16 @@ export type ApprovalRule = (typeof APPROVALS)[number];
 export const GRAPHQL_TYPES = ['query', 'mutation', 'subscription'] as const;
 export type GraphqlType = (typeof GRAPHQL_TYPES)[number];
 
-/** Which GraphQL documents at a method and path are an operation. */
+/** The GraphQL documents, at a method and path, that belong to an operation. */
 export interface GraphqlSelector {
   readonly type: GraphqlType;
-  /** Top-level fields, by their names in the schema; absent: every field that no other operation of the connector lists. */
+  /** Top-level fields by schema name; absent: every field that no other operation of the connector lists. */
   readonly fields?: readonly string[];
 }
 
 /**
- * An operation of a connector, identified by method and path on each of its hosts, and at a GraphQL endpoint by the document
- * of the request.
+ * An operation of a connector. It is identified by method and path on each of its hosts, and at a GraphQL endpoint also by
+ * the request's document.
  */
 export interface Operation {
   readonly name: string;
@@ -72,7 +69,7 @@ export interface Operation {
   readonly description: string;
   /** The hosts of this operation; absent: those of the spec. */
   readonly hosts?: readonly string[];
-  /** Absent: the request's method and path are all that counts. */
+  /** Absent: only method and path count. */
   readonly graphql?: GraphqlSelector;
   readonly approval: ApprovalRule;
   readonly effect: Effect;
@@ -86,7 +83,7 @@ export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 /** The credential binding of a spec (specification section 2, Connector spec): injected as an upstream bearer token. */
 export interface ConnectorCredential {
   readonly kind: CredentialKind;
-  /** Where an oauth2 credential is authorised and refreshed; whoever installs the spec may give others. */
+  /** Where an oauth2 credential is authorised and refreshed; the installing user may override it. */
   readonly authorizationUrl?: string;
   readonly tokenUrl?: string;
   readonly deviceAuthorizationUrl?: string;
@@ -106,7 +103,7 @@ export interface ConnectorSpec {
   readonly operations: readonly Operation[];
 }
 
-/** A spec as it is installed for an owner. */
+/** An installed spec with its owner. */
 export interface InstalledConnector {
   readonly id: string;
   readonly owner: Owner;
@@ -116,7 +113,7 @@ export interface InstalledConnector {
   readonly credential: CredentialRef;
 }
 
-/** The hosts an operation may be sent to; never empty. */
+/** The allowed hosts of an operation; never empty. */
 export function operationHosts(spec: ConnectorSpec, operation: Operation): readonly string[] {
   return operation.hosts ?? spec.hosts;
 }

@@ -1,4 +1,4 @@
-/** An address as it is compared: lower-case, in ASCII, so that no two spellings of one look like one another. */
+/** An address for comparison: lower-case ASCII, so that two different addresses never look alike. */
 export interface Email {
   /** The whole address, lower-case. */
   readonly address: string;
@@ -9,18 +9,18 @@ const MAX_ADDRESS = 254;
 const ADDRESS =
   /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+)$/;
 
-/** An address as it may be written. */
+/** The allowed form of an address. */
 export const EMAIL_PATTERN = new RegExp(ADDRESS.source, 'i');
 
-/** The address in a text; null when it is none, or one that is not written in ASCII. */
+/** The address in a text; null if there is none, or if it is not ASCII. */
 export function parseEmail(text: string): Email | null {
   const address = text.toLowerCase();
   const domain = address.length <= MAX_ADDRESS ? ADDRESS.exec(address)?.[1] : undefined;
-  // Lower-casing maps some letters outside ASCII into it (the Kelvin sign to k): the text itself must have none.
+  // Lower-casing maps some non-ASCII letters to ASCII (the Kelvin sign to k), so the original text is checked.
   return domain === undefined || !/^[\x21-\x7e]+$/.test(text) ? null : { address, domain };
 }
 
-/** The slug that an enterprise begins with: `alice-acme` for `alice@acme.com`. */
+/** The initial slug of an enterprise: `alice-acme` for `alice@acme.com`. */
 export function slugOf({ address, domain }: Email): string {
   const words = [address.split('@')[0] ?? '', domain.split('.')[0] ?? ''];
   const slug = words

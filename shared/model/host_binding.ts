@@ -2,7 +2,7 @@
 export const INJECTION_SCHEMES = ['bearer', 'basic', 'header-template', 'query-param', 'sigv4-resign'] as const;
 export type InjectionScheme = (typeof INJECTION_SCHEMES)[number];
 
-/** How the credential gets into the request (specification section 2, Emit mechanisms). */
+/** How the credential enters the request (specification section 2, Emit mechanisms). */
 export const EMIT_MECHANISMS = ['inject', 'sentinel-swap'] as const;
 export type EmitMechanism = (typeof EMIT_MECHANISMS)[number];
 
@@ -10,18 +10,18 @@ export type EmitMechanism = (typeof EMIT_MECHANISMS)[number];
 export const EFFECTS = ['read', 'write', 'delete', 'spend', 'external-send'] as const;
 export type Effect = (typeof EFFECTS)[number];
 
-/** Whose namespace a row and its references live in. */
+/** The namespace of a row and of its references. */
 export const OWNERS = ['personal', 'enterprise'] as const;
 export type Owner = (typeof OWNERS)[number];
 
-/** A vault reference in its owner's namespace: `vault://<path>` as `path` (a personal one never names an enterprise secret). */
+/** A vault reference in its owner's namespace: `path` is that of `vault://<path>`. A personal reference never names an enterprise secret. */
 export interface CredentialRef {
   readonly owner: Owner;
   /** The vault path, without `vault://`. */
   readonly path: string;
 }
 
-/** A scheme with the parameters it needs; the scheme names the mechanism, the parameters the exact wire form. */
+/** A scheme with its parameters: the scheme names the mechanism, the parameters the exact wire form. */
 export type Injection =
   | { readonly scheme: 'bearer' }
   | { readonly scheme: 'basic'; readonly username: string }
@@ -51,8 +51,8 @@ export interface HostBinding {
   /** Empty: unconstrained, scoped only to the matched host pattern. */
   readonly allowedHosts: readonly string[];
   readonly effect?: Effect;
-  /** `buffer`: the request body is read in full before the request is re-issued; `stream`: it passes as it comes. */
+  /** `buffer`: the whole request body is read before the request is re-issued; `stream`: it is forwarded as it arrives. */
   readonly body: 'buffer' | 'stream';
-  /** The reply keeps its cookies and authentication challenges, which are withheld otherwise. */
+  /** The reply keeps its cookies and authentication challenges; otherwise they are removed. */
   readonly keepCookies?: boolean;
 }

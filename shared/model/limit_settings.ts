@@ -1,7 +1,7 @@
 import { type ApiLimits, type ConnectionLimits, DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 
-/** A limit as a setting: its variable, its unit and the range in which the data plane keeps its promises. */
+/** A limit as a setting: its variable, its unit and the allowed range. */
 export interface LimitRange {
   readonly name: string;
   readonly unit: 'bytes' | 'seconds' | 'count';
@@ -138,7 +138,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
   maxApiBodyBytes: {
     name: 'SVC_MAX_API_BODY_BYTES',
     unit: 'bytes',
-    // A sidecar sends its audit events in batches of up to 256 KiB and an event.
+    // A sidecar sends its audit events in batches of up to 256 KiB plus one event.
     min: 512 * KIB,
     max: 64 * MIB,
     meaning: 'largest request body of the control API and of the sidecar’s local API',
@@ -154,7 +154,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     name: 'SVC_MAX_RUN_REPLY_BYTES',
     unit: 'bytes',
     min: KIB,
-    // The gateway takes 32 MiB of JSON, with the reply as base64 in it.
+    // The gateway accepts 32 MiB of JSON, and the JSON contains the reply in base64.
     max: 16 * MIB,
     meaning: 'largest upstream reply to such a run',
   },
@@ -174,7 +174,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
   },
 };
 
-/** The limits that the control plane reads too. */
+/** The limits that the control plane uses too. */
 const CONTROL_LIMITS: Readonly<Record<keyof ApiLimits | keyof ConnectionLimits, true>> = {
   maxApiBodyBytes: true,
   maxRunRequestBytes: true,

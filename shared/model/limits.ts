@@ -1,33 +1,33 @@
-/** Limits that hold at the control plane and at the sidecar's local API alike. */
+/** Limits of both the control plane and the sidecar's local API. */
 export interface ApiLimits {
   /** Largest request body of either API. */
   readonly maxApiBodyBytes: number;
-  /** Largest request of `connector-operations/run` and `sandbox-proxy/requests`. */
+  /** Largest request to `connector-operations/run` and `sandbox-proxy/requests`. */
   readonly maxRunRequestBytes: number;
-  /** Largest reply of the upstream of one. */
+  /** Largest upstream reply to such a request. */
   readonly maxRunReplyBytes: number;
-  /** How long the upstream of one has for its whole reply. */
+  /** Time limit for the upstream's whole reply. */
   readonly runTimeoutSeconds: number;
 }
 
-/** Limits of connections, at the control plane and at the sidecar. One that waits has no authenticated request. */
+/** Limits of connections at the control plane and at the sidecar. A waiting connection has no authenticated request. */
 export interface ConnectionLimits {
   /** From a new connection, or a request for credentials, to the end of the next request head. */
   readonly firstHeadSeconds: number;
-  /** Most connections that wait: in all, and of one peer. */
+  /** Most waiting connections: in total, and per peer. */
   readonly maxWaitingConnections: number;
   readonly maxWaitingPerPeer: number;
 }
 
-/** Limits and their defaults (design section 11); each has a setting of its own in docs/reference/settings.md. */
+/** Limits and their defaults (design section 11); each has its own setting in docs/reference/settings.md. */
 export interface Limits extends ApiLimits, ConnectionLimits {
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
   /** Largest request body that is buffered on the credentialed path. */
   readonly maxCredentialedBodyBytes: number;
-  /** Largest request body that is looked into, for the inputs that its operation audits. */
+  /** Largest request body that is inspected for an operation's audited inputs. */
   readonly maxReadBodyBytes: number;
-  /** Largest body of a request to a GraphQL endpoint: it is parsed before it goes on. */
+  /** Largest body of a request to a GraphQL endpoint, which is parsed before it is forwarded. */
   readonly maxGraphqlBodyBytes: number;
   /** All request bodies buffered at one time. */
   readonly maxBufferedBodiesBytes: number;
@@ -40,7 +40,7 @@ export interface Limits extends ApiLimits, ConnectionLimits {
   readonly maxSpoolBytes: number;
   readonly credentialCacheSeconds: number;
   readonly snapshotMaxAgeSeconds: number;
-  /** Replies of one session and binding in which the credential may be masked before the binding pauses. */
+  /** Replies per session and binding in which the credential may be masked before the binding pauses. */
   readonly maxMaskedReplies: number;
 }
 

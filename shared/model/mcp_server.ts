@@ -1,22 +1,22 @@
 import type { CredentialRef, Owner } from './host_binding.ts';
 
-/** `local`: a program on the machine that uses it. `remote`: a server that is reached over HTTP. */
+/** `local`: a program on the user's machine. `remote`: a server reached over HTTP. */
 export const MCP_MODES = ['local', 'remote'] as const;
 export type McpMode = (typeof MCP_MODES)[number];
 
-/** How a remote server is spoken to. */
+/** The transport of a remote server. */
 export const MCP_TRANSPORTS = ['streamable-http', 'sse'] as const;
 export type McpTransport = (typeof MCP_TRANSPORTS)[number];
 
-/** The specification's `status`, which no process drives: it is `stopped` (section 3). What runs is said by `health`. */
+/** The specification's `status`, which no process changes: it stays `stopped` (section 3). `health` tells what runs. */
 export const MCP_STATUSES = ['stopped', 'running', 'error'] as const;
 export type McpStatus = (typeof MCP_STATUSES)[number];
 
-/** `container`: in the runtime's container, where Docker is there. */
+/** `container`: in a container, if Docker is available. */
 export const MCP_ISOLATIONS = ['process', 'container'] as const;
 export type McpIsolation = (typeof MCP_ISOLATIONS)[number];
 
-/** What a gateway knows of a server on its machine. */
+/** A gateway's report on a server of its machine. */
 export const MCP_HEALTH_STATES = [
   'unknown',
   'disabled',
@@ -31,19 +31,19 @@ export const MCP_HEALTH_STATES = [
 export type McpHealthState = (typeof MCP_HEALTH_STATES)[number];
 
 /**
- * The OAuth 2.0 authorisation of a remote server. `authorisation_required`: it was begun, and nobody has finished it.
- * `reauthorisation_required`: the provider took it back.
+ * The OAuth 2.0 authorisation of a remote server. `authorisation_required`: started but not finished.
+ * `reauthorisation_required`: the provider withdrew it.
  */
 export const MCP_AUTHORIZATION_STATES = ['authorisation_required', 'ready', 'reauthorisation_required'] as const;
 export type McpAuthorizationState = (typeof MCP_AUTHORIZATION_STATES)[number];
 
-/** Which of a server's tools may be called. The names are the server's own, without the gateway's prefix. */
+/** The tools of a server that may be called, by the server's own names, without the gateway's prefix. */
 export interface McpToolPolicy {
-  /** Null: every tool. A `*` at the end of a name stands for any rest. */
+  /** Null: every tool. A `*` at the end of a name matches any rest. */
   readonly allow: readonly string[] | null;
-  /** Wins over `allow`. */
+  /** Beats `allow`. */
   readonly deny: readonly string[];
-  /** Calls of these are held for a person; `*`: all. */
+  /** Calls of these tools are held for a person; `*`: all. */
   readonly approval: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export interface McpServer {
   readonly version: string | null;
   /** The name of the registry entry that it was installed from. */
   readonly registryId: string | null;
-  /** The program and its arguments, never a shell's line; empty for a remote server. */
+  /** The program and its arguments, never a shell line; empty for a remote server. */
   readonly command: readonly string[];
   /** Of a local server. */
   readonly env: Readonly<Record<string, string>>;
@@ -76,12 +76,12 @@ export interface McpServer {
 
 /** The name of a server. */
 export const MCP_SERVER_NAME = /^[a-z0-9][a-z0-9-]{0,47}$/;
-/** The name of a credential; what begins with `SVC_` is the service's own. */
+/** The name of a credential; the prefix `SVC_` is reserved. */
 export const MCP_CREDENTIAL_NAME = /^(?!SVC_)[A-Za-z_][A-Za-z0-9_]{0,127}$/i;
 
-/** The vault's first segment of these credentials; it is reserved for them. */
+/** The first segment of these credentials' vault paths, reserved for them. */
 export const MCP_VAULT_PREFIX = 'mcp-servers';
-/** The last segment of the path that a remote server's access token is released under. */
+/** The last segment of the path under which a remote server's access token is released. */
 export const MCP_OAUTH_NAME = 'SVC_OAUTH';
 
 /** The vault path of a server's credential: `mcp-servers/{id}/{env_var_name}`. */
@@ -89,7 +89,7 @@ export function mcpVaultPath(serverId: string, credentialName: string): string {
   return `${MCP_VAULT_PREFIX}/${serverId}/${credentialName}`;
 }
 
-/** The server whose access token lies at a vault path; null for every other path. */
+/** The server whose access token is at a vault path; null for every other path. */
 export function mcpServerOfToken(path: string): string | null {
   const [prefix, serverId = '', name, ...more] = path.split('/');
   return prefix === MCP_VAULT_PREFIX && name === MCP_OAUTH_NAME && more.length === 0 ? serverId : null;

@@ -15,6 +15,6 @@ test.each([
   expect(nearMatch(word, names)).toBe(meant);
 });
 
-test('nothing is near when there is nothing', () => {
+test('finds nothing near if there are no candidates', () => {
   expect(nearMatch('x', [])).toBeNull();
 });

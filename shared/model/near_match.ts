@@ -1,6 +1,6 @@
 /**
- * The candidate that a mistyped word most likely stands for; null when none is near. Case, `-` and `_` do not count, and
- * a word that begins a candidate (or the other way round) is near it.
+ * The candidate that a mistyped word most likely means; null if none is near. Case, `-` and `_` are ignored, and a word is
+ * near a candidate if one is a prefix of the other.
  */
 export function nearMatch(word: string, candidates: readonly string[]): string | null {
   const plain = plainWord(word);

@@ -8,32 +8,32 @@ export const MAX_STEP_HOSTS = 100;
 export const MAX_STEP_MOUNTS = 32;
 export const MAX_STEP_COLLECTS = 32;
 export const MAX_COMMAND_WORDS = 1024;
-/** All words of a command together, in UTF-8: well below what the kernel takes for one program start. */
+/** All words of a command together, in UTF-8: well below the kernel's limit for a program start. */
 export const MAX_COMMAND_BYTES = 96 * 1024;
 
-/** A step without a `timeout_seconds` may run this long; so long lives its scope (design section 9). */
+/** Default time limit of a step, and so the life of its scope (design section 9). */
 export const DEFAULT_STEP_TIMEOUT_SECONDS = 900;
 export const MAX_STEP_TIMEOUT_SECONDS = 24 * 3600;
 
-/** What a step may reach, and what for: the trust contract that freezing seals. */
+/** What a step may reach and for which effect: the trust contract that freezing seals. */
 export interface StepTrust {
   readonly effect: Effect;
   /** Exact hosts, canonical; never empty. */
   readonly hosts: readonly string[];
-  /** `vault://...`: the credential that the step counts on; a binding of one of its hosts has to use it. */
+  /** `vault://...`: the credential that the step expects; a binding of one of its hosts must use it. */
   readonly credential?: string;
 }
 
-/** A folder or file of this machine that is there in the container, for every step. */
+/** A folder or file of this machine that is mounted into the container for every step. */
 export interface PlanMount {
-  /** As it was written: relative to the folder of the plan. */
+  /** As written: relative to the plan's folder. */
   readonly source: string;
   /** An absolute path in the container. */
   readonly target: string;
   readonly access: 'read' | 'write';
 }
 
-/** An output that is copied out of the container when its step has succeeded. */
+/** An output that is copied out of the container after its step has succeeded. */
 export interface CollectedPath {
   /** An absolute path in the container. */
   readonly path: string;
@@ -45,7 +45,7 @@ export interface PlanStep {
   readonly id: string;
   /** The program and its arguments; no shell reads them. */
   readonly command: readonly string[];
-  /** Absent: the step has no proxy and no scope, and no network unless the plan is run with open egress. */
+  /** Absent: the step has no proxy and no scope, and no network unless the plan runs with open egress. */
   readonly trust?: StepTrust;
   readonly mounts: readonly PlanMount[];
   readonly collect: readonly CollectedPath[];

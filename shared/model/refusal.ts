@@ -1,8 +1,8 @@
 import type { AuditEventType } from './audit_event.ts';
 
 /**
- * Every refusal of the data plane: the HTTP status that answers it and the audit event that records it (design: one
- * table for code, event and tests). `null`: only counted in the metrics, because the audit log itself is what is full.
+ * Every refusal of the data plane, with its HTTP status and the audit event that records it (one table for code, event and
+ * tests). `null`: only counted in the metrics, because the audit log itself is full.
  */
 export const REFUSALS = {
   proxy_authentication_required: { status: 407, event: 'sandbox.proxy.rejected' },

@@ -1,8 +1,8 @@
 const REDACTED = '[secret]';
 
 /**
- * A credential in memory. It prints as `[secret]` through String(), template literals, JSON and util.inspect, so that a
- * log line, an error message or an audit record made from it by mistake holds nothing.
+ * A credential in memory. It prints as `[secret]` through String(), template literals, JSON and util.inspect, so that a log
+ * line, an error message or an audit record cannot contain it by mistake.
  *
  * `reveal()` is called only where a credential is written onto a request, or sealed; `npm test` checks the list of files.
  */

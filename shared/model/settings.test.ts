@@ -51,7 +51,7 @@ describe('parseSettings', () => {
     expect(parsed.value.databaseToken?.reveal()).toBe('abc.def');
   });
 
-  test('the limits of both APIs are read by both programs', () => {
+  test('both programs read the limits of both APIs', () => {
     const readers = SETTINGS.filter(({ name }) => /^SVC_(?:MAX_API|MAX_RUN|RUN)_/.test(name)).map(
       ({ readBy }) => readBy,
     );
@@ -71,13 +71,13 @@ describe('parseSettings', () => {
     ['SVC_MAX_RUN_REPLY_BYTES', '17MiB', 'from 1 KiB to 16 MiB'],
     ['SVC_MAX_RUN_REQUEST_BYTES', '-1', 'from 1 KiB to 64 MiB'],
     ['SVC_RUN_TIMEOUT_SECONDS', '30s', 'a whole number of seconds from 1 s to 300 s'],
-  ])('%s of %s is refused, with what may stand there', (name, value, expected) => {
+  ])('%s of %s is refused with the allowed values', (name, value, expected) => {
     const [message = ''] = messages({ [name]: value });
     expect(message).toContain(`${name} is ${JSON.stringify(value)}: use a whole number`);
     expect(message).toContain(expected);
   });
 
-  test('every limit has a range that holds its default', () => {
+  test("every limit's default is within its range", () => {
     const defaults = new Map<string, number>(Object.entries(DEFAULT_LIMITS));
     const outside = Object.entries(LIMIT_SETTINGS).filter(([limit, range]) => {
       const byDefault = defaults.get(limit) ?? Number.NaN;
@@ -87,7 +87,7 @@ describe('parseSettings', () => {
     expect(Object.keys(LIMIT_SETTINGS).toSorted()).toEqual(Object.keys(DEFAULT_LIMITS).toSorted());
   });
 
-  test('no two settings share a name', () => {
+  test('no two settings have the same name', () => {
     expect(new Set(SETTINGS.map((setting) => setting.name)).size).toBe(SETTINGS.length);
   });
 
@@ -117,29 +117,32 @@ describe('parseSettings', () => {
     expect(messages(env).join()).toContain(problem);
   });
 
-  test.each(['On', 'true', 'auto ', '1'])('%j is no value of SVC_SANDBOX_PROXY', (text) => {
+  test.each(['On', 'true', 'auto ', '1'])('%j is not a value of SVC_SANDBOX_PROXY', (text) => {
     const parsed = parseSettings({ SVC_SANDBOX_PROXY: text });
     expect(parsed).toMatchObject({ ok: false, error: [{ message: expect.stringContaining('use auto, on or off') }] });
   });
 
-  test.each(['--privileged', 'a b', '-v', 'a\nb'])('%j is no image: an engine could read it as an option', (text) => {
-    expect(parseSettings({ SVC_SANDBOX_IMAGE: text }).ok).toBe(false);
-  });
+  test.each(['--privileged', 'a b', '-v', 'a\nb'])(
+    '%j is not an image: an engine could read it as an option',
+    (text) => {
+      expect(parseSettings({ SVC_SANDBOX_IMAGE: text }).ok).toBe(false);
+    },
+  );
 
   test('a size unit on a number of seconds is refused', () => {
     expect(messages({ SVC_IDLE_TUNNEL_SECONDS: '1KiB' })[0]).toContain('a whole number of seconds from 1 s');
   });
 
-  test('how long a credential is kept can be shortened but not lengthened', () => {
+  test('the cache time of a credential can be shortened but not lengthened', () => {
     expect(messages({ SVC_CREDENTIAL_CACHE_SECONDS: '0' })).toEqual([]);
     expect(messages({ SVC_CREDENTIAL_CACHE_SECONDS: '301' })[0]).toContain('from 0 s to 300 s');
   });
 
-  test('all bad values are reported at once', () => {
+  test('all bad values are reported together', () => {
     expect(messages({ SVC_MAX_HEADERS: 'x', SVC_CONTROL_URL: 'nope', SVC_HOME: '' })).toHaveLength(3);
   });
 
-  test('an empty value is refused rather than taken as unset', () => {
+  test('an empty value is refused rather than treated as unset', () => {
     expect(messages({ SVC_VAULT_KEY: '' })[0]).toBe('SVC_VAULT_KEY is empty: give it a value, or unset it');
   });
 
@@ -187,7 +190,7 @@ const anchorsOf = (env: Record<string, string>) => {
 };
 
 describe('SVC_AUDIT_HEADS_', () => {
-  test('heads are sent nowhere by default, and daily where it is said', () => {
+  test('heads are sent nowhere by default, and daily if a destination is set', () => {
     expect(anchorsOf({})).toBeUndefined();
     expect(anchorsOf({ SVC_AUDIT_HEADS_LOG: 'off' })).toBeUndefined();
     expect(anchorsOf({ SVC_AUDIT_HEADS_LOG: 'on' })).toEqual({ url: null, isLogged: true, hours: 24 });

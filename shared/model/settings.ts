@@ -6,7 +6,7 @@ import { Secret } from './secret.ts';
 import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';
 import { isLoopbackHostname } from './loopback_hostname.ts';
 
-/** The ports that `svc up` listens on when no flag says otherwise. */
+/** The default ports of `svc up`. */
 export const DEFAULT_CONTROL_PORT = 7420;
 export const DEFAULT_PROXY_PORT = 7421;
 
@@ -16,25 +16,25 @@ export type SettingReader = 'control' | 'sidecar' | 'cli';
 /** One environment variable: its row in docs/reference/settings.md, and how its text is read. */
 export interface Setting {
   readonly name: string;
-  /** The flag that overrides it, or null when the environment is its only place. */
+  /** The flag that overrides it, or null if it is only read from the environment. */
   readonly flag: string | null;
-  /** The default as a person reads it. */
+  /** The default, for display. */
   readonly default: string;
   readonly meaning: string;
   readonly readBy: readonly SettingReader[];
 }
 
-/** What the environment says, checked. A setting that is not set is undefined; the limits are always complete. */
+/** The checked settings of the environment. A setting that is not set is undefined; the limits are always complete. */
 export interface Settings {
   readonly home?: string;
   readonly controlUrl?: string;
   /** 32 bytes as base64url. */
   readonly vaultKey?: Secret;
-  /** The master key that is only read with, while the key is changed. */
+  /** The old master key, used only for reading during a rotation. */
   readonly vaultKeyPrevious?: Secret;
-  /** For how many days audit events are kept; for ever when it is not set. */
+  /** For how many days audit events are kept; indefinitely if not set. */
   readonly auditRetentionDays?: number;
-  /** Where the heads of the audit log are sent; nowhere when it is not set. */
+  /** Where the heads of the audit log are sent; nowhere if not set. */
   readonly anchors?: AnchorSettings;
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
@@ -52,10 +52,10 @@ export interface Settings {
 export const SANDBOX_PROXY_VALUES = ['auto', 'on', 'off'] as const;
 export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
 
-/** A setting that is gone (specification section 9), and what to use instead. */
+/** A removed setting (specification section 9), and its replacement. */
 export const REMOVED_SANDBOX_PROXY_SETTING = 'SVC_SANDBOX_PROXY_BOOTSTRAP';
 
-/** A value that cannot be used: the setting's name and a sentence with the value's problem and the fix. */
+/** An unusable value: the setting's name, and a sentence with the problem and the fix. */
 export interface SettingProblem {
   readonly name: string;
   readonly message: string;
@@ -177,7 +177,7 @@ function limitKeys(): (keyof Limits)[] {
   return Object.keys(LIMIT_SETTINGS).filter((key): key is keyof Limits => key in DEFAULT_LIMITS);
 }
 
-/** Reads the settings out of an environment; every bad value is reported, by name. Secret values are never quoted. */
+/** Reads the settings from an environment; every bad value is reported by name. Secret values are never quoted. */
 export function parseSettings(
   env: Readonly<Record<string, string | undefined>>,
 ): Result<Settings, readonly SettingProblem[]> {
@@ -251,7 +251,7 @@ function buffersTooSmall(limits: Limits): SettingProblem {
 }
 
 function parsePath(text: string): Result<string, string> {
-  return text.includes('\0') ? err('holds a NUL character: give a plain path') : ok(text);
+  return text.includes('\0') ? err('contains a NUL character: give a plain path') : ok(text);
 }
 
 function parsePathList(text: string): Result<readonly string[], string> {
@@ -259,13 +259,13 @@ function parsePathList(text: string): Result<readonly string[], string> {
   return paths.includes('') ? err('has an empty entry: separate the files with one `:` each') : ok(paths);
 }
 
-/** `auto`, `on` or `off`; no other spelling. */
+/** `auto`, `on` or `off`, spelled exactly so. */
 export function parseSandboxProxy(text: string): Result<SandboxProxy, string> {
   const value = SANDBOX_PROXY_VALUES.find((known) => known === text);
   return value === undefined ? err(`is ${JSON.stringify(text)}: use auto, on or off`) : ok(value);
 }
 
-/** An image as an engine names it: a reference or an id. What begins with a dash would be read as an option. */
+/** An image reference or id. A leading dash would be read as an option. */
 export function parseImageReference(text: string): Result<string, string> {
   return /^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/.test(text)
     ? ok(text)
@@ -283,7 +283,7 @@ function parseDays(text: string): Result<number, string> {
 function parseToken(text: string): Result<Secret, string> {
   return /^[\x21-\x7e]+$/.test(text)
     ? ok(new Secret(text))
-    : err('holds a space or a character outside ASCII: give the token alone, without quotes or a line break');
+    : err('contains a space or a non-ASCII character: give only the token, without quotes or a line break');
 }
 
 function parseVaultKey(text: string): Result<Secret, string> {
@@ -321,18 +321,18 @@ const REPLICA_OF_FILE: SettingProblem = {
 
 const PREVIOUS_KEY_ALONE: SettingProblem = {
   name: 'SVC_VAULT_KEY_PREVIOUS',
-  message: 'SVC_VAULT_KEY_PREVIOUS is the old key alone: set SVC_VAULT_KEY to the new one too',
+  message: 'SVC_VAULT_KEY_PREVIOUS is only the old key: set SVC_VAULT_KEY to the new one too',
 };
 
-/** The origin of a control plane. Plain http would show the caller's key to the network, so it is for loopback only. */
+/** The origin of a control plane. Plain http would reveal the caller's key to the network, so it is allowed only for loopback. */
 export function parseControlUrl(text: string): Result<string, string> {
   const url = tryUrl(text);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     return err(`is ${JSON.stringify(text)}: use a URL such as https://control.example.com`);
   }
-  if (url.username !== '' || url.password !== '') return err('holds a user or a password: give the origin alone');
+  if (url.username !== '' || url.password !== '') return err('contains a user or a password: give only the origin');
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    return err(`is ${JSON.stringify(text)}: give the origin alone, ${JSON.stringify(url.origin)}`);
+    return err(`is ${JSON.stringify(text)}: give only the origin, ${JSON.stringify(url.origin)}`);
   }
   if (url.protocol === 'http:' && !isLoopbackHostname(url.hostname)) {
     return err(`is ${JSON.stringify(text)}: use https:// (http is only for 127.0.0.1, localhost and [::1])`);
@@ -340,14 +340,15 @@ export function parseControlUrl(text: string): Result<string, string> {
   return ok(url.origin);
 }
 
-/** Where an MCP registry is: an origin, and a path where it has one. */
+/** The address of an MCP registry: an origin and an optional path. */
 export function parseRegistryUrl(text: string): Result<string, string> {
   const url = tryUrl(text);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     return err(`is ${JSON.stringify(text)}: use a URL such as https://registry.example.com`);
   }
-  if (url.username !== '' || url.password !== '') return err('holds a user or a password: give the URL alone');
-  if (url.search !== '' || url.hash !== '') return err(`is ${JSON.stringify(text)}: leave out what follows the path`);
+  if (url.username !== '' || url.password !== '') return err('contains a user or a password: give only the URL');
+  if (url.search !== '' || url.hash !== '')
+    return err(`is ${JSON.stringify(text)}: leave out everything after the path`);
   if (url.protocol === 'http:' && !isLoopbackHostname(url.hostname)) {
     return err(`is ${JSON.stringify(text)}: use https:// (http is only for 127.0.0.1, localhost and [::1])`);
   }

@@ -49,7 +49,7 @@ describe('hidden characters', () => {
     '\u0915\u094d\u200d\u0937',
     '\u65e5\u672c\u8a9e\u3000\u6771\u4eac',
     'e\u0301 \u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd \u{1f469}\u{1f3fd}\u200d\u{1f4bb} \u{1f441}\ufe0f\u200d\u{1f5e8}\ufe0f',
-  ])('ordinary writing has none: %s', (text) => {
+  ])('finds none in ordinary writing: %s', (text) => {
     expect(listHiddenCharacters(text)).toEqual([]);
     expect(showHidden(text)).toBe(text);
   });
@@ -61,10 +61,10 @@ describe('hidden characters', () => {
   });
 });
 
-describe('a text as it is shown', () => {
+describe('a displayed text', () => {
   const anyText = fc.string({ unit: 'binary', maxLength: 60 });
 
-  test('has nothing hidden any more, whatever it was', () => {
+  test('contains nothing hidden, for any input', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(listHiddenCharacters(showHidden(text))).toEqual([]);
@@ -86,18 +86,18 @@ describe('a text as it is shown', () => {
     );
   });
 
-  test('is one line where only one may stand', () => {
+  test('is one line if only one is allowed', () => {
     expect(toShownLine('a\r\nb\tc\rd', 100)).toBe('a b c<U+000D>d');
     expect(replaceHidden('a\r\nb', { keepsLines: false, write: () => '?' })).toBe('a??b');
     expect([findSteering('a\nb', true), findSteering('a\nb', false)]).toEqual([null, 'U+000A']);
   });
 
-  test('says how much of it is missing when it is cut', () => {
+  test('states how much was truncated', () => {
     expect(cutShownText('x'.repeat(100), 50)).toMatch(/^x+ \u2026 72 more characters$/);
     expect(cutShownText('x'.repeat(50), 50)).toBe('x'.repeat(50));
   });
 
-  test('a text with what cannot be seen is stored, one that steers is not', () => {
+  test('a text with invisible characters is stored, one that controls a terminal is not', () => {
     expect(['a\u200b', 'a\u00a0b', 'a\u0378'].map((text) => findSteering(text, false))).toEqual([null, null, null]);
     expect(['a\u001b', 'a\u202e', 'a\u2028', 'a\ud800'].map((text) => findSteering(text, false))).toEqual([
       'U+001B',

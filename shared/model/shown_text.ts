@@ -1,20 +1,20 @@
 /**
- * The one decision about which characters a person may be shown. Everything that displays or takes text of others asks
- * here: terminals, pages, summaries of approvals, definitions of tools, texts of events, names and descriptions.
+ * Decides which characters may be shown to a person. All code that displays or accepts untrusted text uses it: terminals,
+ * pages, approval summaries, tool definitions, event texts, names and descriptions.
  */
 
-/** Most kinds of hidden characters that one text is told to have. */
+/** The most kinds of hidden characters that are reported for one text. */
 const MAX_KINDS = 8;
-/** Combining marks on one letter; more of them cover the lines around it. */
+/** The most combining marks on one letter; more would cover the lines around it. */
 const MAX_MARKS = 6;
 
 /**
- * Characters that show nothing, steer a terminal, change how others are shown, or pass for a space: controls (C0, C1),
+ * Characters that are invisible, control a terminal, change how others are shown, or look like a space: controls (C0, C1),
  * format and direction characters, tags, fillers, surrogates, private and unassigned characters, line and paragraph
  * separators, every space but the ordinary one, and three symbols that are drawn blank.
  */
 const HIDDEN = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}\u{fffc}\u{1d159}]/u;
-/** Text in which nothing is to be looked for. */
+/** Text that needs no inspection. */
 const PLAIN = /^[\x20-\x7e]*$/;
 const STEERING = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 const PICTOGRAPH = /[\p{Extended_Pictographic}\p{Emoji_Modifier}]/u;
@@ -24,15 +24,15 @@ const WIDE_SCRIPT =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff5e]/u;
 const JOINERS = new Set(['\u200c', '\u200d']);
 const PRESENTATION = new Set(['\ufe0e', '\ufe0f']);
-/** Scripts whose ordinary spelling has joiners in it. */
+/** Scripts whose ordinary spelling uses joiners. */
 const JOINED_SCRIPT =
   /[\p{Script=Arabic}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Mongolian}]/u;
 
-/** How a text is shown. */
+/** How to display a text. */
 export interface ShownForm {
-  /** True when line breaks and tabs may stay. */
+  /** True if line breaks and tabs may stay. */
   readonly keepsLines: boolean;
-  /** What stands for a character that may not be shown. */
+  /** The replacement for a character that may not be shown. */
   readonly write: (character: string) => string;
 }
 
@@ -41,7 +41,7 @@ export function codePointName(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** Text with each character that may not be shown written as the form says. */
+/** The text with each hidden character replaced according to the form. */
 export function replaceHidden(text: string, { keepsLines, write }: ShownForm): string {
   if (PLAIN.test(text)) return text;
   const characters = Array.from(text);
@@ -56,15 +56,15 @@ export function showHidden(text: string): string {
 }
 
 /**
- * The text as one line: a line break or a tab is a space, each hidden character is written as `<U+200B>`. A text that is
- * longer than `mostCharacters` is cut, and says how many characters are missing.
+ * The text as one line: line breaks and tabs become spaces, and each hidden character is written as `<U+200B>`. A text
+ * longer than `mostCharacters` is truncated and states how many characters are missing.
  */
 export function toShownLine(text: string, mostCharacters: number): string {
   const line = text.replaceAll(/\r\n|[\n\t]/g, ' ');
   return cutShownText(replaceHidden(line, { keepsLines: false, write: markOf }), mostCharacters);
 }
 
-/** At most so many characters, the last of which say how many are missing. */
+/** At most so many characters; the last ones state how many are missing. */
 export function cutShownText(text: string, mostCharacters: number): string {
   if (text.length <= mostCharacters) return text;
   const room = mostCharacters - ` … ${text.length} more characters`.length;
@@ -72,15 +72,15 @@ export function cutShownText(text: string, mostCharacters: number): string {
   return `${kept} … ${text.length - kept.length} more characters`.slice(0, mostCharacters);
 }
 
-/** JSON as it is, with hidden characters of its texts escaped: the same value, and nothing in it steers a terminal. */
+/** JSON with the hidden characters of its texts escaped: the same value, but safe for a terminal. */
 export function toShownJson(json: string): string {
   return replaceHidden(json, { keepsLines: true, write: jsonEscape });
 }
 
 /**
- * The characters of a text that a reader cannot see, or that show it in another order, as `U+200B`, each once and at most
- * {@link MAX_KINDS}: text for people can carry instructions to a model in them, and a name can pass for another. What
- * ordinary writing needs is none: line breaks, emoji sequences, joiners of scripts that are spelled with them.
+ * The characters of a text that are invisible or reorder others, as `U+200B`, each once and at most {@link MAX_KINDS}: a
+ * text for people can hide instructions to a model, and a name can imitate another. Characters of ordinary writing do not
+ * count: line breaks, emoji sequences, and joiners in scripts that use them.
  */
 export function listHiddenCharacters(text: string, keepsLines = true): readonly string[] {
   const kinds = new Set<string>();
@@ -94,9 +94,8 @@ export function listHiddenCharacters(text: string, keepsLines = true): readonly 
 }
 
 /**
- * The first character, as `U+202E`, with which a text is not even stored: it breaks a line, steers a terminal, or turns the
- * direction of others. Null when there is none. The other hidden characters are stored as they are, and written out
- * wherever the text is shown.
+ * The first character, as `U+202E`, that forbids storing a text, because it breaks a line, controls a terminal, or reverses
+ * the text direction. Null if there is none. Other hidden characters may be stored, and are escaped for display.
  */
 export function findSteering(text: string, keepsLines: boolean): string | null {
   const found = STEERING.exec(keepsLines ? text.replaceAll(/[\t\n\u2028\u2029]/g, ' ') : text);
@@ -110,10 +109,10 @@ function isHidden(characters: readonly string[], index: number, keepsLines: bool
   const before = characters[index - 1] ?? '';
   const after = characters[index + 1] ?? '';
   if (character === '\n' || character === '\t') return !keepsLines;
-  // Alone it takes a terminal back to the start of the line, to write over it.
+  // Alone it moves a terminal's cursor to the start of the line, to overwrite it.
   if (character === '\r') return !(keepsLines && after === '\n');
   if (character === '\u3000') return !(WIDE_SCRIPT.test(before) || WIDE_SCRIPT.test(after));
-  // One after each symbol: more of them are bits that nobody sees.
+  // One after each symbol: more of them can encode invisible data.
   if (PRESENTATION.has(character)) return !(PICTOGRAPH.test(before) || (KEYCAP.test(before) && after === '\u20e3'));
   if (!JOINERS.has(character)) return true;
   const joined = PRESENTATION.has(before) ? (characters[index - 2] ?? '') : before;
@@ -138,12 +137,12 @@ function jsonEscape(character: string): string {
   }).join('');
 }
 
-/** Without half of a character that was cut in two. */
+/** Without half of a truncated character. */
 function withoutHalf(text: string): string {
   return /\p{Cs}$/u.test(text) ? text.slice(0, -1) : text;
 }
 
-/** Text from elsewhere made safe for a terminal or a tab-separated line: what may not be shown is escaped. */
+/** Untrusted text made safe for a terminal or a tab-separated line: hidden characters are escaped. */
 export function toPrintable(text: string): string {
   return replaceHidden(text, { keepsLines: false, write: escapeHidden });
 }

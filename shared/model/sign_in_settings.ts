@@ -2,13 +2,13 @@ import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
 import type { Setting } from './settings.ts';
 
-/** How people sign in, as the environment says it. */
+/** The sign-in settings of the environment. */
 export interface SignInSettings {
-  /** The hosts, with their ports where they have one, that this control plane is called by. */
+  /** The hosts, with optional ports, under which this control plane is reachable. */
   readonly allowedHosts: readonly string[];
   /** The providers' own variables, by name; each provider reads its own. */
   readonly providerVariables: Readonly<Record<string, Secret>>;
-  /** Null: no mail is sent, and in a hosted control plane nobody signs in with a password. */
+  /** Null: no mail is sent, and a hosted control plane has no password sign-in. */
   readonly mail: MailSettings | null;
 }
 
@@ -58,7 +58,7 @@ function provider(name: string, otherwise: string, meaning: string): Setting {
 
 type Read = <T>(name: string, parse: (text: string) => Result<T, string>) => T | undefined;
 
-/** Reads them with what reports a bad value by its name. */
+/** Reads the settings; reports a bad value by its name. */
 export function readSignInSettings(read: Read): SignInSettings {
   const variables = PROVIDER_SETTINGS.map(({ name }) => [name, read(name, parseVariable)] as const);
   const given = variables.filter((entry): entry is [string, Secret] => entry[1] !== undefined);
@@ -78,17 +78,17 @@ function parseMailUrl(text: string): Result<string, string> {
   const isPlain = url?.protocol === 'https:' && url.username === '' && url.password === '' && url.port === '';
   return isPlain
     ? ok(text)
-    : err('is no https URL without a port, a user or a password: use the one of your mail service');
+    : err('is not an https URL without a port, a user or a password: use the URL of your mail service');
 }
 
 function parseSender(text: string): Result<string, string> {
-  return /^[^\s@<>]+@[^\s@<>]+$/.test(text) ? ok(text) : err('is no plain address: use one such as svc@example.com');
+  return /^[^\s@<>]+@[^\s@<>]+$/.test(text) ? ok(text) : err('is not a plain address: use one such as svc@example.com');
 }
 
 function parseVariable(text: string): Result<Secret, string> {
   return /^[\x21-\x7e]+$/.test(text)
     ? ok(new Secret(text))
-    : err('holds a space or a character outside ASCII: give the value alone, without quotes or a line break');
+    : err('contains a space or a non-ASCII character: give only the value, without quotes or a line break');
 }
 
 const HOST = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::\d{1,5})?$/;
@@ -97,5 +97,5 @@ function parseHosts(text: string): Result<readonly string[], string> {
   const hosts = text.split(',').map((host) => host.trim().toLowerCase());
   const wrong = hosts.find((host) => !HOST.test(host));
   if (wrong === undefined) return ok(hosts);
-  return err(`has ${JSON.stringify(wrong)} in it: use plain hosts such as control.example.com, separated by commas`);
+  return err(`contains ${JSON.stringify(wrong)}: use plain hosts such as control.example.com, separated by commas`);
 }

@@ -35,7 +35,7 @@ describe('vault paths', () => {
     expect(parsed.ok ? '' : parsed.error.message).toContain(problem);
   });
 
-  test('a person may use nothing below a reserved prefix', () => {
+  test('a person may use no path below a reserved prefix', () => {
     for (const path of ['mcp-servers', 'mcp-servers/x', 'connectors/github']) {
       expect(parseOwnVaultPath(path)).toMatchObject({ ok: false, error: { reason: 'reserved_vault_path' } });
       expect(isReservedVaultPath(path)).toBe(true);

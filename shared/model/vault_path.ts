@@ -3,12 +3,12 @@ import { err, ok, type Result } from './result.ts';
 export const VAULT_SCHEME = 'vault://';
 export const MAX_VAULT_PATH_LENGTH = 256;
 
-/** First segments that only the service itself writes below (design section 7); nobody stores or binds a secret there. */
+/** First segments that are reserved for the service (design section 7); nobody else stores or binds a secret below them. */
 export const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors'] as const;
 
 export interface VaultPathError {
   readonly reason: 'invalid_vault_path' | 'reserved_vault_path';
-  /** Never quotes the text: people paste the secret itself where its path belongs. */
+  /** Never quotes the text, because people paste the secret itself in place of its path. */
   readonly message: string;
 }
 
@@ -19,7 +19,7 @@ const PATH_RULE =
 
 /**
  * Checks a vault path: `segment(/segment)*`. The last segment of `mcp-servers/{id}/{env_var_name}` is an environment
- * variable's name, as it is. Reserved prefixes are accepted here; see {@link parseOwnVaultPath}.
+ * variable's name. Accepts reserved prefixes; see {@link parseOwnVaultPath}.
  */
 export function parseVaultPath(text: string): Result<string, VaultPathError> {
   if (text === '') return invalid(`is empty; ${PATH_RULE}`);
@@ -35,7 +35,7 @@ export function parseVaultPath(text: string): Result<string, VaultPathError> {
   return ok(text);
 }
 
-/** A vault path that a person may store a secret at or refer to: valid, and not below a reserved prefix. */
+/** A vault path at which a person may store a secret, or to which a person may refer: valid, and not below a reserved prefix. */
 export function parseOwnVaultPath(text: string): Result<string, VaultPathError> {
   const path = parseVaultPath(text);
   if (!path.ok || !isReservedVaultPath(path.value)) return path;
@@ -56,7 +56,7 @@ export function formatVaultReference(path: string): string {
   return VAULT_SCHEME + path;
 }
 
-/** Whether the path lies at or below a reserved prefix. */
+/** Whether the path is at or below a reserved prefix. */
 export function isReservedVaultPath(path: string): boolean {
   const end = path.indexOf('/');
   const first = end < 0 ? path : path.slice(0, end);

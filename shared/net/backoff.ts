@@ -4,7 +4,7 @@ export interface Backoff {
   readonly mostMs: number;
 }
 
-/** How long to wait before the next try after so many failed ones in a row: twice as long each time, up to the longest. */
+/** The wait after this many failures in a row: doubles each time, up to the maximum. */
 export function backoffMs(failures: number, { firstMs, mostMs }: Backoff): number {
   if (failures <= 0) return 0;
   return Math.min(mostMs, firstMs * 2 ** (failures - 1));

@@ -13,7 +13,7 @@ import {
 
 const LIMITS: GateLimits = { maxWaiting: 6, maxWaitingPerPeer: 4, maxOpen: 10 };
 
-/** A gate, who was dropped by it and why, and connections by their names: `a1` is the first one of peer a. */
+/** A gate, the connections it dropped and why, and connections by name: `a1` is the first one of peer a. */
 function gateWith(
   limits: Partial<GateLimits> = {},
   usersOf: GateOptions['usersOf'] = async (all) => all.map(() => null),
@@ -48,7 +48,7 @@ function gateWith(
   return { gate, dropped, reasons, admit, serve };
 }
 
-describe('connections that have shown nothing', () => {
+describe('waiting connections', () => {
   test('of one peer: the oldest makes room for the newest', () => {
     const { gate, dropped, reasons, admit } = gateWith();
     for (const number of [1, 2, 3, 4, 5, 6]) admit(`a${number}`);
@@ -59,13 +59,13 @@ describe('connections that have shown nothing', () => {
     expect(gate.counts).toEqual({ open: 4, waiting: 4 });
   });
 
-  test('in all: the peer that has most loses its oldest, and nobody else does', () => {
+  test('in total: the peer with the most loses its oldest, and no other does', () => {
     const { dropped, admit } = gateWith();
     for (const name of ['b1', 'a1', 'a2', 'a3', 'a4', 'c1', 'd1', 'e1']) admit(name);
     expect(dropped).toEqual(['a1', 'a2']);
   });
 
-  test('do not keep another peer from being served, however many there are', () => {
+  test('cannot keep another peer from being served, at any number', () => {
     const { dropped, admit, serve } = gateWith();
     for (let number = 0; number < 1_000; number += 1) admit(`a${number}`);
     expect(serve('b1')).not.toBeNull();
@@ -81,22 +81,22 @@ describe('connections that have shown nothing', () => {
     expect(dropped).toEqual(['a0']);
   });
 
-  test('that are gone hold no place', () => {
+  test('free their place when they close', () => {
     const { gate, dropped, admit } = gateWith();
     for (let number = 0; number < 50; number += 1) admit(`a${number}`)?.markClosed();
     expect([gate.counts, dropped]).toEqual([{ open: 0, waiting: 0 }, []]);
   });
 });
 
-describe('connections that serve', () => {
-  test('are dropped by no number of others', () => {
+describe('serving connections', () => {
+  test('are never dropped because of other connections', () => {
     const { dropped, admit, serve } = gateWith();
     for (const name of ['a1', 'b1', 'c1']) serve(name);
     for (let number = 0; number < 1_000; number += 1) admit(`d${number}`);
     expect(dropped.filter((name) => !name.startsWith('d'))).toEqual([]);
   });
 
-  test('take the place of those that wait, the oldest first', () => {
+  test('take the place of waiting ones, oldest first', () => {
     const { dropped, reasons, admit, serve } = gateWith({ maxOpen: 4 });
     for (const name of ['a1', 'a2', 'b1', 'c1']) admit(name);
     for (const name of ['d1', 'e1']) serve(name);
@@ -104,20 +104,20 @@ describe('connections that serve', () => {
     expect(reasons).toEqual(['descriptors', 'descriptors']);
   });
 
-  test('take the place of tunnels on which no request came, of whoever has most of those', () => {
+  test('take the place of tunnels without a request, of the peer with the most', () => {
     const { dropped, admit, serve } = gateWith({ maxOpen: 5 });
     for (const name of ['a1', 'a2', 'b1']) admit(name)?.markAuthenticated(name.slice(0, 1));
     for (const name of ['c1', 'd1', 'e1']) serve(name);
     expect(dropped).toEqual(['a1']);
   });
 
-  test('are not pushed out: where all serve, the new one is dropped', () => {
+  test('are never dropped: if all serve, the new one is dropped', () => {
     const { dropped, reasons, serve } = gateWith({ maxOpen: 4 });
     for (const name of ['a1', 'b1', 'c1', 'd1', 'e1']) serve(name);
     expect([dropped, reasons]).toEqual([['e1'], ['descriptors']]);
   });
 
-  test('are half of all at most for one container, so that the others are served', () => {
+  test('are at most half of all for one container, so that the others are served', () => {
     const { dropped, reasons, serve } = gateWith({ maxOpen: 8 });
     for (let number = 0; number < 20; number += 1) serve(`a${number}`);
     expect(new Set(reasons)).toEqual(new Set(['share']));
@@ -125,7 +125,7 @@ describe('connections that serve', () => {
     expect(serve('b1')).not.toBeNull();
   });
 
-  test('are let in where the same container’s waiting ones fill its half', () => {
+  test('are admitted if the same container’s waiting ones fill its half', () => {
     const { dropped, admit, serve } = gateWith({ maxOpen: 8 });
     for (const number of [1, 2, 3, 4]) admit(`a${number}`);
     expect(serve('a5')).not.toBeNull();
@@ -139,7 +139,7 @@ const usersOf = (looked: { count: number }) => async (all: readonly GatedConnect
 };
 
 describe('users of one machine, who share an address', () => {
-  test('are told apart under pressure: the one with most loses its oldest', async () => {
+  test('are told apart under pressure: the one with the most loses its oldest', async () => {
     const looked = { count: 0 };
     const { dropped, admit } = gateWith({ maxWaiting: 6, maxWaitingPerPeer: 4 }, usersOf(looked));
     admit('l-owner', true);
@@ -156,7 +156,7 @@ describe('users of one machine, who share an address', () => {
     expect(looked.count).toBeLessThan(450);
   });
 
-  test('are remembered: one that waits again counts for its user', async () => {
+  test('are remembered: a connection that waits again counts for its user', async () => {
     const looked = { count: 0 };
     const { dropped, admit } = gateWith({ maxWaiting: 20, maxWaitingPerPeer: 4 }, usersOf(looked));
     const owner = admit('l-owner', true);
@@ -175,7 +175,7 @@ describe('users of one machine, who share an address', () => {
     expect(dropped).not.toContain('l-owner');
   });
 
-  test('are not asked for without it', () => {
+  test('are not looked up without pressure', () => {
     const looked = { count: 0 };
     const { admit } = gateWith({}, usersOf(looked));
     for (let number = 0; number < 100; number += 1) admit(`l${number}`, true)?.markClosed();
@@ -195,7 +195,7 @@ test.each([
   [1_024, 384],
   [1_048_576, 524_032],
   [2, 1],
-])('of %s descriptors there may be %s connections, so that each can dial another one', (soft, most) => {
+])('of %s descriptors %s may be connections, so that each can dial another one', (soft, most) => {
   expect(
     maxConnectionsFor({ userLimits: { data_seg_size_kbytes: { soft: 7 }, open_files: { soft, hard: 1_048_576 } } }),
   ).toBe(most);
@@ -216,7 +216,7 @@ test.each([
   expect(peerAt(address)).toEqual({ key, isShared: key === 'loopback' });
 });
 
-test('drops are told once a minute, with how many there were', () => {
+test('drops are reported once a minute, with their number', () => {
   let now = 0;
   const told: [DropReason, number][] = [];
   const tell = dropTeller(

@@ -1,25 +1,22 @@
 import { networkOf } from './ip_literal.ts';
 import type { TcpEnds } from './tcp_table.ts';
 
-/** How many connections may wait, and how many there may be. */
+/** Limits on waiting connections and on all connections. */
 export interface GateLimits {
-  /** Most connections that wait: they have no authenticated request. In all, and of one peer. */
+  /** Most waiting connections: those without an authenticated request. In total, and per peer. */
   readonly maxWaiting: number;
   readonly maxWaitingPerPeer: number;
-  /** Most connections of all kinds; null where the system gives no number. */
+  /** Most connections of all kinds; null if the system reports no limit. */
   readonly maxOpen: number | null;
 }
 
-/**
- * Why a connection was dropped: its peer had too many that wait, there were too many in all, descriptors ran short, or its peer
- * had half of all.
- */
+/** Why a connection was dropped: too many waiting from its peer, too many in total, descriptors ran short, or its peer had half of all. */
 export type DropReason = 'waiting_of_peer' | 'waiting' | 'descriptors' | 'share';
 
-/** Whom a connection counts for. */
+/** The peer that a connection counts for. */
 export interface Peer {
   readonly key: string;
-  /** Every user of this machine comes from there, so that `usersOf` has to tell them apart. */
+  /** True if all users of this machine share the address, so that `usersOf` has to tell them apart. */
   readonly isShared: boolean;
 }
 
@@ -32,49 +29,49 @@ export interface GatedConnection {
 
 export interface GateOptions {
   readonly limits: GateLimits;
-  /** Which users hold the other ends of shared connections; null for one that the system does not tell. Asked under pressure alone; never rejects. */
+  /** The users at the other ends of shared connections; null for one that the system does not tell. Called only under pressure; never rejects. */
   readonly usersOf: (connections: readonly GatedConnection[]) => Promise<readonly (string | null)[]>;
   readonly onDropped: (reason: DropReason) => void;
 }
 
-/** What becomes of a connection that was let in. */
+/** The handle of an admitted connection. */
 export interface Admission {
-  /** Its owner has authenticated: it no longer waits, but may still make room until its first request. */
+  /** Its peer has authenticated: it no longer waits, but may be dropped until its first request. */
   markAuthenticated(owner: string): void;
-  /** Its request has come: from now on it is never dropped. */
+  /** Its request has arrived: from now on it is never dropped. */
   markServed(): void;
   /** It waits again, for another request. */
   markWaiting(): void;
-  /** It is gone. */
+  /** It has closed. */
   markClosed(): void;
 }
 
 interface Entry {
   readonly connection: GatedConnection;
-  /** Its peer, with the user where that is known. */
+  /** Its peer, with the user if known. */
   key: string;
   /** The group that it counts in; null while it serves. */
   place: Place | null;
-  /** The system was asked for its user. */
+  /** True once the system was asked for its user. */
   isAsked: boolean;
 }
 interface Place {
   readonly groups: Map<string, Group>;
   readonly key: string;
 }
-/** Connections of one peer or owner, the oldest first. */
+/** Connections of one peer or owner, oldest first. */
 type Group = Set<Entry>;
 
 /**
- * Keeps connections without an authenticated request from taking the place of those that have one. One too many drops the
- * oldest of the peer that has the most: a client whose request is on its way is young and waits for a moment only. A connection
- * that serves is never dropped; when all that there may be serve, the new one is.
+ * Keeps connections without an authenticated request from displacing those that have one. At the limit, the oldest
+ * connection of the peer with the most is dropped: a client whose request is on its way waits only briefly, so it is young.
+ * A serving connection is never dropped; if all serve, the new one is.
  */
 export class ConnectionGate {
   readonly #options: GateOptions;
-  /** Those that wait, by peer. */
+  /** Waiting connections, by peer. */
   readonly #waiting = new Map<string, Group>();
-  /** Those whose owner has authenticated and that had no request yet, by owner. */
+  /** Authenticated connections without a request yet, by owner. */
   readonly #idle = new Map<string, Group>();
   readonly #openOf = new Map<string, number>();
   #waitingCount = 0;
@@ -85,12 +82,12 @@ export class ConnectionGate {
     this.#options = options;
   }
 
-  /** Connections that are open, and those among them that wait. */
+  /** The open connections, and how many of them wait. */
   get counts(): { readonly open: number; readonly waiting: number } {
     return { open: this.#open, waiting: this.#waitingCount };
   }
 
-  /** Lets a connection in, which may cost another one its place; null when it was dropped itself. */
+  /** Admits a connection, which may drop another one; null if the new one itself was dropped. */
   admit(connection: GatedConnection): Admission | null {
     const { maxOpen } = this.#options.limits;
     if (maxOpen !== null) {
@@ -131,7 +128,7 @@ export class ConnectionGate {
     };
   }
 
-  /** A peer of its own may hold half of all connections, so that no container keeps the others out. */
+  /** A peer may hold at most half of all connections, so that no container keeps the others out. */
   #hasShare({ key, isShared }: Peer, maxOpen: number): boolean {
     return !isShared && (this.#openOf.get(key) ?? 0) >= Math.max(1, Math.floor(maxOpen / 2));
   }
@@ -155,7 +152,7 @@ export class ConnectionGate {
     if (group.size > this.#options.limits.maxWaitingPerPeer) this.#dropOldest(group, 'waiting_of_peer');
   }
 
-  /** Drops one that waits, or else one on which no request came; false when there is neither. */
+  /** Drops a waiting connection, or else one without a request; false if there is neither. */
   #makeRoom(): boolean {
     return this.#dropOldest(largest(this.#waiting) ?? largest(this.#idle), 'descriptors');
   }
@@ -170,8 +167,8 @@ export class ConnectionGate {
   }
 
   /**
-   * Puts the waiting connections of a shared peer with those of the user who holds each, once they are half of what one peer may
-   * have. One look at the system is for many, and there is one at a time.
+   * Assigns the waiting connections of a shared address to their users, once they are half of one peer's limit. One lookup
+   * covers many connections, and only one runs at a time.
    */
   #tellUsersApart(key: string): void {
     const group = this.#waiting.get(key);
@@ -231,17 +228,17 @@ function largest(groups: ReadonlyMap<string, Group>): Group | null {
 
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/i;
 
-/** The peer at an address: the whole machine for a loopback address, and the network that one customer is given for an IPv6 address. */
+/** The peer of an address: for loopback the whole machine; for IPv6 the network that one customer gets. */
 export function peerAt(address: string): Peer {
   return LOOPBACK.test(address) ? { key: 'loopback', isShared: true } : { key: networkOf(address), isShared: false };
 }
 
-/** At most so many descriptors are kept for files, the database and what the program itself calls. */
+/** The most descriptors that are kept for files, the database and the program's own calls. */
 const MOST_KEPT = 512;
 
 /**
- * How many connections there may be with so many descriptors: each may need another one to dial, and some are kept back. Null
- * where the report of the process (Node's `process.report`) gives no number.
+ * How many connections are possible with this many descriptors: each may need another one to dial, and some are reserved.
+ * Null if the process report (Node's `process.report`) has no number.
  */
 export function maxConnectionsFor(report: unknown): number | null {
   const soft = /"open_files":\{"soft":(\d+)/.exec(JSON.stringify(report))?.[1];
@@ -251,22 +248,22 @@ export function maxConnectionsFor(report: unknown): number | null {
   return Math.max(1, Math.floor((descriptors - kept) / 2));
 }
 
-/** A program's report about itself, as Node's `process.report` has it. */
+/** The part of Node's `process.report` that is used here. */
 interface ProgramReport {
   excludeNetwork?: boolean;
   getReport(): object;
 }
 
-/** The most connections that a program may have open, by how many descriptors the system gives it. */
+/** The most connections that the process may have open, by its descriptor limit. */
 export function openableConnections(report: ProgramReport): number | null {
-  // Else the report would ask the name service for the peers of open sockets.
+  // Otherwise the report would resolve the names of open sockets' peers.
   report.excludeNetwork = true;
   return maxConnectionsFor(report.getReport());
 }
 
 const TELL_EVERY_MS = 60_000;
 
-/** Counts drops and tells of them once a minute at most: how many there were since the last time, and why the last one was. */
+/** Counts drops and reports them at most once a minute: how many since the last report, and why the last one was dropped. */
 export function dropTeller(
   now: () => number,
   tell: (reason: DropReason, count: number) => void,

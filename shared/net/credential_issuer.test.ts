@@ -22,7 +22,7 @@ test.each([
   ['packages.example.com', '/-/npm/v1/tokens', 'tokens or keys of the service'],
   ['api.github.com', '/repos/o/r/keys', 'access to a key that the request names'],
   ['k8s.example.com', '/api/v1/namespaces/n/serviceaccounts/s/token', 'tokens of the service'],
-])('https://%s%s may hand out %s', (host, path, gives) => {
+])('https://%s%s may return %s', (host, path, gives) => {
   expect(credentialsIssuedAt(host, path)).toBe(gives);
 });
 
@@ -32,11 +32,11 @@ test.each([
   ['s3.amazonaws.com', '/bucket/sts'],
   ['sts.amazonaws.com.evil.example', '/'],
   ['api.example.com', '/tokenize'],
-])('https://%s%s is no such place', (host, path) => {
+])('https://%s%s is not a known issuer', (host, path) => {
   expect(credentialsIssuedAt(host, path)).toBeNull();
 });
 
-test('a pattern is known by the hosts that it covers', () => {
+test('a pattern is matched through the hosts that it covers', () => {
   expect(credentialsIssuedBy('sts.us-west-2.amazonaws.com')).toBe('AWS keys');
   expect(credentialsIssuedBy('*.amazonaws.com')).toBe('AWS keys');
   expect(credentialsIssuedBy('*.docker.io')).toBe('registry tokens');

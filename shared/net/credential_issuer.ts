@@ -1,4 +1,4 @@
-/** A place whose replies hold credentials, and what those are. */
+/** An endpoint whose replies contain credentials, and their kinds. */
 interface Issuer {
   readonly host: RegExp | null;
   readonly path: RegExp | null;
@@ -6,8 +6,9 @@ interface Issuer {
 }
 
 /**
- * Well-known places that hand out credentials (design section 13). What they answer is the point of asking, so it is neither
- * refused nor masked; it is named where a person decides and in the audit log. The list is a help and never complete.
+ * Well-known endpoints that issue credentials (design section 13). Their reply is the purpose of the request, so it is
+ * neither refused nor masked; the kinds are shown where a person decides, and recorded in the audit log. The list is an aid
+ * and never complete.
  */
 const ISSUERS: readonly Issuer[] = [
   {
@@ -57,7 +58,7 @@ function anyOf(expressions: readonly RegExp[]): RegExp {
   return new RegExp(expressions.map(({ source }) => `(?:${source})`).join('|'));
 }
 
-/** What a reply of this place may hand out, in words; null when it is no well-known place of that kind. */
+/** The credentials that a reply of this endpoint may contain, in words; null if it is not a known issuer. */
 export function credentialsIssuedAt(host: string, path: string): string | null {
   const plain = path.toLowerCase().replace(/(?<=.)\/$/, '');
   if (!ANY_HOST.test(host) && !ANY_PATH.test(plain)) return null;
@@ -65,14 +66,14 @@ export function credentialsIssuedAt(host: string, path: string): string | null {
   return found?.gives ?? null;
 }
 
-/** What a host hands out at whatever path, or some host below a pattern `*.suffix`; null when none is known. */
+/** The credentials that a host issues at any path, or some host below a pattern `*.suffix`; null if none is known. */
 export function credentialsIssuedBy(pattern: string): string | null {
   const hosts = pattern.startsWith('*.') ? SAMPLES.filter((host) => host.endsWith(pattern.slice(1))) : [pattern];
   const found = ISSUERS.find(({ host }) => host !== null && hosts.some((name) => host.test(name)));
   return found?.gives ?? null;
 }
 
-/** A host of each kind, to see whether a wildcard covers it. */
+/** A sample host of each kind, to test whether a wildcard covers it. */
 const SAMPLES = [
   'sts.amazonaws.com',
   'sts.us-east-1.amazonaws.com',

@@ -66,7 +66,7 @@ describe('authority', () => {
     expect(parseAuthority(text)).toMatchObject({ ok: false, error: { reason: 'invalid_port' } });
   });
 
-  test('what is read is stable: the canonical host reads as itself (property)', () => {
+  test('a parsed host is stable: the canonical host parses to itself (property)', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -151,7 +151,7 @@ describe('typed host', () => {
     expect(host.ok ? '' : host.error.message).toContain(why);
   });
 
-  test('a host made of ASCII with one foreign letter is never accepted (property)', () => {
+  test('an ASCII host with one foreign letter is never accepted (property)', () => {
     const foreign = fc.constantFrom(
       ...Array.from('\u0430\u0435\u043e\u0440\u0441\u0501\u03bf\u03bd\u0585\u0131\uff4f\u13a0\u05d0\u200d'),
     );
@@ -169,7 +169,7 @@ describe('typed host', () => {
     );
   });
 
-  test('what is accepted is an authority that reads as itself (property)', () => {
+  test('an accepted host is an authority that parses to itself (property)', () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.domain(), fc.string({ unit: 'grapheme' }), fc.stringMatching(/^[\p{L}.\-0-9]{1,20}$/u)),

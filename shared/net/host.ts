@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../model/result.ts';
 import { canonicalIpLiteral, isIpLiteral } from './ip_literal.ts';
 import { findLookAlike } from './look_alike.ts';
 
-/** A host and, when one was written, a port. */
+/** A host and, if written, a port. */
 export interface Authority {
   /** Lower-case ASCII (A-labels) without a trailing dot, or the canonical IP literal; IPv6 in brackets. */
   readonly host: string;
@@ -11,7 +11,7 @@ export interface Authority {
 
 export interface HostError {
   readonly reason: 'invalid_host' | 'invalid_port' | 'look_alike_host';
-  /** The problem and the fix, as the rest of a sentence that begins with "the host" or the field's name. */
+  /** The problem and the fix, as a predicate for "the host" or the field's name. */
   readonly message: string;
 }
 
@@ -22,10 +22,9 @@ const NAME = /^[a-z0-9._-]+$/;
 const BRACKETED = /^\[[0-9a-f:.]+\]$/;
 
 /**
- * Reads `host` or `host:port` as it stands in a CONNECT target, a Host header or an absolute-form target (RFC 3986
- * section 3.2, RFC 9110 section 7.2). Strict: no userinfo, no percent-encoding, nothing outside ASCII, a port of 1 to
- * 65535 without leading zeros. One trailing dot of a name is dropped, so that both spellings are one host; an IP literal
- * comes back in its one canonical spelling.
+ * Parses `host` or `host:port` from a CONNECT target, a Host header or an absolute-form target (RFC 3986 section 3.2, RFC
+ * 9110 section 7.2). Strict: no userinfo, no percent-encoding, only ASCII, a port from 1 to 65535 without leading zeros. One
+ * trailing dot of a name is dropped, so that both spellings are one host. An IP literal is returned in canonical form.
  */
 export function parseAuthority(text: string): Result<Authority, HostError> {
   const colon = text.startsWith('[') ? text.indexOf(':', text.indexOf(']')) : text.indexOf(':');
@@ -39,8 +38,8 @@ export function parseAuthority(text: string): Result<Authority, HostError> {
 
 /**
  * The canonical form of a host that a person typed: internationalised names become A-labels (IDNA), letters lower case.
- * Characters that look like others are refused by name, because the credential would be bound to a host that only looks
- * like the one meant. An IP literal has to be in its canonical spelling.
+ * Look-alike characters are refused by name, because the credential would be bound to a host that only looks like the
+ * intended one. An IP literal must be in canonical form.
  */
 export function normaliseHost(text: string): Result<string, HostError> {
   const problem = findTypingProblem(text);
@@ -54,7 +53,7 @@ export function normaliseHost(text: string): Result<string, HostError> {
   return host.ok ? parseTypedName(host.value, ascii) : host;
 }
 
-/** What people write in place of a bare host. */
+/** Common inputs that are not a bare host. */
 function findTypingProblem(text: string): string | null {
   if (text === '') return 'is empty: write a host such as api.example.com';
   if (text.includes('/')) return 'is a URL or has a path: write only the host, such as api.example.com';
@@ -104,7 +103,7 @@ function canonicalName(name: string): Result<string, HostError> {
   return ok(name);
 }
 
-/** The host as a URL has it (IDNA to ASCII); null when it is none. */
+/** The host as in a URL (IDNA to ASCII); null if invalid. */
 function urlHost(name: string): string | null {
   try {
     return new URL(`https://${name}/`).hostname;

@@ -17,7 +17,7 @@ describe('host pattern', () => {
     ['localhost', 'localhost'],
     ['10.0.0.5', '10.0.0.5'],
     ['[2001:db8::1]', '[2001:db8::1]'],
-  ])('%s is kept as %s', (text, kept) => {
+  ])('%s is normalised to %s', (text, kept) => {
     expect(formatHostPattern(pattern(text))).toBe(kept);
   });
 
@@ -66,7 +66,7 @@ describe('host pattern', () => {
     );
   });
 
-  test('formatting and reading again changes nothing (property)', () => {
+  test('formatting and parsing again changes nothing (property)', () => {
     fc.assert(
       fc.property(fc.domain(), fc.boolean(), (domain, isWildcard) => {
         const parsed = parseHostPattern(isWildcard ? `*.${domain}` : domain);

@@ -2,22 +2,22 @@ import { err, ok, type Result } from '../model/result.ts';
 import { normaliseHost, type HostError } from './host.ts';
 import { isIpLiteral } from './ip_literal.ts';
 
-/** What a host binding is keyed on: one host, or every host below a suffix (any depth, never the suffix itself). */
+/** The key of a host binding: one host, or every host below a suffix (any depth, never the suffix itself). */
 export type HostPattern =
   | { readonly kind: 'exact'; readonly host: string }
-  /** `suffix` begins with its dot: `.example.com`. */
+  /** `suffix` includes its leading dot: `.example.com`. */
   | { readonly kind: 'suffix'; readonly suffix: string };
 
 export interface HostPatternError {
   readonly reason: HostError['reason'] | 'invalid_pattern';
-  /** The problem and the fix, as the rest of a sentence that begins with the field's name. */
+  /** The problem and the fix, as a predicate for the field's name. */
   readonly message: string;
 }
 
 /**
- * Reads a host pattern that a person typed (design section 5, Host binding record): an exact host, or `*.` over a suffix
- * that has a dot. Case does not matter, internationalised names become A-labels. An IP address is accepted as an exact
- * host in its canonical spelling, because naming it is a person's explicit choice; ports are refused.
+ * Parses a host pattern that a person typed (design section 5, Host binding record): an exact host, or `*.` before a suffix
+ * with a dot. Case is ignored, internationalised names become A-labels. An IP address is accepted as an exact host in
+ * canonical form, because naming it is an explicit choice; ports are refused.
  */
 export function parseHostPattern(text: string): Result<HostPattern, HostPatternError> {
   if (!text.includes('*')) {
@@ -34,12 +34,12 @@ export function parseHostPattern(text: string): Result<HostPattern, HostPatternE
   );
 }
 
-/** The pattern as it is stored and shown: `host`, or `*.suffix`. */
+/** The pattern for storage and display: `host`, or `*.suffix`. */
 export function formatHostPattern(pattern: HostPattern): string {
   return pattern.kind === 'exact' ? pattern.host : `*${pattern.suffix}`;
 }
 
-/** Whether a canonical host (see `Authority.host`) is one that the pattern names. */
+/** Whether the pattern covers a canonical host (see `Authority.host`). */
 export function matchesHostPattern(pattern: HostPattern, host: string): boolean {
   if (pattern.kind === 'exact') return host === pattern.host;
   return host.length > pattern.suffix.length && host.endsWith(pattern.suffix);

@@ -1,6 +1,6 @@
 /**
- * The character classes that a head is made of (RFC 9110 section 5.6, RFC 9112), each as a table by latin1 code where 1
- * means that the character belongs. A code above 0xff belongs to none: it would become another character on the wire.
+ * The character classes of a head (RFC 9110 section 5.6, RFC 9112), each as a table by latin1 code, where 1 means that the
+ * character belongs to the class. A code above 0xff belongs to none, because it would become another character on the wire.
  */
 export type CharacterClass = Uint8Array;
 
@@ -27,10 +27,10 @@ export const TOKEN_TEXT: CharacterClass = classOf((code) => {
   return /[0-9A-Za-z]/.test(character) || TOKEN_PUNCTUATION.includes(character);
 });
 
-/** HTAB, SP, VCHAR and obs-text: what a field value, a reason phrase or a chunk extension may hold. */
+/** HTAB, SP, VCHAR and obs-text: the characters of a field value, a reason phrase or a chunk extension. */
 export const FIELD_TEXT: CharacterClass = classOf((code) => isVisible(code) || isWhitespace(code));
 
-/** VCHAR and obs-text: what a request target may hold. The URI grammar is the target parser's business. */
+/** VCHAR and obs-text: the characters of a request target. The target parser checks the URI grammar. */
 export const TARGET_TEXT: CharacterClass = classOf(isVisible);
 
 /**
@@ -43,18 +43,18 @@ export function endOfClass(text: string, from: number, characters: CharacterClas
   return at;
 }
 
-/** True when `text` is empty or every character of it is of the class. */
+/** True if `text` is empty or all its characters are of the class. */
 export function isAllOfClass(text: string, characters: CharacterClass): boolean {
   for (let at = 0; at < text.length; at += 1) if (characters[text.charCodeAt(at)] !== 1) return false;
   return true;
 }
 
-/** SP or HTAB, the only whitespace that a head knows. */
+/** SP or HTAB, the only whitespace in a head. */
 export function isWhitespace(code: number): boolean {
   return code === SP || code === HTAB;
 }
 
-/** True when there is a CRLF at `at`. */
+/** True if there is a CRLF at `at`. */
 export function isLineEnd(text: string, at: number): boolean {
   return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF;
 }

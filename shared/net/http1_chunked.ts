@@ -1,6 +1,6 @@
 import { COLON, CR, FIELD_TEXT, LF, SEMICOLON, TOKEN_TEXT } from './http1_characters.ts';
 
-/** Where a {@link ChunkedDecoder} stands: what the next byte must be. */
+/** The state of a {@link ChunkedDecoder}: what the next byte must be. */
 type State =
   | 'size_start'
   | 'size'
@@ -21,7 +21,7 @@ export const MAX_SIZE_LINE_BYTES = 16 * 1024;
 export const MAX_TRAILER_BYTES = 64 * 1024;
 const MAX_SIZE_DIGITS = 16;
 
-/** A recipient that merges trailers into the head would end the message elsewhere (RFC 9110 section 6.5.1). */
+/** A recipient that merges these trailers into the head would end the message elsewhere (RFC 9110 section 6.5.1). */
 const FRAMING_NAMES: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding']);
 
 function hexDigit(byte: number): number {
@@ -31,14 +31,14 @@ function hexDigit(byte: number): number {
 }
 
 /**
- * Reads a chunked body (RFC 9112 section 7.1) in pieces of any size. Strict where readers differ, because there a
- * request can be smuggled: each line ends with CRLF, a size is bare hexadecimal digits with nothing before or after them
- * but an extension, and a trailer line has the shape of a header line.
+ * Reads a chunked body (RFC 9112 section 7.1) in pieces of any size. Strict where parsers differ, because differences allow
+ * request smuggling: each line ends with CRLF, a size is bare hexadecimal digits followed only by an extension, and a
+ * trailer line has the form of a header line.
  */
 export class ChunkedDecoder {
-  /** Why the body is refused; null while it is not. */
+  /** Why the body is refused; null if it is not. */
   problem: string | null = null;
-  /** The trailer lines, each with its CRLF, when they are collected. */
+  /** The trailer lines, each with its CRLF, if they are collected. */
   trailers = '';
   readonly #collectTrailers: boolean;
   #state: State = 'size_start';
@@ -56,7 +56,7 @@ export class ChunkedDecoder {
     return this.#state === 'done';
   }
 
-  /** Adds the payload in `bytes` to `data` as subarrays and returns how many bytes belong to the body, up to a problem. */
+  /** Adds the payload in `bytes` to `data` as subarrays. Returns how many bytes belong to the body, up to a problem. */
   feed(bytes: Uint8Array, data: Uint8Array[]): number {
     let at = 0;
     while (at < bytes.length && this.#state !== 'done' && this.problem === null) {

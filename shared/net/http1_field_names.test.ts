@@ -14,7 +14,7 @@ it('lower-cases every well-known name from any case', () => {
   }
 });
 
-it('lower-cases any token like toLowerCase does, also one that shares a hash with a well-known name', () => {
+it('lower-cases any token like toLowerCase, also one that shares a hash with a well-known name', () => {
   const token = fc.string({
     unit: fc.constantFrom(..."!#$%&'*+-.^_`|~0189abyzABYZ".split('')),
     minLength: 1,

@@ -1,7 +1,4 @@
-/**
- * Names that most heads are made of. One of these is found from its hash without making a string; any other name is
- * sliced and lower-cased.
- */
+/** The most common header names. Each is found by its hash without making a string; any other name is sliced and lower-cased. */
 export const WELL_KNOWN_NAMES = [
   'accept',
   'accept-charset',
@@ -139,7 +136,7 @@ function slotOf(hash: number): number {
   return (hash ^ (hash >>> 11)) & (TABLE_SIZE - 1);
 }
 
-/** Two names in one slot: the later one wins and the other is lower-cased like an unknown name, slower but right. */
+/** If two names share a slot the later one wins, and the other is lower-cased like an unknown name: slower but correct. */
 function nameTable(): readonly string[] {
   const table = Array.from({ length: TABLE_SIZE }, () => '');
   for (const name of WELL_KNOWN_NAMES) table[slotOf(hashName(name))] = name;

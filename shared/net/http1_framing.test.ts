@@ -45,7 +45,7 @@ describe('requestFraming', () => {
     }
   });
 
-  it('refuses every length but plain digits that a number holds exactly', () => {
+  it('refuses every length except plain digits that a number represents exactly', () => {
     const property = fc.property(
       fc.string({ unit: fc.constantFrom(...'0159 +-,.;x"\t'.split('')), maxLength: 20 }),
       (value) => {
@@ -58,11 +58,11 @@ describe('requestFraming', () => {
     fc.assert(property, { numRuns: 500 });
   });
 
-  it('refuses a second Content-Length even when it says the same', () => {
+  it('refuses a second Content-Length even if it is the same', () => {
     expect(requestFramingOf(['Content-Length: 5', 'CONTENT-LENGTH: 5'])).toBe('invalid_content_length');
   });
 
-  it('refuses every coding but one plain chunked, and any in HTTP/1.0', () => {
+  it('refuses every coding except one plain chunked, and any in HTTP/1.0', () => {
     const values = ['', 'gzip, chunked', 'chunked, chunked', 'identity', 'chunked;a', '\tchunked', 'chunked\xa0'];
     const verdicts = values.map((value) => requestFramingOf([`Transfer-Encoding: ${value}`]));
     expect(new Set(verdicts)).toEqual(new Set(['unsupported_transfer_encoding']));
@@ -73,7 +73,7 @@ describe('requestFraming', () => {
 });
 
 describe('replyFraming', () => {
-  it('has no body for HEAD, 1xx, 204 and 304, whatever they declare', () => {
+  it('has no body for HEAD, 1xx, 204 and 304, regardless of headers', () => {
     const lines = ['Content-Length: 5', 'Transfer-Encoding: chunked'];
     for (const status of [100, 101, 103, 199, 204, 304])
       expect(replyFramingOf(status, lines)).toEqual({ kind: 'none' });
@@ -81,12 +81,12 @@ describe('replyFraming', () => {
     expect(replyFramingOf(200, lines, 'head')).toBe('content_length_and_transfer_encoding');
   });
 
-  it('lasts until the close when nothing is declared', () => {
+  it('reads until the close if nothing is declared', () => {
     expect(replyFramingOf(200, [])).toEqual({ kind: 'until-close' });
     expect(replyFramingOf(404, [], 'CONNECT')).toEqual({ kind: 'until-close' });
   });
 
-  it('reads a length that is padded with zeros, but no other form', () => {
+  it('accepts a length with leading zeros, but no other form', () => {
     expect(replyFramingOf(200, ['Content-Length: 0000000012'])).toEqual({ kind: 'length', length: 12 });
     const values = ['', '+1', '1, 1', '1 1', '9007199254740992', `${'0'.repeat(60)}1`];
     const verdicts = values.map((value) => replyFramingOf(200, [`Content-Length: ${value}`]));
@@ -142,7 +142,7 @@ const trailed = (length: number): Buffer => bytes(`0\r\nA:${'x'.repeat(length - 
 describe('BodyReader', () => {
   const cuts = fc.array(fc.nat({ max: 400 }), { maxLength: 12 });
 
-  it('reads the same from any splitting of a legal chunked body, and stops at its end', () => {
+  it('reads a legal chunked body the same for any split, and stops at its end', () => {
     const property = fc.property(chunkedBody, cuts, (text, places) => {
       const whole = read(CHUNKED, bytes(`${text}NEXT`));
       expect(whole).toMatchObject({ done: true, used: text.length, error: null });
@@ -151,7 +151,7 @@ describe('BodyReader', () => {
     fc.assert(property, { numRuns: 300 });
   });
 
-  it('judges a damaged chunked body the same from any splitting', () => {
+  it('judges a damaged chunked body the same for any split', () => {
     const property = fc.property(damagedText(chunkedBody), cuts, (text, places) => {
       expect(read(CHUNKED, bytes(text), places)).toEqual(read(CHUNKED, bytes(text)));
     });
@@ -165,7 +165,7 @@ describe('BodyReader', () => {
     expect(read(CHUNKED, body, everywhere)).toEqual(expected);
   });
 
-  it('reads a length and leaves what follows', () => {
+  it('reads a length and leaves the following bytes', () => {
     expect(read({ kind: 'length', length: 3 }, bytes('abcNEXT'), [1, 2])).toMatchObject({
       data: 'abc',
       used: 3,
@@ -181,13 +181,13 @@ describe('BodyReader', () => {
     }
   });
 
-  it('hands out subarrays, not copies', () => {
+  it('returns subarrays, not copies', () => {
     const input = bytes('3\r\nabc\r\n0\r\n\r\n');
     const piece = new BodyReader(CHUNKED).feed(input);
     expect(piece.ok && piece.value.data.every((part) => part.buffer === input.buffer)).toBe(true);
   });
 
-  it('lasts until the close, and only then is done', () => {
+  it('reads until the close, and only then is done', () => {
     const reader = new BodyReader({ kind: 'until-close' });
     expect(reader.feed(bytes('abc'))).toMatchObject({ ok: true, value: { used: 3 } });
     expect(reader.done).toBe(false);
@@ -207,7 +207,7 @@ describe('BodyReader', () => {
     expect(chunked.end().ok).toBe(true);
   });
 
-  it('goes on refusing after a bad chunk', () => {
+  it('keeps refusing after a bad chunk', () => {
     const reader = new BodyReader(CHUNKED);
     for (const text of ['x', '0\r\n\r\n', '']) {
       expect(reader.feed(bytes(text))).toMatchObject({ ok: false, error: { reason: 'invalid_chunk' } });
@@ -223,7 +223,7 @@ describe('BodyReader', () => {
     expect(read(CHUNKED, trailed(MAX_TRAILER_BYTES + 1)).error).toContain('too long');
   });
 
-  it('keeps no trailers unless it is asked to', () => {
+  it('keeps no trailers unless asked to', () => {
     const reader = new BodyReader(CHUNKED);
     reader.feed(bytes('0\r\nA: b\r\n\r\n'));
     expect([reader.done, reader.trailers]).toEqual([true, '']);
@@ -244,7 +244,7 @@ describe('chunk and encodeLastChunk', () => {
     fc.assert(property);
   });
 
-  it('give nothing for empty data, which would end the body', () => {
+  it('return nothing for empty data, which would end the body', () => {
     expect(encodeChunk([])).toEqual([]);
     expect(encodeChunk([new Uint8Array(), new Uint8Array()])).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { ChunkedDecoder } from './http1_chunked.ts';
 import { IllegalHeadTextError, parseTrailers } from './http1_head.ts';
 import type { HttpVersion, ReplyHead, RequestHead } from './http1_head.ts';
 
-/** How long the body of a message is (RFC 9112 section 6.3). */
+/** How the body length of a message is determined (RFC 9112 section 6.3). */
 export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly length: number }
@@ -24,7 +24,7 @@ export interface FramingError {
   readonly message: string;
 }
 
-/** What one piece of input gave: `used` bytes of it belong to the body (with its chunk lines), `data` is the payload. */
+/** The result for one piece of input: `used` bytes belong to the body (with its chunk lines), `data` is the payload. */
 export interface BodyPiece {
   readonly used: number;
   /** Subarrays of the input, not copies. */
@@ -36,17 +36,18 @@ const CHUNKED: BodyFraming = { kind: 'chunked' };
 const UNTIL_CLOSE: BodyFraming = { kind: 'until-close' };
 
 /**
- * The framing of a request. Two readers must never disagree about where a request ends, or a second request can be hidden
- * in its body: Content-Length with Transfer-Encoding, more than one of either, any coding but `chunked`, a coding in
- * HTTP/1.0, a length that is not plain digits without a leading zero, and a tab in either header are refused.
+ * The framing of a request. If two parsers disagree about where a request ends, a second request can be hidden in its body.
+ * Therefore refused: Content-Length with Transfer-Encoding, more than one of either, any coding but `chunked`, a coding in
+ * HTTP/1.0, a length that is not plain digits without a leading zero, and a tab in either header.
  */
 export function requestFraming(head: RequestHead): Result<BodyFraming, FramingError> {
   return declaredFraming(head, NONE, REQUEST_LENGTH);
 }
 
 /**
- * The framing of a reply to `requestMethod`. A reply to HEAD, 1xx, 204 and 304 have no body whatever they declare: bytes
- * that follow one belong to no reply. A length may have leading zeros here: they are legal, and some servers pad with them.
+ * The framing of a reply to `requestMethod`. Replies to HEAD, and 1xx, 204 and 304, have no body regardless of their
+ * headers; bytes after them belong to no reply. A length may have leading zeros here: they are legal, and some servers send
+ * them.
  */
 export function replyFraming(head: ReplyHead, requestMethod: string): Result<BodyFraming, FramingError> {
   const { status } = head;
@@ -75,7 +76,7 @@ function declaredFraming(
     if (field.name === 'content-length') lengths += 1;
     else if (field.name === 'transfer-encoding') codings += 1;
     else continue;
-    // A tab beside the value hides the header from some readers, who then end the message elsewhere.
+    // Some parsers ignore a header with a tab beside its value, and then end the message elsewhere.
     value = field.line.includes('\t') ? '' : field.value;
   }
   if (lengths + codings === 0) return ok(undeclared);
@@ -101,13 +102,13 @@ function refuse(reason: FramingErrorReason, message: string): { readonly ok: fal
 }
 
 export interface BodyReaderOptions {
-  /** Keep the trailer section for {@link BodyReader.trailers}; off by default, since it is held in memory. */
+  /** Keep the trailer section for {@link BodyReader.trailers}; off by default, because it uses memory. */
   readonly collectTrailers?: boolean;
 }
 
 /**
- * Finds the end of a body and its payload in pieces of any size. It holds no bytes: a caller that forwards the body as it
- * is sends the first `used` bytes of each piece. Once it has refused, it refuses everything.
+ * Finds the payload and the end of a body in pieces of any size. It holds no bytes: a caller that forwards the body
+ * unchanged sends the first `used` bytes of each piece. After one refusal it refuses everything.
  */
 export class BodyReader {
   readonly #kind: BodyFraming['kind'];
@@ -121,18 +122,18 @@ export class BodyReader {
     this.#chunked = framing.kind === 'chunked' ? new ChunkedDecoder(options.collectTrailers === true) : null;
   }
 
-  /** True when the whole body was read; what follows belongs to the next message. */
+  /** True if the whole body was read; further bytes belong to the next message. */
   get done(): boolean {
     if (this.#chunked !== null) return this.#chunked.done;
     return this.#ended || (this.#kind !== 'until-close' && this.#remaining === 0);
   }
 
-  /** The raw trailer section in latin1, each line with its CRLF, without the empty line; '' unless it is collected. */
+  /** The raw trailer section in latin1, each line with its CRLF, without the empty line; '' unless collected. */
   get trailers(): string {
     return this.#chunked === null ? '' : this.#chunked.trailers;
   }
 
-  /** Reads the next piece. After `done` it uses nothing. Refuses with `invalid_chunk`. */
+  /** Reads the next piece. After `done` it uses no more bytes. Refuses with `invalid_chunk`. */
   feed(bytes: Uint8Array): Result<BodyPiece, FramingError> {
     if (this.#chunked !== null) return this.#feedChunked(this.#chunked, bytes);
     const used = this.#kind === 'until-close' && !this.#ended ? bytes.length : Math.min(this.#remaining, bytes.length);
@@ -141,7 +142,7 @@ export class BodyReader {
     return ok({ used, data: [used === bytes.length ? bytes : bytes.subarray(0, used)] });
   }
 
-  /** The sender closed. Fine when the body is complete or ends with the connection; else refuses with `truncated_body`. */
+  /** The sender closed. Succeeds if the body is complete or ends with the connection; else refuses with `truncated_body`. */
   end(): Result<void, FramingError> {
     if (this.#kind === 'until-close') this.#ended = true;
     const problem = this.#chunked?.problem ?? null;
@@ -162,15 +163,15 @@ function latin1Bytes(text: string): Uint8Array {
   return Uint8Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
 }
 
-/** One outgoing chunk: its size line, the pieces of its data, CRLF. No data gives nothing, since a chunk of size 0 ends a body. */
+/** One outgoing chunk: its size line, the pieces of its data, CRLF. Nothing for empty data, because a chunk of size 0 ends the body. */
 export function encodeChunk(data: readonly Uint8Array[]): Uint8Array[] {
   const size = data.reduce((total, { length }) => total + length, 0);
   return size === 0 ? [] : [latin1Bytes(`${size.toString(16)}\r\n`), ...data, CRLF];
 }
 
 /**
- * The end of an outgoing chunked body. `trailers` is '' or header lines, each with its CRLF, as {@link BodyReader.trailers}
- * gives them; anything else throws {@link IllegalHeadTextError}.
+ * The end of an outgoing chunked body. `trailers` is '' or header lines, each with its CRLF, as in {@link
+ * BodyReader.trailers}; anything else throws {@link IllegalHeadTextError}.
  */
 export function encodeLastChunk(trailers: string): Uint8Array {
   if (!parseTrailers(trailers, { maxHeaders: Infinity }).ok) {

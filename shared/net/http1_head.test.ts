@@ -46,7 +46,7 @@ describe('findHeadEnd', () => {
     );
   });
 
-  it('finds the end when it goes on three bytes before the old end, wherever the input was split', () => {
+  it('finds the end when it continues three bytes before the old end, for any split of the input', () => {
     const input = bytes('GET / HTTP/1.1\r\nA: b\r\n\r\n');
     for (let split = 0; split < input.length; split += 1) {
       expect(findHeadEnd(input.subarray(0, split), 0)).toBe(-1);
@@ -80,7 +80,7 @@ describe('a legal head', () => {
     fc.assert(property);
   });
 
-  it('gives its parts, with names in lower case and values trimmed', () => {
+  it('returns its parts, with names in lower case and values trimmed', () => {
     const head = requestHead('Frob a/b?c HTTP/1.0\r\nX-ODD:\t v w \r\nhost:h\r\nEmpty: \r\n\r\n');
     expect(head).toEqual({
       method: 'Frob',
@@ -94,7 +94,7 @@ describe('a legal head', () => {
     });
   });
 
-  it('of a reply keeps its status line as it came', () => {
+  it('of a reply keeps its status line unchanged', () => {
     for (const [startLine, status, reason] of [
       ['HTTP/1.1 200 OK', 200, 'OK'],
       ['HTTP/1.0 404 ', 404, ''],
@@ -110,7 +110,7 @@ describe('a legal head', () => {
 describe('a refused head', () => {
   const base = 'GET / HTTP/1.1\r\nHost: a.example\r\n';
 
-  it('holds a control character, or one beyond latin1, anywhere', () => {
+  it('contains a control character or one beyond latin1', () => {
     const codes = [...Array(32).keys(), 0x7f, 0x100, 0x10a, 0x10d, 0x2028].filter((code) => code !== 9);
     const texts = codes
       .map((code) => String.fromCharCode(code))
@@ -120,7 +120,7 @@ describe('a refused head', () => {
     expect(replies.filter((text) => parseReplyHead(text, LIMITS).ok)).toEqual([]);
   });
 
-  it('holds a character in a name that is not a token character', () => {
+  it('contains a non-token character in a name', () => {
     const codes = [...Array(0x120).keys()];
     const accepted = codes
       .map((code) => String.fromCharCode(code))
@@ -143,7 +143,7 @@ describe('a refused head', () => {
     expect(errorOf(parseRequestHead(text, { maxHeaders: 2 }))?.reason).toBe('too_many_headers');
   });
 
-  it('is explained by the line and the fix, without a word of the head itself', () => {
+  it('is explained by the line and the fix, without quoting the head', () => {
     const error = errorOf(parseRequestHead(`${base}Authorization : hunter2\r\n\r\n`, LIMITS));
     expect(error).toEqual({
       reason: 'invalid_header',
@@ -177,7 +177,7 @@ describe('headerField', () => {
     expect(headerField('X-Api-Key', 'k 1')).toEqual({ name: 'x-api-key', line: 'X-Api-Key: k 1', value: 'k 1' });
   });
 
-  it('throws on what could break the head', () => {
+  it('throws on characters that could break the head', () => {
     const illegal = [
       ['', 'v'],
       ['A B', 'v'],
@@ -189,7 +189,7 @@ describe('headerField', () => {
     for (const [name, value] of illegal) expect(() => headerField(name, value)).toThrow(IllegalHeadTextError);
   });
 
-  it('never puts the value into the error', () => {
+  it('never includes the value in the error', () => {
     expect(() => headerField('A', 'hunter2\n')).toThrow(/^(?!.*hunter2)/);
   });
 });
@@ -197,7 +197,7 @@ describe('headerField', () => {
 describe('formatRequestHead', () => {
   const head: RequestHead = { method: 'GET', target: '/', version: '1.1', fields: [headerField('Host', 'a')] };
 
-  it('writes a head of our own', () => {
+  it('writes our own head', () => {
     expect(formatRequestHead(head)).toBe('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
   });
 
@@ -211,7 +211,7 @@ describe('formatRequestHead', () => {
 });
 
 describe('formatReplyHead', () => {
-  it('writes a head of our own, which reads back', () => {
+  it('writes our own head, which parses back', () => {
     const head = replyHead(403, 'Forbidden', [headerField('Content-Length', '0')]);
     expect(formatReplyHead(head)).toBe('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n');
     expect(parseReplyHead(formatReplyHead(head), LIMITS)).toEqual({ ok: true, value: head });
@@ -227,7 +227,7 @@ describe('fieldValues and connectionTokens', () => {
     'GET / HTTP/1.1\r\nConnection: Keep-Alive, X-Drop\r\nA: 1\r\na: 2\r\nconnection: , close ,\r\n\r\n',
   );
 
-  it('give every value in order, and every option once, in lower case', () => {
+  it('return every value in order, and every option once, in lower case', () => {
     expect(fieldValues(fields, 'a')).toEqual(['1', '2']);
     expect(fieldValues(fields, 'b')).toEqual([]);
     expect([...connectionTokens(fields)]).toEqual(['keep-alive', 'x-drop', 'close']);

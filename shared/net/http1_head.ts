@@ -20,15 +20,15 @@ import { hashNameCharacter, lowerCaseName } from './http1_field_names.ts';
 export type { HeadError, HeadErrorReason } from './http1_head_errors.ts';
 
 /**
- * A strict reader and an exact writer of HTTP/1.1 heads (RFC 9112 sections 2 to 5), over latin1 text.
+ * A strict parser and an exact writer of HTTP/1.1 heads (RFC 9112 sections 2 to 5), over latin1 text.
  *
- * Whatever is legal survives a round trip byte for byte: the case and order of names, duplicates, the whitespace around a
- * value, obs-text, any method token. Whatever two readers could take for two different messages is refused.
+ * Every legal head survives a round trip byte for byte: the case and order of names, duplicates, the whitespace around a
+ * value, obs-text, any method token. A head that two parsers could read as two different messages is refused.
  */
 export interface HeaderField {
   /** In lower case. */
   readonly name: string;
-  /** The header line as received or as it is to be sent, latin1, without its CRLF. */
+  /** The header line as received or as it will be sent, latin1, without its CRLF. */
   readonly line: string;
   /** Without the whitespace around it, latin1. */
   readonly value: string;
@@ -47,7 +47,7 @@ export interface ReplyHead {
   readonly version: HttpVersion;
   readonly status: number;
   readonly reason: string;
-  /** The status line as received or as it is to be sent, without its CRLF. */
+  /** The status line as received or as it will be sent, without its CRLF. */
   readonly startLine: string;
   readonly fields: readonly HeaderField[];
 }
@@ -56,18 +56,19 @@ export interface HeadLimits {
   readonly maxHeaders: number;
 }
 
-/** Thrown when our own code would write a character that breaks a head: a bug, never a refusal. */
+/** Thrown if our own code would write a character that breaks a head: a bug, never a refusal. */
 export class IllegalHeadTextError extends Error {
   override readonly name = 'IllegalHeadTextError';
   readonly code = 'illegal_head_text';
 }
 
 /**
- * The index just past the first CRLF CRLF whose first byte is at or after `from`; -1 when there is none yet. To go on
- * after more bytes have come, start three bytes before the old end.
+ * The index just after the first CRLF CRLF whose first byte is at or after `from`; -1 if there is none yet. To continue with
+ * more bytes, start three bytes before the old end.
  */
 export function findHeadEnd(bytes: Uint8Array, from: number): number {
-  // `last` is where the fourth byte of CRLF CRLF would be: most bytes are neither CR nor LF, so most steps skip four.
+  // `last` is a possible position of the fourth byte of CRLF CRLF: most bytes are neither CR nor LF, so most steps skip
+  // four.
   for (let last = from + 3; last < bytes.length;) {
     const byte = bytes[last];
     if (byte === LF) {
@@ -80,12 +81,12 @@ export function findHeadEnd(bytes: Uint8Array, from: number): number {
   return -1;
 }
 
-/** `from`, or the index past one empty line there, which a server ignores before a request line (RFC 9112 section 2.2). */
+/** `from`, or the index after one empty line there, which a server ignores before a request line (RFC 9112 section 2.2). */
 export function skipEmptyLine(bytes: Uint8Array, from: number): number {
   return bytes[from] === CR && bytes[from + 1] === LF ? from + 2 : from;
 }
 
-/** Reads one whole request head. `text` is latin1 and ends with the CRLF CRLF that {@link findHeadEnd} found. */
+/** Parses one whole request head. `text` is latin1 and ends with the CRLF CRLF that {@link findHeadEnd} found. */
 export function parseRequestHead(text: string, limits: HeadLimits): Result<RequestHead, HeadError> {
   if (!text.endsWith(HEAD_END)) return err(incompleteHead());
   const methodEnd = endOfClass(text, 0, TOKEN_TEXT);
@@ -101,8 +102,8 @@ export function parseRequestHead(text: string, limits: HeadLimits): Result<Reque
 }
 
 /**
- * Reads one whole reply head. `text` is latin1 and ends with CRLF CRLF. A status line without a reason phrase may also
- * lack the space before it, as many servers send it.
+ * Parses one whole reply head. `text` is latin1 and ends with CRLF CRLF. A status line without a reason phrase may also lack
+ * the space before it, as many servers send it.
  */
 export function parseReplyHead(text: string, limits: HeadLimits): Result<ReplyHead, HeadError> {
   if (!text.endsWith(HEAD_END)) return err(incompleteHead());
@@ -121,7 +122,7 @@ export function parseReplyHead(text: string, limits: HeadLimits): Result<ReplyHe
   return ok({ version, status, reason, startLine: text.slice(0, lineEnd), fields });
 }
 
-/** Reads a trailer section as header fields: header lines, each with its CRLF, without the empty line. */
+/** Parses a trailer section as header fields: header lines, each with its CRLF, without the empty line. */
 export function parseTrailers(text: string, limits: HeadLimits): Result<readonly HeaderField[], HeadError> {
   const scanner = new FieldScanner(`${text}\r\n`, 0, limits.maxHeaders);
   if (text !== '' && !text.endsWith('\r\n')) return err(incompleteHead());
@@ -129,7 +130,7 @@ export function parseTrailers(text: string, limits: HeadLimits): Result<readonly
   return scanner.error === null ? ok(fields) : err(scanner.error);
 }
 
-/** A header of our own, its name spelled as it is to be sent. Throws {@link IllegalHeadTextError} on an illegal character. */
+/** Our own header, with its name as it will be sent. Throws {@link IllegalHeadTextError} on an illegal character. */
 export function headerField(name: string, value: string): HeaderField {
   if (name === '' || !isAllOfClass(name, TOKEN_TEXT)) {
     throw new IllegalHeadTextError('a header name must be one or more token characters');
@@ -140,14 +141,14 @@ export function headerField(name: string, value: string): HeaderField {
   return { name: name.toLowerCase(), line: `${name}: ${value}`, value: trimWhitespace(value, 0, value.length) };
 }
 
-/** A reply head of our own making; the reason phrase may be empty. */
+/** Our own reply head; the reason phrase may be empty. */
 export function replyHead(status: number, reason: string, fields: readonly HeaderField[]): ReplyHead {
   return { version: '1.1', status, reason, startLine: `HTTP/1.1 ${status} ${reason}`, fields };
 }
 
 /**
- * The head as latin1 text with its final CRLF CRLF; each field is written as its `line`. Throws
- * {@link IllegalHeadTextError} when the method or the target could break the request line.
+ * The head as latin1 text with its final CRLF CRLF; each field is written as its `line`. Throws {@link IllegalHeadTextError}
+ * if the method or the target could break the request line.
  */
 export function formatRequestHead(head: RequestHead): string {
   const { method, target } = head;
@@ -175,7 +176,7 @@ export function fieldValues(fields: readonly HeaderField[], lowerName: string): 
   return values;
 }
 
-/** The lower-case options of all Connection headers (RFC 9110 section 7.6.1): what a proxy must not forward. */
+/** The lower-case options of all Connection headers (RFC 9110 section 7.6.1): headers that a proxy must not forward. */
 export function connectionTokens(fields: readonly HeaderField[]): ReadonlySet<string> {
   const tokens = new Set<string>();
   for (const field of fields) {
@@ -221,7 +222,7 @@ function formatFields(fields: readonly HeaderField[]): string {
   return text + '\r\n';
 }
 
-/** Reads header lines up to the empty line that ends the text. After `readAll`, `error` says why it stopped early. */
+/** Parses header lines up to the empty line that ends the text. After `readAll`, `error` says why it stopped early. */
 class FieldScanner {
   error: HeadError | null = null;
   readonly #text: string;
@@ -252,7 +253,7 @@ class FieldScanner {
     return fields;
   }
 
-  /** The header line here, going past it; null, staying at its start, when it is illegal. */
+  /** Parses the header line here and moves past it; null, without moving, if it is illegal. */
   #readField(): HeaderField | null {
     const text = this.#text;
     const start = this.#at;

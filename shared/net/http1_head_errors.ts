@@ -9,13 +9,13 @@ export type HeadErrorReason =
   | 'bare_cr_or_lf'
   | 'too_many_headers';
 
-/** Why a head is refused. The message names the place and the fix and quotes nothing of the head, which may hold a secret. */
+/** Why a head is refused. The message names the place and the fix and quotes nothing of the head, which may contain a secret. */
 export interface HeadError {
   readonly reason: HeadErrorReason;
   readonly message: string;
 }
 
-// What follows runs only once a head was found illegal: it looks again at the place and says what is wrong with it.
+// This code runs only for an illegal head: it inspects the place again to explain what is wrong.
 
 export function incompleteHead(): HeadError {
   return { reason: 'incomplete_head', message: 'the head does not end with an empty line (CRLF CRLF)' };
@@ -29,7 +29,7 @@ function bareLineBreak(place: string): HeadError {
   return { reason: 'bare_cr_or_lf', message: `${place} has a CR or LF of its own; end lines with CRLF` };
 }
 
-/** True when the first line break at or after `start` is not CRLF, or has a CR before it. */
+/** True if the first line break at or after `start` is not CRLF, or has a CR before it. */
 function hasBareLineBreak(text: string, start: number): boolean {
   const lineFeed = text.indexOf('\n', start);
   return text.indexOf('\r', start) !== lineFeed - 1;
@@ -62,5 +62,5 @@ function fieldLineProblem(text: string, start: number): string {
 
 export function endError(text: string, at: number): HeadError {
   if (!isLineEnd(text, at)) return bareLineBreak('a header line');
-  return { reason: 'incomplete_head', message: 'there are bytes behind the empty line that ends the head' };
+  return { reason: 'incomplete_head', message: 'there are bytes after the empty line that ends the head' };
 }

@@ -30,7 +30,7 @@ function verdict(reading: Reading): string {
   return reading.end === 'complete' ? 'accept' : 'truncated';
 }
 
-/** What is to be compared with a case of the corpus: both verdicts, and whether a difference is explained. */
+/** One case of the corpus: both verdicts, and whether a difference is explained. */
 function comparison(ours: Reading, llhttp: Reading): unknown {
   const isSame = (ours.end === 'complete') === (llhttp.end === 'complete');
   return { ours: verdict(ours), llhttp: llhttp.end === 'complete' ? 'accept' : 'refuse', explained: !isSame };
@@ -57,7 +57,7 @@ describe('replies of the corpus', () => {
 describe('agreement with llhttp', () => {
   const follower = 'GET /next HTTP/1.1\r\nHost: next.example\r\n\r\n';
 
-  it('holds for every legal request, and for where it ends', async () => {
+  it('holds for every legal request, and for its end', async () => {
     const property = fc.asyncProperty(request, async (text) => {
       const ours = ourRequests(bytes(text + follower));
       expect(ours.messages.length).toBe(2);
@@ -75,7 +75,7 @@ describe('agreement with llhttp', () => {
     await fc.assert(property, { numRuns: 600 });
   });
 
-  it('holds for damaged requests wherever both accept', async () => {
+  it('holds for damaged requests if both accept', async () => {
     const property = fc.asyncProperty(damagedText(request), async (text) => {
       const input = bytes(text + follower);
       expect(disagreement(ourRequests(input), await llhttpRequests(input))).toBeNull();
@@ -83,7 +83,7 @@ describe('agreement with llhttp', () => {
     await fc.assert(property, { numRuns: 2000 });
   });
 
-  it('holds for damaged replies wherever both accept', async () => {
+  it('holds for damaged replies if both accept', async () => {
     const property = fc.asyncProperty(damagedText(reply), async (text) => {
       expect(disagreement(ourReply(bytes(text), 'GET'), await llhttpReply(bytes(text), 'GET'))).toBeNull();
     });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { canonicalIpLiteral, isIpLiteral, isRefusedAddress, isRefusedIpLiteral } from './ip_literal.ts';
 
-/** First and last address of each refused IPv4 range, and the neighbours outside of it (where those are public). */
+/** First and last address of each refused IPv4 range, and the adjacent addresses (if those are public). */
 const V4_EDGES = [
   { range: '0.0.0.0/8', inside: ['0.0.0.0', '0.255.255.255'], outside: ['1.0.0.0'] },
   { range: '10.0.0.0/8', inside: ['10.0.0.0', '10.255.255.255'], outside: ['9.255.255.255', '11.0.0.0'] },
@@ -39,7 +39,7 @@ const V4_EDGES = [
 const hex = (n: number) => `0x${n.toString(16)}`;
 const octal = (n: number) => `0${n.toString(8)}`;
 
-/** Every spelling of an IPv4 address that inet_aton or a URL parser reads. */
+/** Every spelling of an IPv4 address that inet_aton or a URL parser accepts. */
 function v4Spellings(dotted: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
   const whole = ((a * 256 + b) * 256 + c) * 256 + d;
@@ -63,7 +63,7 @@ function v4Spellings(dotted: string): string[] {
   ];
 }
 
-/** Every IPv6 address that stands for an IPv4 one. */
+/** Every IPv6 address that embeds an IPv4 one. */
 function v6Embeddings(dotted: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
   const [high, low] = [(a * 256 + b).toString(16), (c * 256 + d).toString(16)];
@@ -158,7 +158,7 @@ describe('invariant 7: refused IP literals in every spelling', () => {
   test.each(V4_EDGES.flatMap(({ outside }) => outside))('%s is public in every spelling', (dotted) => {
     for (const spelling of v4Spellings(dotted))
       expect([spelling, isRefusedIpLiteral(spelling)]).toEqual([spelling, false]);
-    // The Teredo form with a fixed server is public only where both addresses are; the server there is.
+    // The Teredo form with a fixed server is public only if both embedded addresses are.
     for (const spelling of v6Embeddings(dotted)) {
       if (spelling.startsWith('2001:0:') && spelling.endsWith('::')) continue; // its client is 255.255.255.255
       expect([spelling, isRefusedIpLiteral(`[${spelling}]`)]).toEqual([spelling, false]);
@@ -186,7 +186,7 @@ describe('invariant 7: refused IP literals in every spelling', () => {
     '1::2::3',
     'a.b.0x7',
     '[1.2.3.4]',
-  ])('what looks like an address and is none is refused: %s', (text) => {
+  ])('an invalid address is refused: %s', (text) => {
     expect(isRefusedIpLiteral(text)).toBe(true);
   });
 
@@ -200,7 +200,7 @@ describe('invariant 7: refused IP literals in every spelling', () => {
     'x.7z',
     'münchen.de',
     '1.0.0.127.in-addr.arpa',
-  ])('a host name is not for this check: %s', (host) => {
+  ])('a host name is not checked here: %s', (host) => {
     expect(isRefusedIpLiteral(host)).toBe(false);
     expect(isIpLiteral(host)).toBe(false);
   });
@@ -218,7 +218,7 @@ describe('invariant 7: refused IP literals in every spelling', () => {
     );
   });
 
-  test('nothing that is not an address is taken for a safe one when dialled', () => {
+  test('no invalid address is treated as safe to dial', () => {
     for (const text of ['', 'example.com', 'a/b', '1.2.3.4/24', '1.2.3.4:443', '8.8.8.8#', ' 8.8.8.8']) {
       expect([text, isRefusedAddress(text)]).toEqual([text, true]);
     }

@@ -4,8 +4,8 @@ type Address =
   | { readonly version: 6; readonly groups: readonly number[] };
 
 /**
- * [network, prefix length] of the IPv4 ranges that no passthrough may name: all that IANA's registry of special-purpose addresses
- * does not call globally reachable. Nobody serves the public from one, and networks use them for services of their own.
+ * [network, prefix length] of the IPv4 ranges that passthrough refuses: all that IANA's special-purpose registry does not
+ * call globally reachable. No public service has such an address, and networks use them for their own services.
  */
 const REFUSED_V4: readonly (readonly [number, number])[] = [
   [0x00000000, 8], // "this host" (RFC 1122): Linux connects 0.0.0.0 to the loopback
@@ -14,18 +14,18 @@ const REFUSED_V4: readonly (readonly [number, number])[] = [
   [0x7f000000, 8], // loopback
   [0xa9fe0000, 16], // link-local, with the clouds' metadata service
   [0xac100000, 12], // RFC 1918
-  [0xc0000000, 24], // IETF protocol assignments (RFC 6890), with one cloud's metadata service
+  [0xc0000000, 24], // IETF protocol assignments (RFC 6890), including one cloud's metadata service
   [0xc0000200, 24], // documentation (RFC 5737)
   [0xc0586300, 24], // the old 6to4 relays (RFC 7526)
   [0xc0a80000, 16], // RFC 1918
-  [0xc6120000, 15], // benchmarking (RFC 2544), which VPNs hand out for names
+  [0xc6120000, 15], // benchmarking (RFC 2544), which VPNs use for synthetic addresses
   [0xc6336400, 24], // documentation
   [0xcb007100, 24], // documentation
   [0xe0000000, 4], // multicast
   [0xf0000000, 4], // reserved, and the limited broadcast
 ];
 
-/** The same of IPv6, by the first four groups, besides what {@link isRefusedV6} says. */
+/** The same for IPv6, by the first four groups, in addition to {@link isRefusedV6}. */
 const REFUSED_V6: readonly (readonly [groups: readonly number[], prefix: number])[] = [
   [[0x64, 0xff9b, 1], 48], // a network's own NAT64 (RFC 8215)
   [[0x100, 0, 0], 63], // discard-only (RFC 6666), and the dummy prefix beside it (RFC 9780)
@@ -37,38 +37,38 @@ const REFUSED_V6: readonly (readonly [groups: readonly number[], prefix: number]
   [[0xff00], 8], // multicast
 ];
 
-/** A host that URL parsers take as it is. */
+/** A host that URL parsers keep unchanged. */
 const PLAIN = /^[A-Za-z0-9._-]*$/;
 
-/** Whether `host` is an IP address in any spelling a resolver or a URL parser reads as one, bracketed or not. */
+/** Whether `host` is an IP address in any spelling that a resolver or a URL parser accepts, bracketed or not. */
 export function isIpLiteral(host: string): boolean {
   return looksNumeric(host);
 }
 
 /**
- * Whether `host` is an IP literal that passthrough refuses (design section 5, invariant 7): loopback, link-local,
- * RFC 1918, unique-local, carrier-grade NAT, unspecified, multicast, benchmarking, documentation and other special ranges,
- * in every spelling: octal, hex, decimal and short IPv4 forms, IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo and ISATAP addresses. What looks like
- * an address but is none is refused too. A host name is never refused here.
+ * Whether `host` is an IP literal that passthrough refuses (design section 5, invariant 7): loopback, link-local, RFC 1918,
+ * unique-local, carrier-grade NAT, unspecified, multicast, benchmarking, documentation and other special ranges, in every
+ * spelling: octal, hex, decimal and short IPv4 forms, IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo and ISATAP
+ * addresses. An invalid address is refused too. A host name is never refused here.
  */
 export function isRefusedIpLiteral(host: string): boolean {
   return looksNumeric(host) && isRefusedAddress(host);
 }
 
-/** The same for an address a name resolved to; a zone id is ignored, and text that is no address is refused. */
+/** The same for a resolved address; a zone id is ignored, and text that is not an address is refused. */
 export function isRefusedAddress(ip: string): boolean {
   const address = parseAddress(ip);
   if (address === null) return true;
   return address.version === 4 ? isRefusedV4(address.bits) : isRefusedV6(address.groups);
 }
 
-/** The one spelling of an IP literal: dotted decimal, or RFC 5952 in brackets. Null when the text is no address. */
+/** The canonical form of an IP literal: dotted decimal, or RFC 5952 in brackets. Null if the text is not an address. */
 export function canonicalIpLiteral(host: string): string | null {
   const name = urlHost(host);
   return name !== null && (name.startsWith('[') || isDottedDecimal(name)) ? name : null;
 }
 
-/** The network that one customer is given: the first 64 bits of an IPv6 address, and an IPv4 address itself, also one mapped into IPv6. */
+/** The network that one customer gets: the first 64 bits of an IPv6 address; an IPv4 address itself, also if mapped into IPv6. */
 export function networkOf(ip: string): string {
   const address = parseAddress(ip);
   if (address?.version !== 6) return ip;
@@ -82,7 +82,7 @@ export function networkOf(ip: string): string {
   );
 }
 
-/** Whether URL parsers and inet_aton would take the host for an address: a colon, a bracket, or a numeric last label. */
+/** Whether URL parsers and inet_aton would read the host as an address: a colon, a bracket, or a numeric last label. */
 function looksNumeric(host: string): boolean {
   if (host.includes(':') || host.startsWith('[')) return true;
   return PLAIN.test(host) ? endsInNumber(host) : mapsToNumeric(host);
@@ -106,7 +106,7 @@ function parseAddress(text: string): Address | null {
   return { version: 4, bits: dottedBits(canonical) };
 }
 
-/** The host as the URL parser serialises it; null when it is no host. Nothing but a host gets through. */
+/** The host as the URL parser serialises it; null if it is not a bare host. */
 function urlHost(host: string): string | null {
   const text = host.includes(':') ? `[${bareIpv6(host)}]` : host;
   if (text === '' || /[\p{Cc}\s/\\?#@]/u.test(text)) return null;
@@ -165,8 +165,9 @@ function isWithin(groups: readonly number[], network: readonly number[], length:
 }
 
 /**
- * What of 2001::/23, IETF protocol assignments (RFC 2928), is globally reachable: Teredo by the addresses in it, three anycast
- * addresses, AMT (RFC 7450) and AS112 (RFC 7535). Benchmarking and the identifiers that are no places (ORCHID, DET) are not.
+ * The globally reachable part of 2001::/23, IETF protocol assignments (RFC 2928): Teredo by its embedded addresses, three
+ * anycast addresses, AMT (RFC 7450) and AS112 (RFC 7535). Benchmarking addresses and identifiers that are not locations
+ * (ORCHID, DET) are not.
  */
 function isReachableProtocol(groups: readonly number[]): boolean {
   const [, second = 0, third = 0] = groups;
@@ -175,7 +176,7 @@ function isReachableProtocol(groups: readonly number[]): boolean {
   return second === 0 || second === 3 || (second === 4 && third === 0x112);
 }
 
-/** Every IPv4 address that the IPv6 address stands for; `::` and `::1` are 0.0.0.0 and 0.0.0.1 here, both refused. */
+/** Every IPv4 address embedded in the IPv6 address; `::` and `::1` are 0.0.0.0 and 0.0.0.1 here, both refused. */
 function findEmbeddedV4(groups: readonly number[]): number[] {
   const at = (index: number): number => (groups[index] ?? 0) * 0x10000 + (groups[index + 1] ?? 0);
   const [first = 0, second = 0] = groups;

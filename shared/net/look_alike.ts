@@ -1,5 +1,5 @@
 import { codePointName, listHiddenCharacters } from '../model/shown_text.ts';
-/** Scripts told apart in a host name; a letter of any other script counts as `Other`. */
+/** The scripts that are distinguished in a host name; a letter of any other script counts as `Other`. */
 const SCRIPTS = [
   'Latin',
   'Cyrillic',
@@ -33,7 +33,7 @@ const WRITTEN_TOGETHER: readonly ReadonlySet<Script>[] = [
   new Set<Script>(['Han', 'Bopomofo']),
 ];
 
-/** Letters that most fonts draw like an ASCII letter: Cyrillic, Greek and Armenian, with the letter they pass for. */
+/** Cyrillic, Greek and Armenian letters that most fonts draw like an ASCII letter, with that letter. */
 const PASSES_FOR: ReadonlyMap<string, string> = new Map([
   ...pairs('\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458', 'aeopcyxsij'),
   ...pairs('\u0501\u04bb\u051b\u051d\u04cf\u0475\u044c\u0433\u043a\u043c\u0442\u0432\u043d\u043f', 'dhqwlvbrkmtbhn'),
@@ -41,16 +41,16 @@ const PASSES_FOR: ReadonlyMap<string, string> = new Map([
   ...pairs('\u0585\u057d\u0578\u0570\u0566\u0581\u0575\u056c', 'ounhqgjl'),
 ]);
 
-/** Latin letters that are no part of usual spelling and pass for ASCII ones: dotless i and j, phonetic letters. */
+/** Unusual Latin letters that look like ASCII ones: dotless i and j, phonetic letters. */
 const ODD_LATIN = /[\u0131\u0237\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]/u;
 const LETTER_OR_MARK = /[\p{L}\p{M}]/u;
 const LOOSE_MARK = /\p{Script=Inherited}/u;
 
 /**
- * What is wrong with the characters of a typed host name (NFC), naming the first such character and its code point, as
- * the rest of a sentence; null when nothing is. Refused are invisible characters, compatibility forms (full-width and
- * styled letters), non-ASCII digits and symbols, labels that mix scripts, and labels whose every letter passes for an
- * ASCII one (Unicode Technical Standard 39, stricter than its "highly restrictive" level).
+ * What is wrong with the characters of a typed host name (NFC), naming the first bad character and its code point, as a
+ * predicate; null if nothing is. Refused are invisible characters, compatibility forms (full-width and styled letters),
+ * non-ASCII digits and symbols, labels that mix scripts, and labels in which every letter looks like an ASCII one (Unicode
+ * Technical Standard 39, stricter than its "highly restrictive" level).
  */
 export function findLookAlike(name: string): string | null {
   const lower = name.toLowerCase();

@@ -22,7 +22,7 @@ describe('headers that override the method', () => {
   );
 });
 
-describe('methods that a query names', () => {
+describe('methods named in a query', () => {
   test.each([
     '_method=DELETE',
     'a=1&_method=DELETE',
@@ -37,7 +37,7 @@ describe('methods that a query names', () => {
     expect(methodOverridesOfQuery('POST', query)).toEqual(['DELETE']);
   });
 
-  test('every one of them, for servers take the first or the last', () => {
+  test('returns all of them, because servers use the first or the last', () => {
     expect(methodOverridesOfQuery('post', '_method=PUT&_method=delete')).toEqual(['PUT', 'delete']);
   });
 
@@ -46,7 +46,7 @@ describe('methods that a query names', () => {
     ['POST', ''],
     ['POST', 'method=DELETE&x_method=DELETE&_methods=DELETE&q=_method'],
     ['GET', '_method=DELETE'],
-  ])('none: %s %s', (method, query) => {
+  ])('returns none: %s %s', (method, query) => {
     expect(methodOverridesOfQuery(method, query)).toEqual([]);
   });
 });
@@ -67,7 +67,7 @@ describe('mayNameMethod', () => {
     '{"a": 1, "_method" : "DELETE"}',
     String.raw`{"\u005fmethod": "DELETE"}`,
     String.raw`{"\u005F\u006D\u0065\u0074\u0068\u006f\u0064": "DELETE"}`,
-  ])('sees another method in %j', (body) => {
+  ])('detects another method in %j', (body) => {
     expect(mayNameMethod('POST', body)).toBe(true);
     expect(mayNameMethod('PUT', body)).toBe(false);
   });
@@ -80,7 +80,7 @@ describe('mayNameMethod', () => {
     '_methods=1',
     'a=the _method',
     String.raw`{"text": "<input name=\\"_method\\" value=\\"put\\"> and {\\"_method\\": 1}"}`,
-  ])('sees none in %j', (body) => {
+  ])('detects none in %j', (body) => {
     expect(mayNameMethod('POST', body)).toBe(false);
   });
 });

@@ -1,21 +1,21 @@
-/** Gateways hand the names of headers on with `_` for `-` (RFC 3875 section 4.1.18), and some with it for other characters too. */
+/** Gateways map `-` to `_` in header names (RFC 3875 section 4.1.18), and some map other characters too. */
 const OVERRIDE_HEADER = /^x[^a-z0-9](?:http[^a-z0-9]method(?:[^a-z0-9]override)?|method[^a-z0-9]override)$/i;
-/** Some frameworks trim the name, take other characters for the underscore, and end it at a bracket or a NUL. */
+/** Some frameworks trim the name, treat other characters as the underscore, and end it at a bracket or a NUL. */
 const OVERRIDE_PARAMETER = /^\s*[^a-z0-9]method(?![a-z0-9])/i;
 
-/** True for a header by which a server is told that a request has another method than its own. */
+/** True for a header that tells a server to use another method than the request's own. */
 export function isMethodOverrideHeader(name: string): boolean {
   return OVERRIDE_HEADER.test(name);
 }
 
-/** The methods that the `_method` parameters of a POST's query name, which servers take in place of POST; none for others. */
+/** The methods that the `_method` parameters of a POST's query name, which some servers use in place of POST; none for other methods. */
 export function methodOverridesOfQuery(method: string, query: string | null): readonly string[] {
   if (query === null || method.toUpperCase() !== 'POST') return [];
   const pairs = Array.from(new URLSearchParams(query.replaceAll(';', '&')));
   return pairs.flatMap(([name, value]) => (OVERRIDE_PARAMETER.test(name) ? [value] : []));
 }
 
-/** `_method`, each character as it is, percent-encoded or escaped as in JSON; `.` and `[` are `_` to PHP. */
+/** `_method`, each character plain, percent-encoded or escaped as in JSON; PHP reads `.` and `[` as `_`. */
 const NAME = [
   ['_.[', '5f|2e|5b'],
   ['m', '[46]d'],
@@ -39,7 +39,7 @@ const NAME_IN_BODY = new RegExp(
 
 /**
  * Whether the body of a request could name another method: a POST with `_method` in a form (urlencoded or multipart) or in
- * JSON, whatever its Content-Type says, since servers differ in which they read. `body` is latin1.
+ * JSON, for any Content-Type, because servers differ in what they read. `body` is latin1.
  */
 export function mayNameMethod(method: string, body: string): boolean {
   return method.toUpperCase() === 'POST' && NAME_IN_BODY.test(body);

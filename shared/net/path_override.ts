@@ -1,4 +1,4 @@
-/** Headers by which a proxy tells a server which path the request had, and which servers then route by. */
+/** Headers in which a proxy tells a server the original path, and by which some servers route. */
 const PATH_OVERRIDE_HEADERS: ReadonlySet<string> = new Set(
   [
     'original',
@@ -22,7 +22,7 @@ const PATH_OVERRIDE_HEADERS: ReadonlySet<string> = new Set(
     ),
 );
 
-/** True for a header by which a server may be told that a request has another path than its own, however its name is spelled. */
+/** True for a header that may tell a server another path than the request's own, in any spelling. */
 export function isPathOverrideHeader(name: string): boolean {
   return PATH_OVERRIDE_HEADERS.has(name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-'));
 }

@@ -54,7 +54,7 @@ describe('the readings of a path', () => {
     expect(read('/v1/items/7')).toEqual(['/v1/items/7']);
   });
 
-  test('a path of the longest length costs no more than a pass over each of its readings', () => {
+  test('a path of maximum length costs no more than one pass over each of its readings', () => {
     for (const path of [
       `/${'a.'.repeat(30_000)}`,
       '/a'.repeat(30_000),
@@ -66,7 +66,7 @@ describe('the readings of a path', () => {
   });
 });
 
-test('a key has neither case, accents nor escapes, nor what trails it', () => {
+test('a key has no case, accents, escapes or trailing characters', () => {
   expect(['BatchDelete', 'x%2Ey', 'É', '%2560', '%E2%82%AC', 'a%FF'].map(segmentKey)).toEqual([
     'batchdelete',
     'x.y',
@@ -77,7 +77,7 @@ test('a key has neither case, accents nor escapes, nor what trails it', () => {
   ]);
 });
 
-test('a suffix begins at any dot up to the one of that number, never at the first character', () => {
+test('a suffix begins at any dot up to the limit, never at the first character', () => {
   expect(withoutSuffixes('chat.delete.json', 2)).toEqual(['chat', 'chat.delete']);
   expect(withoutSuffixes('chat.delete.json', 1)).toEqual(['chat']);
   expect(withoutSuffixes('a .json', 1)).toEqual(['a']);

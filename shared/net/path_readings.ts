@@ -1,34 +1,34 @@
 import { isUndecidablePath } from './target.ts';
 
-/** One way in which a server may read a path before it routes it. */
+/** One way in which a server may read a path before routing. */
 export interface PathReading {
-  /** Without empty ones; each in the form that {@link segmentKey} gives. */
+  /** Without empty segments; each in the form of {@link segmentKey}. */
   readonly segments: readonly string[];
-  /** True when the path was cut at a `?` or `#` that came out of an escape, or before a segment that is a suffix. */
+  /** True if the path was cut at a `?` or `#` from an escape, or before a segment that is a suffix. */
   readonly isCut: boolean;
 }
 
-/** Servers and the proxies before them decode a path once or twice; one that is encoded deeper is meant to confuse. */
+/** Servers and the proxies before them decode a path once or twice; deeper encoding is an attempt to confuse them. */
 const MAX_DECODINGS = 4;
 const MAX_SEGMENTS = 64;
-/** Without dot segments such a path is longer than that of any operation, however it is read. */
+/** Without dot segments such a path is longer than that of any operation, in any reading. */
 const MANY_SEGMENTS = /^(?:[^/\\]*[/\\]){65}/;
 const DOT_SEGMENT = /[/\\](?:\.|%2e){1,2}(?:$|[/\\;])/i;
 /**
- * What servers disagree on: control characters (cut, skipped, the end of a line to a pattern), escapes that only some know
- * (`%u0041`), and bytes that no UTF-8 has, which old decoders take for ASCII.
+ * Characters that servers treat differently: control characters (cut, skipped, or end of line in a regular expression),
+ * escapes that only some know (`%u0041`), and invalid UTF-8, which old decoders read as ASCII.
  */
 const UNDECIDABLE = /[^ -~\x80-\xff]|%u[0-9a-f]{4}|[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/i;
-/** Some servers take a format as a segment of its own. */
+/** Some servers accept a format as its own segment. */
 const SUFFIX_ALONE = /^\.[^.]/;
 const DOTS = /^\.{1,2}$/;
-/** What a front controller's name ends with; the path after it is the one that is routed (RFC 3875 section 4.1.5). */
+/** Extensions of front controllers; the path after one is the one that is routed (RFC 3875 section 4.1.5). */
 const FRONT_CONTROLLER = /\.(?:php\d?|f?cgi|pl|aspx?|dll)$/;
 
 /**
- * Every way in which a server may read a path, each more generous than any one server: decoded up to {@link MAX_DECODINGS}
- * times, letters folded, with and without `;` parameters, with dot segments applied or taken for values. Null when the
- * path is such that nobody can list them.
+ * Every way in which a server may read a path, each more lenient than any single server: decoded up to {@link MAX_DECODINGS}
+ * times, letters folded, with and without `;` parameters, with dot segments applied or kept as values. Null if the readings
+ * cannot be listed.
  */
 export function pathReadings(path: string): readonly PathReading[] | null {
   const texts = listDecodings(path);
@@ -42,7 +42,7 @@ export function pathReadings(path: string): readonly PathReading[] | null {
   return readings;
 }
 
-/** The path, and what it is after each decoding. Null when it is encoded deeper than any server decodes. */
+/** The path, and its form after each decoding. Null if it is encoded more deeply than any server decodes. */
 function listDecodings(path: string): readonly string[] | null {
   const texts = [path];
   for (let text = decodeOnce(path); text !== texts.at(-1); text = decodeOnce(text)) {
@@ -52,27 +52,27 @@ function listDecodings(path: string): readonly string[] | null {
   return texts;
 }
 
-/** How many there are: without new ones a decoding changes no reading, for the keys of segments are decoded anyway. */
+/** The number of delimiters: without new ones a decoding changes no reading, because the keys of segments are decoded anyway. */
 function countDelimiters(text = ''): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) if (DELIMITERS.has(text.charCodeAt(at))) count += 1;
   return count;
 }
 
-/** As it was sent, {@link isUndecidablePath} is asked about every path anyway. */
+/** {@link isUndecidablePath} checks the path as sent for every request anyway. */
 function isUndecidable(text: string, round: number): boolean {
   if (UNDECIDABLE.test(text) || (MANY_SEGMENTS.test(text) && DOT_SEGMENT.test(text))) return true;
   return round > 0 && isUndecidablePath(text.replaceAll('\\', '/').replaceAll('#', ''));
 }
 
-/** A segment as the most generous server compares it: decoded, without case, accents, and what trails its last letter or digit. */
+/** A segment as the most lenient server compares it: decoded, without case, accents, and anything after its last letter or digit. */
 export function segmentKey(segment: string): string {
   let text = segment;
   for (let next = decodeOnce(text); next !== text; next = decodeOnce(text)) text = next;
   return withoutTrail(PLAIN_SEGMENT.test(text) ? text : foldText(text));
 }
 
-/** The parts of a last segment that servers with format suffixes compare (`refunds` of `refunds.json`), up to the dot of that number. */
+/** The parts of a last segment that servers with format suffixes compare (`refunds` of `refunds.json`), up to the n-th dot. */
 export function withoutSuffixes(key: string, maxDots: number): readonly string[] {
   const found: string[] = [];
   for (let dot = key.indexOf('.', 1); dot > 0 && found.length < maxDots; dot = key.indexOf('.', dot + 1)) {
@@ -84,14 +84,14 @@ export function withoutSuffixes(key: string, maxDots: number): readonly string[]
 const DELIMITERS: ReadonlySet<number> = new Set(['/', '\\', ';'].map((character) => character.charCodeAt(0)));
 const PLAIN_SEGMENT = /^[a-z0-9_.-]*$/;
 
-/** Compared without case, accents and width, as file systems, databases and case-insensitive patterns do. */
+/** Compared without case, accents and width, like file systems, databases and case-insensitive patterns do. */
 function foldText(text: string): string {
   const ascii = text.toLowerCase();
   if (!/[^\0-\x7f]/.test(ascii)) return ascii;
   return fromUtf8(text).normalize('NFKD').replaceAll(/\p{M}/gu, '').toUpperCase().toLowerCase();
 }
 
-/** A text of bytes, read as UTF-8; as it is when it is none. */
+/** A byte text decoded as UTF-8; unchanged if it is not UTF-8. */
 function fromUtf8(bytes: string): string {
   try {
     const escaped = bytes.replaceAll(/[%\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
@@ -101,7 +101,7 @@ function fromUtf8(bytes: string): string {
   }
 }
 
-/** A segment that has no letter and no digit (`-`, `..`) is kept whole. */
+/** A segment without letters and digits (`-`, `..`) is kept whole. */
 function withoutTrail(text: string): string {
   let end = text.length;
   while (end > 0 && !/[\p{L}\p{N}]/u.test(text.charAt(end - 1))) end -= 1;
@@ -130,7 +130,7 @@ function addReadings(readings: PathReading[], path: string, isCut: boolean): voi
   }
 }
 
-/** Dot segments may come out of escapes later, so that it is the keys which are looked at; a blank is no segment. */
+/** Dot segments may appear only after decoding, so the keys are checked; a blank is not a segment. */
 function add(readings: PathReading[], path: readonly string[], isCut: boolean): void {
   if (path.length > MAX_SEGMENTS) return;
   const segments = path.map((segment) => segmentKey(segment)).filter((segment) => segment.trim() !== '');

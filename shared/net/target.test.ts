@@ -39,7 +39,7 @@ describe('request target', () => {
     expect(parseTarget(target, 'GET')).toMatchObject({ ok: false, error: { reason: 'invalid_target' } });
   });
 
-  test('an error does not quote the target, whose query may hold a secret', () => {
+  test('an error does not quote the target, whose query may contain a secret', () => {
     const parsed = parseTarget('ftp://a.example/?token=s3cr3t', 'GET');
     expect(JSON.stringify(parsed)).not.toContain('s3cr3t');
   });
@@ -103,7 +103,7 @@ describe('invariant 8: the canonical path', () => {
   );
   const path = fc.array(piece, { maxLength: 14 }).map((pieces) => `/${pieces.join('')}`);
 
-  test('is canonical itself, and holds nothing to normalise (property)', () => {
+  test('is canonical itself, with nothing left to normalise (property)', () => {
     fc.assert(
       fc.property(path, (text) => {
         const canonical = canonicalPath(text);
@@ -127,7 +127,7 @@ describe('invariant 8: the canonical path', () => {
     );
   });
 
-  test('escapes are read in one pass, so that none unfolds into another', () => {
+  test('escapes are decoded in one pass, so that none creates another', () => {
     expect(canonicalPath(`/${'%2'.repeat(1_000)}%35`)).toBe(`/${'%252'.repeat(1_000)}5`);
   });
 });
@@ -144,7 +144,7 @@ describe('isUndecidablePath', () => {
     '/admin/;/../keys',
     '/admin//../keys',
     '/admin/..;x/keys',
-  ])('is true where the order of decoding decides: %s', (path) => {
+  ])('is true if the order of decoding matters: %s', (path) => {
     expect(isUndecidablePath(path)).toBe(true);
   });
 
@@ -158,7 +158,7 @@ describe('isUndecidablePath', () => {
     '/a%20b/%3Fc',
     '/..a/b..',
     '/a%2F...',
-  ])('is false where it does not: %s', (path) => {
+  ])('is false if it does not: %s', (path) => {
     expect(isUndecidablePath(path)).toBe(false);
   });
 });

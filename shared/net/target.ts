@@ -3,28 +3,28 @@ import { parseAuthority, type Authority } from './host.ts';
 
 export interface SplitTarget {
   readonly path: string;
-  /** Without the `?`; null when there is none. */
+  /** Without the `?`; null if there is none. */
   readonly query: string | null;
 }
 
 /** A request target (RFC 9112 section 3.2) of a decrypted request. */
 export interface ParsedTarget extends SplitTarget {
   readonly form: 'origin' | 'absolute' | 'asterisk';
-  /** What an absolute-form target names; null otherwise. */
+  /** The authority of an absolute-form target; else null. */
   readonly authority: Authority | null;
 }
 
 export interface TargetError {
   readonly reason: 'invalid_target';
-  /** Never quotes the target, whose query may hold a secret. */
+  /** Never quotes the target, whose query may contain a secret. */
   readonly message: string;
 }
 
-/** Nothing else can differ between a path and its canonical form. */
+/** Only these characters can make a path differ from its canonical form. */
 const MAY_CHANGE = /[%;\\#]|\/\/|\/\.{1,2}(?:\/|$)/;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
 
-/** Splits an origin-form target at its first `?`; the bytes stay as they are. */
+/** Splits an origin-form target at its first `?`; the bytes stay unchanged. */
 export function splitTarget(target: string): SplitTarget {
   const mark = target.indexOf('?');
   return mark < 0 ? { path: target, query: null } : { path: target.slice(0, mark), query: target.slice(mark + 1) };
@@ -53,8 +53,8 @@ function invalid(problem: string): Result<never, TargetError> {
 
 /**
  * The path as a server may understand it (design section 5, invariant 8): unreserved characters percent-decoded, `;`
- * parameters dropped, slashes merged, dot segments applied (also where `%2f`, `%5c` or a backslash separates them), a
- * fragment cut off. Other escapes stay, with upper-case digits. Applying it again changes nothing.
+ * parameters dropped, slashes merged, dot segments applied (also if `%2f`, `%5c` or a backslash separates them), a fragment
+ * cut off. Other escapes stay, with upper-case digits. Idempotent.
  */
 export function canonicalPath(path: string): string {
   if (!path.startsWith('/') || !MAY_CHANGE.test(path)) return path;
@@ -70,7 +70,7 @@ export function canonicalPath(path: string): string {
   return isDirectory(last) && kept.length > 0 ? `${joined}/` : joined;
 }
 
-/** In one pass: a `%` that begins no escape counts as `%25`, so that decoding never makes a new escape. */
+/** In one pass: a `%` without a valid escape counts as `%25`, so that decoding never creates a new escape. */
 function decodeUnreserved(path: string): string {
   return path.replace(/%([0-9a-f]{2})?/gi, (escape: string, digits: string | undefined) => {
     if (digits === undefined) return '%25';
@@ -79,7 +79,7 @@ function decodeUnreserved(path: string): string {
   });
 }
 
-/** A segment without its parameters, split at encoded slashes when that brings out a dot segment. */
+/** A segment without its parameters; split at encoded slashes if that reveals a dot segment. */
 function serverSegments(segment: string): string[] {
   const name = segment.replace(/(?:;|%3B)[^]*$/, '');
   const parts = name.split(/%2F|%5C/);
@@ -95,9 +95,9 @@ const PARAMETER = /;|%3b/i;
 const DOT_SEGMENT = /(?:\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|\/|;|%2f|%3b|%5c)/i;
 
 /**
- * True for a path that servers read in more ways than {@link canonicalPath} can stand for: with a character that no path may
- * hold (a backslash, a `#`), or where all depends on what is done first: decoding slashes, taking out parameters, merging
- * slashes or applying dot segments.
+ * True for a path that servers read in more ways than {@link canonicalPath} covers: with an illegal character (a backslash,
+ * a `#`), or if the result depends on the order of decoding slashes, removing parameters, merging slashes and applying dot
+ * segments.
  */
 export function isUndecidablePath(path: string): boolean {
   if (path.includes('\\') || path.includes('#')) return true;

@@ -4,7 +4,7 @@ import { type TcpEnds, uidInTable, uidsInTables } from './tcp_table.ts';
 const ENDS: TcpEnds = { remoteAddress: '127.0.0.1', remotePort: 54_321, localAddress: '127.0.0.1', localPort: 8_080 };
 const HEADING = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
 
-/** A table with the two ends of ENDS' connection, the peer's with the parts given. */
+/** A table with both ends of ENDS' connection; the given parts replace the peer's. */
 function table({
   local = '0100007F:D431',
   remote = '0100007F:1F90',
@@ -22,7 +22,7 @@ function table({
   ].join('\n');
 }
 
-/** Asks for one connection, and for it among others: both ways know the same. */
+/** Looks up one connection alone, and together with others: both must give the same result. */
 function uidOf(text: string, ends: TcpEnds): number | null {
   const uid = uidInTable(text, ends);
   const other = { ...ends, remotePort: 1 };
@@ -30,11 +30,11 @@ function uidOf(text: string, ends: TcpEnds): number | null {
   return uid;
 }
 
-test('finds the user of the peer, not the one of our own end', () => {
+test('finds the user of the peer, not of our own end', () => {
   expect(uidOf(table({}), ENDS)).toBe(1000);
 });
 
-test('finds a peer that holds the IPv4 connection in an IPv6 socket, as a JVM does', () => {
+test('finds a peer that has the IPv4 connection in an IPv6 socket, like a JVM', () => {
   const prefix = '0000000000000000FFFF0000';
   const mapped = table({ local: `${prefix}0100007F:D431`, remote: `${prefix}0100007F:1F90` });
   expect(uidOf(mapped, ENDS)).toBe(1000);
@@ -48,7 +48,7 @@ test.each([
   ['a connection that is closing', { state: '06' }],
   ['a socket that no process holds any more, which shows user 0', { uid: '0', inode: '0' }],
   ['a line that is not understood', { uid: 'root' }],
-])('knows no user for %s', (_what, change) => {
+])('finds no user for %s', (_what, change) => {
   expect(uidOf(table(change), ENDS)).toBeNull();
 });
 
@@ -58,9 +58,6 @@ test('finds a peer at the loopback address of IPv6', () => {
   expect(uidOf(table({ local: `${loopback}:D431`, remote: `${loopback}:1F90` }), ends)).toBe(1000);
 });
 
-test.each(['::1', '2001:db8::1', 'localhost'])(
-  'knows no user for %s where the table has no such end',
-  (remoteAddress) => {
-    expect(uidOf(table({}), { ...ENDS, remoteAddress })).toBeNull();
-  },
-);
+test.each(['::1', '2001:db8::1', 'localhost'])('finds no user for %s if the table has no such end', (remoteAddress) => {
+  expect(uidOf(table({}), { ...ENDS, remoteAddress })).toBeNull();
+});

@@ -6,7 +6,7 @@ export interface TcpEnds {
   readonly localPort: number;
 }
 
-/** The kernel's tables of a network namespace. A client may hold an IPv4 connection in a socket of either family. */
+/** The kernel's tables of a network namespace. A client may have an IPv4 connection in a socket of either family. */
 export const TCP_TABLES = ['/proc/net/tcp', '/proc/net/tcp6'] as const;
 
 const ESTABLISHED = '01';
@@ -14,15 +14,14 @@ const IPV4 = /^(?:\d{1,3}\.){3}\d{1,3}$/;
 const IPV6_LOOPBACK = '00000000000000000000000001000000';
 
 /**
- * The user id that holds the other end of a loopback connection, in the text of one table (proc(5)); null when it is not
- * there. Only an established socket that a process still holds (it has an inode) counts: one that was given up shows user
- * 0, whoever held it.
+ * The user id at the other end of a loopback connection, from the text of one table (proc(5)); null if it is not listed.
+ * Only an established socket that a process still holds (it has an inode) counts: an abandoned one shows user 0.
  */
 export function uidInTable(table: string, ends: TcpEnds): number | null {
   return uidsInTables([table], [ends])[0] ?? null;
 }
 
-/** The same for many connections, by one pass over the tables. A table has a line for each connection of the machine. */
+/** The same for many connections in one pass over the tables. A table has a line for each connection of the machine. */
 export function uidsInTables(tables: readonly string[], all: readonly TcpEnds[]): readonly (number | null)[] {
   const wanted = new Map<string, number>();
   for (const [index, { remoteAddress, remotePort, localAddress, localPort }] of all.entries()) {
@@ -42,13 +41,13 @@ export function uidsInTables(tables: readonly string[], all: readonly TcpEnds[])
   return found;
 }
 
-/** The user of a line from its local end on, if a process still holds an established connection there. */
+/** The user of a line, from its local end on, if a process still holds an established connection there. */
 function uidOf(line: string): number | null {
   const [, , state, , , , uid = '', , inode] = line.split(/\s+/);
   return state === ESTABLISHED && inode !== '0' && /^\d+$/.test(uid) ? Number(uid) : null;
 }
 
-/** The user id that holds the other end of one connection, in the first of the tables that has it. A table that cannot be read is empty. */
+/** The user id at the other end of one connection, from the first table that lists it. A table that cannot be read counts as empty. */
 export async function findUid(
   read: (path: string) => Promise<string>,
   ends: TcpEnds,
@@ -61,7 +60,7 @@ export async function findUid(
   return null;
 }
 
-/** Asks for the users at the other ends of connections, in the kernel's tables as `read` gives them. A table that cannot be read is empty. */
+/** Finds the users at the other ends of connections in the kernel's tables, which `read` returns. A table that cannot be read counts as empty. */
 export function usersByTables(
   read: (path: string) => Promise<string>,
 ): (connections: readonly { readonly ends: TcpEnds }[]) => Promise<readonly (string | null)[]> {
@@ -72,7 +71,7 @@ export function usersByTables(
   };
 }
 
-/** How the tables may spell a loopback address and port: IPv4 on its own and mapped into IPv6, and ::1. Others have no form here. */
+/** The spellings of a loopback address and port in the tables: IPv4 alone and mapped into IPv6, and ::1. Other addresses have none here. */
 function endpointForms(address: string, port: number): string[] {
   const at = hex(port, 4);
   if (address === '::1') return [`${IPV6_LOOPBACK}:${at}`];

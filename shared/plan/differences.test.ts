@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { differences } from './differences.ts';
 
 describe('differences', () => {
-  test('equal values have none, whatever the order of their keys', () => {
+  test('equal values have none, for any order of their keys', () => {
     expect(differences({ a: 1, b: [1, { c: 'x' }] }, { b: [1, { c: 'x' }], a: 1 })).toEqual([]);
   });
 

@@ -1,14 +1,14 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
 
-/** One place where two JSON values differ; `undefined` where it is not there. */
+/** A place where two JSON values differ; `undefined` if it is missing there. */
 export interface Difference {
-  /** Such as `steps[1].hosts[0]`; '' for the whole value. */
+  /** For example `steps[1].hosts[0]`; '' for the whole value. */
   readonly place: string;
   readonly from: unknown;
   readonly to: unknown;
 }
 
-/** Where two JSON values differ, as deep as both have the same kind, in the order of the first. Empty when they are equal. */
+/** The places where two JSON values differ, as deep as both have the same type, in the order of the first. Empty if they are equal. */
 export function differences(from: unknown, to: unknown, place = ''): readonly Difference[] {
   if (Array.isArray(from) && Array.isArray(to)) return compareLists(from, to, place);
   if (isRecord(from) && isRecord(to)) return compareRecords(from, to, place);

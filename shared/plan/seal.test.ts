@@ -23,7 +23,7 @@ const file = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode
 const sealed = async () => sealPlan(PLAN, await planDigests(PLAN, file('x')), IMAGE_ID);
 
 describe('sealing a plan', () => {
-  test('gives a content that the lock format takes, a step without trust without effect and hosts', async () => {
+  test('returns content that the lock format accepts; a step without trust has neither effect nor hosts', async () => {
     const content = await sealed();
     expect(planLockContent.parse(content)).toEqual(content);
     expect(content.steps[1]).toEqual({
@@ -36,7 +36,7 @@ describe('sealing a plan', () => {
     });
   });
 
-  test('the plan digest is of what the plan says, the file digest of its bytes', async () => {
+  test("the plan digest covers the plan's content, the file digest its bytes", async () => {
     const [one, two] = [await planDigests(PLAN, file('a')), await planDigests(PLAN, file('b'))];
     expect(one.plan_sha256).toBe(two.plan_sha256);
     expect(one.plan_file_sha256).not.toBe(two.plan_file_sha256);

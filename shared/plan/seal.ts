@@ -2,7 +2,7 @@ import { canonicalJson } from '../audit/canonical_json.ts';
 import { PLAN_VERSION, type Plan, type PlanStep } from '../model/plan.ts';
 import type { PlanLockContent, SealedPlan, SealedStep } from '../wire/plan_lock.ts';
 
-/** The digests of `plan.yaml`: of the file as it is, and of what it says. */
+/** The digests of `plan.yaml`: of the file's bytes, and of its content. */
 export interface PlanDigests {
   readonly plan_file_sha256: string;
   readonly plan_sha256: string;
@@ -13,12 +13,12 @@ export async function planDigests(plan: Plan, file: Uint8Array<ArrayBuffer>): Pr
   return { plan_file_sha256: await sha256Hex(file), plan_sha256: await sha256Hex(utf8(canonicalPlan(plan))) };
 }
 
-/** The one text of what a plan says: defaults filled in, hosts canonical, no layout and no comments. */
+/** The canonical text of a plan's content: defaults filled in, hosts canonical, no layout and no comments. */
 export function canonicalPlan(plan: Plan): string {
   return canonicalJson({ version: PLAN_VERSION, name: plan.name, image: plan.image, steps: plan.steps.map(sealStep) });
 }
 
-/** The content of the lock: what the plan says, and the image it was frozen with, under one digest. */
+/** The content of the lock: the plan's content and the image it was frozen with, under one digest. */
 export async function sealPlan(plan: Plan, digests: PlanDigests, imageId: string): Promise<PlanLockContent> {
   const sealed: SealedPlan = {
     version: PLAN_VERSION,
@@ -30,13 +30,13 @@ export async function sealPlan(plan: Plan, digests: PlanDigests, imageId: string
   return { ...sealed, lock_sha256: await lockDigest(sealed) };
 }
 
-/** SHA-256 over the canonical form of everything in a lock but this digest and the signature. */
+/** SHA-256 over the canonical form of a lock without this digest and the signature. */
 export function lockDigest(sealed: SealedPlan): Promise<string> {
   const { version, name, plan_file_sha256, plan_sha256, image, steps } = sealed;
   return sha256Hex(utf8(canonicalJson({ version, name, plan_file_sha256, plan_sha256, image, steps })));
 }
 
-/** A step as the lock holds it. */
+/** A step in the lock's form. */
 export function sealStep(step: PlanStep): SealedStep {
   const { id, command, trust, mounts, collect, timeoutSeconds } = step;
   return {

@@ -3,16 +3,16 @@ import { placeholdersOf, type BindingTemplate } from '../wire/binding_template.t
 import { placeholderNames } from '../wire/placeholder.ts';
 import type { SecretRecord } from '../wire/secrets.ts';
 
-/** More ways than these to seal one credential are of no help. */
+/** More suggestions for one credential would not help. */
 const MOST_TEMPLATES = 3;
 
-/** The flags of `svc binding add` that are not named like their fields. */
+/** The flags of `svc binding add` with another name than their field. */
 const OTHER_FLAGS: Readonly<Record<string, string>> = {
   credential_ref: 'credential',
   session_token_ref: 'session-token',
 };
 
-/** The `svc binding add` lines that would seal a credential; `host` is one that it was handed out for, if it was. */
+/** The `svc binding add` commands that would seal a credential; `host` is one that it was released for, if any. */
 export function sealLines(
   secret: Pick<SecretRecord, 'path' | 'ref' | 'owner' | 'description'>,
   host: string | null,
@@ -28,7 +28,7 @@ function line(words: readonly string[]): string {
   return ['svc', 'binding', 'add', ...words].join(' ');
 }
 
-/** A few templates: those of this host; else those whose name has most words in common with the path, or with the description. */
+/** A few templates: those for this host; else those whose names share the most words with the path, or with the description. */
 export function findFittingTemplates(
   secret: Pick<SecretRecord, 'path' | 'description'>,
   host: string | null,
@@ -53,12 +53,12 @@ function isOnHost({ binding }: BindingTemplate, host: string): boolean {
   return typeof pattern === 'string' && isUnder(pattern, host);
 }
 
-/** Whether a host is the one that is named, or below the one after `*.`: good enough for advice, and for nothing else. */
+/** Whether a host is the named one, or below the one after `*.`: good enough for advice, and used for nothing else. */
 export function isUnder(pattern: string, host: string): boolean {
   return pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
 }
 
-/** The first word of a template's name is whose service it is: without it the others say nothing. Shorter names come first. */
+/** The first word of a template's name is the service, which must match. Shorter names come first. */
 function findMostAlike(text: string, templates: readonly BindingTemplate[]): readonly BindingTemplate[] {
   const words = new Set(text.toLowerCase().split(/[^a-z0-9]+/));
   const scored = templates.flatMap((template) => {
@@ -70,7 +70,7 @@ function findMostAlike(text: string, templates: readonly BindingTemplate[]): rea
   return found.toSorted((a, b) => a.name.split('-').length - b.name.split('-').length);
 }
 
-/** What to type for a template: its name, the host where it leaves that open, and a flag for each field left open. */
+/** The command for a template: its name, the host if that is open, and a flag for each open field. */
 function templateWords(template: BindingTemplate): string[] {
   const fields = placeholdersOf(template).flatMap(({ name, fields: places }) =>
     places.map((field) => ({ name, field })),
@@ -81,7 +81,7 @@ function templateWords(template: BindingTemplate): string[] {
   return [...openHost(template), '--from', template.name, ...flags];
 }
 
-/** The host, where a placeholder of it is not filled by another field. */
+/** The host, if another field does not fill a placeholder in it. */
 function openHost({ binding }: BindingTemplate): string[] {
   const host = binding['host'];
   if (typeof host !== 'string') return [];

@@ -4,45 +4,45 @@ import type { SecretRecord } from '../wire/secrets.ts';
 import { isReservedVaultPath } from '../model/vault_path.ts';
 import { sealLines } from './seal_advice.ts';
 
-/** What hands a credential out as it is. */
+/** How a credential can be released in plaintext. */
 export const UNSEALED_EVENT = 'sandbox.proxy.credential_unsealed';
 
-/** What is known of one credential: how it is sealed, or why it is not and how to seal it. */
+/** The status of one credential: how it is sealed, or why it is not and how to seal it. */
 export interface Sealability {
   readonly path: string;
   readonly ref: string;
   readonly owner: SecretRecord['owner'];
   readonly sealed: boolean;
-  /** Null when it is sealed. */
+  /** Null if it is sealed. */
   readonly why_not: 'no_binding' | 'handed_out_unsealed' | null;
-  /** What has it, other than bindings: it writes it onto its own requests, or is given it by the gateway. */
+  /** The users of the credential other than bindings: a connector, or an MCP server. */
   readonly kept_for: 'connector' | 'mcp_server' | null;
-  /** The bindings that put it on requests at the proxy. */
+  /** The bindings that add it to requests at the proxy. */
   readonly bindings: readonly {
     readonly id: string;
     readonly host: string;
     readonly scheme: string;
     readonly emit_mechanism: string;
   }[];
-  /** The last time that the value stored now was handed out as it is. */
+  /** The last time that the value stored now was released in plaintext. */
   readonly unsealed: Omit<UnsealedRelease, 'event_id' | 'ref'> | null;
-  /** Commands, in the order to type them. */
+  /** Commands, in the order to run them. */
   readonly how_to_seal: readonly string[];
 }
 
-/** One time that a credential left as it is. */
+/** One release of a credential in plaintext. */
 export interface UnsealedRelease {
   readonly event_id: string;
   readonly ref: string;
   readonly time: string;
   readonly session_id: string | null;
-  /** The image of the session's container, as it was asked for. */
+  /** The requested image of the session's container. */
   readonly image: string | null;
   readonly host: string | null;
   readonly reason: string | null;
 }
 
-/** What an event of the log has to say here. */
+/** The fields of an audit event that are used here. */
 export interface ReportedEvent {
   readonly id: string;
   readonly type: string;
@@ -60,12 +60,12 @@ export interface ReportedEvent {
 export interface SealabilityFacts {
   readonly secrets: readonly SecretRecord[];
   readonly bindings: readonly HostBindingRecord[];
-  /** The releases of the caller's own sidecars ({@link ownReleases}), the newest first. */
+  /** The releases by the caller's own sidecars ({@link ownReleases}), newest first. */
   readonly releases: readonly UnsealedRelease[];
   readonly templates: readonly BindingTemplate[];
 }
 
-/** The log is the enterprise's: a colleague's event may name a path that the caller has too. Only its own sidecars' count. */
+/** The log covers the whole enterprise: a colleague's event may name a path that the caller has too. Only the caller's own sidecars count. */
 export function ownReleases(events: readonly ReportedEvent[], sidecarIds: Iterable<string>): UnsealedRelease[] {
   const own = new Set(sidecarIds);
   return events
@@ -74,8 +74,8 @@ export function ownReleases(events: readonly ReportedEvent[], sidecarIds: Iterab
 }
 
 /**
- * Says of every credential how it is sealed. One that was handed out as it is counts as unsealed, whatever binds it, until
- * another value is stored: what was in an environment may be anywhere.
+ * Reports for every credential how it is sealed. A credential that was released in plaintext counts as unsealed, even if it
+ * has a binding, until a new value is stored: a value that was in an environment may be anywhere.
  */
 export function sealabilityOf(facts: SealabilityFacts): readonly Sealability[] {
   return facts.secrets.map((secret) => {
@@ -101,18 +101,18 @@ export function sealabilityOf(facts: SealabilityFacts): readonly Sealability[] {
   });
 }
 
-/** A reference resolves in its binding owner's namespace alone. */
+/** A reference resolves only in the namespace of its binding's owner. */
 function isNamedBy(secret: SecretRecord, binding: HostBindingRecord): boolean {
   return binding.owner === secret.owner && [binding.credential_ref, binding.session_token_ref].includes(secret.ref);
 }
 
-/** What the service stores itself belongs to a connector or to an MCP server, and goes to nothing else. */
+/** What the service itself stores belongs to a connector or to an MCP server, and is used for nothing else. */
 function keeperOf({ path }: SecretRecord): Sealability['kept_for'] {
   if (!isReservedVaultPath(path)) return null;
   return path.startsWith('connectors/') ? 'connector' : 'mcp_server';
 }
 
-/** Only a user's own credentials are ever handed out; one stored since then is another value. */
+/** Only a user's own credentials are ever released; one stored after the release is another value. */
 function findLastRelease(secret: SecretRecord, releases: readonly UnsealedRelease[]): UnsealedRelease | null {
   if (secret.owner !== 'personal') return null;
   const last = releases.find(({ ref }) => ref === secret.ref);

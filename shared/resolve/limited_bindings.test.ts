@@ -17,7 +17,7 @@ const bound = (host: string, change: Partial<HostBinding> = {}): HostBinding => 
 const guarded = sampleOperation({ approval: 'required', hosts: ['pay.example.com', 'api.example.com'] });
 const connector = sampleConnector([guarded, sampleOperation({ name: 'open', hosts: ['open.example.com'] })]);
 
-test('lists bindings without an effect, with the hosts where they win and an operation needs an approval', () => {
+test('lists bindings without an effect, with the hosts where they apply and an operation needs an approval', () => {
   const bindings = [
     bound('*.example.com'),
     bound('api.example.com', { id: 'bnd_1' }),
@@ -32,7 +32,7 @@ test('lists bindings without an effect, with the hosts where they win and an ope
   ]);
 });
 
-test('lists none with an effect, and none where nothing needs an approval', () => {
+test('lists none with an effect, and none if no operation needs an approval', () => {
   expect(findLimitedBindings([bound('api.example.com', { effect: 'write' })], [connector])).toEqual([]);
   const open = sampleConnector([{ ...guarded, approval: 'none' }]);
   expect(findLimitedBindings([bound('api.example.com')], [open])).toEqual([]);

@@ -2,14 +2,14 @@ import type { InstalledConnector } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { compilePolicy } from './resolve.ts';
 
-/** A binding that only reads on some hosts because it has no effect and they have operations that need an approval. */
+/** A binding that is read-only on some hosts, because it has no effect and the hosts have operations that need an approval. */
 export interface LimitedBinding {
   readonly binding: HostBinding;
   /** In the order of their names. */
   readonly hosts: readonly string[];
 }
 
-/** The bindings without an effect that would act beside operations with an approval, were they not limited to reading there. */
+/** The bindings without an effect that are limited to reading because of operations that need an approval. */
 export function findLimitedBindings(
   bindings: readonly HostBinding[],
   connectors: readonly InstalledConnector[],

@@ -54,7 +54,7 @@ describe('resolution', () => {
     expect(resolve(compilePolicy(bindings), request)).toEqual({ kind: 'passthrough' });
   });
 
-  test('a match gives every binding of the pattern, in order', () => {
+  test('a match returns every binding of the pattern, in order', () => {
     const first = binding('api.example.com', { id: 'bnd_1' });
     const second = binding('api.example.com', { id: 'bnd_2' });
     const request = { method: 'GET', host: 'api.example.com', path: '/' };
@@ -82,7 +82,7 @@ describe('resolution', () => {
     expect(winners([exact, binding('*.example.com')], 'api.example.com')).toEqual(['bnd_e']);
   });
 
-  test('finds what comparing every pattern finds (property)', () => {
+  test('agrees with comparing every pattern (property)', () => {
     const label = fc.constantFrom('a', 'b', 'c');
     const host = fc.array(label, { minLength: 2, maxLength: 5 }).map((labels) => labels.join('.'));
     const text = fc.tuple(fc.boolean(), host).map(([isWildcard, name]) => (isWildcard ? `*.${name}` : name));
@@ -128,18 +128,18 @@ describe('connectors come first', () => {
     ['GET', '/items'],
     ['POST', '/items/7'],
     ['HEAD', '/items/7'],
-  ])('%s %s is no operation, and goes to the binding', (method, path) => {
+  ])('%s %s is not an operation, and goes to the binding', (method, path) => {
     expect(kindOf(method, path)).toBe('binding');
   });
 
-  test('what several operations match is none of them: it goes to the binding, or passes through', () => {
+  test('a request that several operations match is none of them: it goes to the binding, or passes through', () => {
     const twice = [sampleConnector(), sampleConnector(undefined, { id: 'con_2', fqn: 'other/items' })];
     const request = { method: 'GET', host, path: '/items/7' };
     expect(resolve(compilePolicy([binding(host)], twice), request).kind).toBe('binding');
     expect(resolve(compilePolicy([], twice), request).kind).toBe('passthrough');
   });
 
-  test('a connector is found by its name; the personal one where there are two', () => {
+  test("a connector is found by name; a personal one wins over the enterprise's", () => {
     const enterprise = sampleConnector(undefined, { id: 'con_2', owner: 'enterprise' });
     for (const both of [
       [sampleConnector(), enterprise],
@@ -151,7 +151,7 @@ describe('connectors come first', () => {
     expect(policy.connectorNamed('acme/other')).toBeUndefined();
   });
 
-  test('a host without connectors is never looked at for spellings', () => {
+  test('a host without connectors is never checked for spellings', () => {
     expect(resolve(policy, { method: 'GET', host: 'other.test', path: '//items/%69' }).kind).toBe('passthrough');
   });
 
@@ -180,7 +180,7 @@ describe('connectors come first', () => {
     }
   });
 
-  test('invariant 8, no way round a connector: HEAD does what GET does, where that is more than reading', () => {
+  test('invariant 8, no way round a connector: HEAD counts as GET if that is more than reading', () => {
     const guarded = compilePolicy([binding(host)], [sampleConnector([sampleOperation({ approval: 'required' })])]);
     expect(resolve(guarded, { method: 'HEAD', host, path: '/items/7' }).kind).toBe('ambiguous_target');
   });
@@ -221,11 +221,11 @@ describe('connectors come first', () => {
       expect(resolve(guarded, { method: 'POST', host, path, fields }).kind).toBe('ambiguous_target');
     });
 
-    test('HEAD of what only reads goes to the binding, however it is spelled', () => {
+    test('HEAD of a read operation goes to the binding, in any spelling', () => {
       expect(resolve(guarded, { method: 'HEAD', host, path: '/%75ser/' }).kind).toBe('binding');
     });
 
-    test('what several operations match may still be another one with another method', () => {
+    test('a request that several operations match may still be another operation with another method', () => {
       const posts = ['con_2', 'con_3'].map((id) =>
         sampleConnector([sampleOperation({ method: 'POST', path: '/repos/{o}/{r}' })], { id, fqn: `other/${id}` }),
       );
@@ -259,7 +259,7 @@ describe('connectors come first', () => {
       '/v1/refunds%20',
       '/v1/%72%45funds',
       '/v1/things%3AbatchDelete',
-    ])('is not reached as %s, be it beside a template that needs none', (path) => {
+    ])('is not reached as %s, even beside a template that needs none', (path) => {
       expect(kind(both, 'POST', path)).toBe('ambiguous_target');
       expect(kind(both, 'post', path)).toBe('ambiguous_target');
       expect(kind(within, 'POST', path)).toBe('ambiguous_target');
@@ -273,7 +273,7 @@ describe('connectors come first', () => {
       'x_original_url',
       'script_name',
       'path-info',
-    ])('is not reached by the header %s, on whatever path and by whatever method', (name) => {
+    ])('is not reached by the header %s, on any path and with any method', (name) => {
       expect(kind(both, 'POST', '/v1/other', name)).toBe('ambiguous_target');
       expect(kind(both, 'PUT', '/v1/notes', name)).toBe('ambiguous_target');
       expect(kind(both, 'GET', '/', name)).toBe('ambiguous_target');
@@ -290,7 +290,7 @@ describe('connectors come first', () => {
       );
     });
 
-    test('does not stand in the way of any other request', () => {
+    test('does not block any other request', () => {
       expect(['/v1/refunds', '/v1/things:batchDelete'].map((path) => kind(both, 'POST', path))).toEqual([
         'connector',
         'connector',
@@ -313,7 +313,7 @@ describe('connectors come first', () => {
       ]);
     });
 
-    test('makes its host one where a binding without an effect only reads', () => {
+    test('makes a binding without an effect read-only on its host', () => {
       const elsewhere = sampleConnector([{ ...refund, hosts: ['pay.example.com'] }, plain]);
       const split = compilePolicy([binding('*.example.com')], [elsewhere]);
       const beside = (name: string): unknown => resolve(split, { method: 'GET', host: name, path: '/other' });

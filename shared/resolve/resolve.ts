@@ -13,38 +13,38 @@ import type { HostBinding } from '../model/host_binding.ts';
 import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/method_override.ts';
 import { isPathOverrideHeader } from '../net/path_override.ts';
 
-/** The connectors and host bindings in force, compiled for lookup by host. */
+/** The current connectors and host bindings, compiled for lookup by host. */
 export interface Policy {
   readonly connectors: ConnectorIndex;
-  /** The connectors in force: one of each name. */
+  /** The current connectors, one per name. */
   readonly installed: readonly InstalledConnector[];
-  /** The connector of a name; the personal one where the enterprise has it too. */
+  /** The connector with a name; a personal one wins over the enterprise's. */
   connectorNamed(fqn: string): InstalledConnector | undefined;
   /**
-   * Every binding of the pattern that wins for a canonical host (lower-case ASCII): an exact host beats a wildcard, a
-   * longer suffix a shorter one. Empty when no pattern matches.
+   * Every binding of the winning pattern for a canonical host (lower-case ASCII): an exact host beats a wildcard, a longer
+   * suffix a shorter one. Empty if no pattern matches.
    */
   bindingsFor(host: string): readonly HostBinding[];
 }
 
-/** What of a request decides which path it takes. */
+/** The parts of a request that decide its path through the proxy. */
 export interface ResolvableRequest {
   readonly method: string;
   /** Canonical (lower-case ASCII). */
   readonly host: string;
   /** As it was sent, without the query. */
   readonly path: string;
-  /** Without the `?`; null or absent when there is none. It is looked at for a method only. */
+  /** Without the `?`; null or absent if there is none. Used only to find a method override. */
   readonly query?: string | null;
-  /** Only those that override method or path are looked at, and only where the host has connectors. Names are in lower case. */
+  /** Only headers that override method or path are used, and only if the host has connectors. Names are in lower case. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
 }
 
 /**
- * The path a request takes (specification section 1, Request resolution order). `ambiguous_target`: a server could take it
- * for an operation that it is not as it stands, so that no path is right (design section 5, invariant 8). `graphql`: the
- * path is a GraphQL endpoint, and the document decides which of the candidates the request is; none of them, and it is
- * refused.
+ * The path of a request through the proxy (specification section 1, Request resolution order). `ambiguous_target`: a server
+ * could read the request as an operation that it is not as sent, so no path is right (design section 5, invariant 8).
+ * `graphql`: the path is a GraphQL endpoint, and the document decides which of the candidates the request is; if it is none
+ * of them, it is refused.
  */
 export type Resolution =
   | { readonly kind: 'connector'; readonly match: ConnectorOperation }
@@ -53,11 +53,11 @@ export type Resolution =
   | BindingResolution
   | { readonly kind: 'passthrough' };
 
-/** Of several bindings, what the request presents chooses one. */
+/** If there are several bindings, the credentials in the request choose one. */
 export interface BindingResolution {
   readonly kind: 'binding';
   readonly bindings: readonly HostBinding[];
-  /** The host has operations that need an approval: a binding without an effect only reads there. */
+  /** The host has operations that need an approval, so a binding without an effect is read-only there. */
   readonly besideApprovals: boolean;
 }
 
@@ -69,8 +69,8 @@ const NONE: readonly HostBinding[] = [];
 const NO_FIELDS: NonNullable<ResolvableRequest['fields']> = [];
 
 /**
- * Compiles bindings (with canonical hosts) for lookup: one map is read for the exact host, then one for each of its
- * labels. For one pattern the personal bindings replace the enterprise's; their order is kept.
+ * Compiles bindings (with canonical hosts) for lookup: one map lookup for the exact host, then one per label. For the same
+ * pattern, personal bindings replace the enterprise's; their order is kept.
  */
 export function compilePolicy(
   bindings: readonly HostBinding[],
@@ -96,15 +96,15 @@ export function compilePolicy(
 }
 
 /**
- * Whether somebody named this very host: a connector's spec, the binding in force for it, or that one's allowed hosts. A
- * wildcard alone names no host, for whoever runs the zone decides where its names lead.
+ * Whether somebody explicitly named this host: a connector's spec, the binding that applies to it, or that binding's allowed
+ * hosts. A wildcard alone names no host, because whoever runs the zone decides where its names lead.
  */
 export function namesHost(policy: Policy, host: string): boolean {
   if (policy.connectors.hosts.has(host)) return true;
   return policy.bindingsFor(host).some((binding) => binding.host === host || binding.allowedHosts.includes(host));
 }
 
-/** Decides which path a request takes; the bindings are those of the pattern that wins for its host. */
+/** Decides which path a request takes; the bindings are those of the winning pattern for its host. */
 export function resolve(policy: Policy, request: ResolvableRequest): Resolution {
   const byConnector = policy.connectors.hosts.has(request.host) ? resolveOperation(policy.connectors, request) : null;
   if (byConnector !== null) return byConnector;
@@ -114,8 +114,8 @@ export function resolve(policy: Policy, request: ResolvableRequest): Resolution 
 }
 
 /**
- * Whether a server could take a request for another operation by a `_method` in its body, as frameworks do. `body` gives it as
- * latin1, and is called only where there is such an operation.
+ * Whether a server could read a request as another operation because of a `_method` in its body, as frameworks do. `body`
+ * returns it as latin1, and is called only if there is such an operation.
  */
 export function isAnotherByBody({ connectors }: Policy, request: ResolvableRequest, body: () => string): boolean {
   if (!connectors.hosts.has(request.host) || request.method.toUpperCase() !== 'POST') return false;
@@ -127,7 +127,7 @@ export function isAnotherByBody({ connectors }: Policy, request: ResolvableReque
   return hasOthers && mayNameMethod(request.method, body());
 }
 
-/** Null when the request is no operation, also because it would be several: it goes on to the bindings then. */
+/** Null if the request is not an operation, or would be several: then it goes on to the bindings. */
 function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest): Resolution | null {
   if (evadesConnector(connectors, request)) return AMBIGUOUS_TARGET;
   if (request.fields?.some(({ name }) => isPathOverrideHeader(name)) === true) return AMBIGUOUS_TARGET;
@@ -142,27 +142,27 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   const isGuarded = listGuardingMethods(request, methods).some((method) =>
     mayNeedApproval(connectors, { ...request, method }),
   );
-  // Servers answer HEAD by doing what GET does (RFC 9110 section 9.3.2), which matters where that is more than reading.
+  // Servers answer HEAD by performing a GET (RFC 9110 section 9.3.2), which matters if that is more than reading.
   const gets = methods.includes('HEAD') ? operationsAs(connectors, request, 'GET') : [];
   const isGuardedGet = gets.some(({ approval, effect }) => approval === 'required' || effect !== 'read');
   return isAnother || isGuarded || isGuardedGet ? AMBIGUOUS_TARGET : null;
 }
 
-/** The methods of which an operation that needs an approval could be meant; a server may take one that it does not know for any. */
+/** The methods by which an operation that needs an approval could be reached; a server may treat an unknown method as any. */
 function listGuardingMethods({ method }: ResolvableRequest, possible: readonly string[]): readonly string[] {
   const others = possible.filter((each) => each !== method);
   if (possible.includes('HEAD')) others.push('GET');
   return possible.every((each) => KNOWN_METHODS.has(each)) ? others : OPERATION_METHODS;
 }
 
-/** The operations that a request would be with another method, however a server reads its path. */
+/** The operations that a request would be with another method, in any server's reading of its path. */
 function operationsAs(connectors: ConnectorIndex, request: ResolvableRequest, method: string): readonly Operation[] {
   return listReadings(connectors, { ...request, method }).flatMap((found) =>
     found.kind === 'operation' ? [found.match.operation] : [],
   );
 }
 
-/** What servers may take for the method of a request: its name in upper case, and what a header or the query overrides it with. */
+/** The methods that servers may see in a request: its own in upper case, and those in overriding headers or the query. */
 function possibleMethods({ method, query = null, fields = NO_FIELDS }: ResolvableRequest): readonly string[] {
   const overrides = fields.filter(({ name }) => isMethodOverrideHeader(name)).map(({ value }) => value);
   const named = [...overrides, ...methodOverridesOfQuery(method, query)];
@@ -170,8 +170,8 @@ function possibleMethods({ method, query = null, fields = NO_FIELDS }: Resolvabl
 }
 
 /**
- * Goes from the left, so that the first suffix found is the longest; the host itself is never its own suffix. Tails
- * longer than every known suffix are not looked up, so that a name of many labels costs no more than another.
+ * Scans from the left, so that the first suffix found is the longest; the host itself is never its own suffix. Tails longer
+ * than every known suffix are skipped, so that many labels cost no more.
  */
 function longestSuffix(
   bySuffix: ReadonlyMap<string, readonly HostBinding[]>,

@@ -1,10 +1,7 @@
 import { z } from 'zod';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
-/**
- * `approved` waits for its one request; `used` has let it through. `expired`: nobody decided in time, or the request never
- * came back.
- */
+/** `approved` waits for its one request; `used` has let it through. `expired`: nobody decided in time, or the request was never repeated. */
 export const APPROVAL_STATES = ['pending', 'approved', 'denied', 'expired', 'used'] as const;
 export type ApprovalState = (typeof APPROVAL_STATES)[number];
 
@@ -15,33 +12,33 @@ export const APPROVAL_VALID_SECONDS = 15 * 60;
 /** How long a request is held for a decision. */
 export const APPROVAL_HOLD_SECONDS = 60;
 
-/** One request that somebody has to allow: an operation of a connector, or a tool call of an MCP server. */
+/** One request that a person has to approve: an operation of a connector, or a tool call of an MCP server. */
 export const approvalRecord = z
   .object({
     id: id('apr'),
     state: z.enum(APPROVAL_STATES),
-    /** Null, as the next two and `operation`, of a tool call. */
+    /** Null for a tool call, like the next two fields and `operation`. */
     connector_id: id('con').nullable(),
     connector_fqn: z.string().nullable(),
     connector_version: z.string().nullable(),
     operation: z.string().nullable(),
-    /** Null, as the next three, of an operation. */
+    /** Null for an operation, like the next three fields. */
     mcp_server_id: id('mcp').nullable().default(null),
     mcp_server: z.string().nullable().default(null),
-    /** Null also of a server whose configuration names none. */
+    /** Null also if the server's configuration names none. */
     mcp_server_version: z.string().nullable().default(null),
     tool: z.string().nullable().default(null),
     owner,
-    /** What is asked for, in one line. */
+    /** The request in one line. */
     summary: z.string(),
-    /** SHA-256 over the whole request, or the whole call: a decision covers one identical request. */
+    /** SHA-256 over the whole request or call: a decision covers one identical request. */
     fingerprint: z.string(),
-    /** Whose agent asks. */
+    /** The user whose agent asks. */
     user_id: z.string(),
     sidecar_id: z.string().nullable(),
     session_id: z.string().nullable(),
     requested_at: time,
-    /** Until when it can be decided. */
+    /** The deadline for a decision. */
     expires_at: time,
     decided_by: z.string().nullable(),
     decided_at: time.nullable(),
@@ -52,13 +49,13 @@ export const approvalRecord = z
   .meta({ id: 'Approval' });
 export type ApprovalRecord = z.infer<typeof approvalRecord>;
 
-/** What is asked for, as it is named elsewhere: `publisher/name operation`, or `server tool`. */
+/** The subject under its usual name: `publisher/name operation`, or `server tool`. */
 export function approvalTarget(record: ApprovalRecord): string {
   const { connector_fqn: fqn, operation, mcp_server: server, tool } = record;
   return server === null ? `${fqn ?? ''} ${operation ?? ''}` : `${server} ${tool ?? ''}`;
 }
 
-/** `GET /v1/approvals`: the newest first. New ones and decisions also come as `connector.approval.` events of the stream. */
+/** `GET /v1/approvals`: newest first. New ones and decisions are also sent as `connector.approval.` events of the stream. */
 export const approvalsQuery = z.strictObject({ ...pageQuery, state: z.enum(APPROVAL_STATES).optional() });
 export const approvalsPage = page(approvalRecord).meta({ id: 'ApprovalsPage' });
 export const approvalParams = z.strictObject({ id: id('apr') });
@@ -66,12 +63,12 @@ export const approvalParams = z.strictObject({ id: id('apr') });
 /** `POST /v1/approvals/{id}/decide`. */
 export const decisionInput = z.strictObject({ decision: z.enum(['approve', 'deny']) }).meta({ id: 'ApprovalDecision' });
 
-/** Names one request, so that asking again about it is harmless. */
+/** Identifies one request, so that asking again about it is harmless. */
 const requestId = z.string().min(16).max(64);
 
 /**
- * `POST /v1/sidecar/approvals`: asks for one request. A decision that covers it is used up for `request_id`; else it waits
- * with the approval that is pending for an identical one, or a new one. Answered with a JWS (`APPROVAL_TYP`) of
+ * `POST /v1/sidecar/approvals`: asks for one request. A decision that covers it is used up for `request_id`; otherwise the
+ * request waits with the pending approval of an identical one, or with a new one. The reply is a JWS (`APPROVAL_TYP`) of
  * {@link approvalPayload}.
  */
 const asked = {
@@ -94,7 +91,7 @@ export const approvalWaitQuery = z.strictObject({
   request_id: requestId,
 });
 
-/** The payload of both answers. `approved`: this request may be sent, and no other one. */
+/** The payload of both replies. `approved`: this request may be sent, and no other. */
 export const approvalPayload = z.strictObject({
   sidecar_id: id('sdc'),
   /** The call's jti. */

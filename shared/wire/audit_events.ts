@@ -10,20 +10,20 @@ import {
 } from '../model/audit_event.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
 
-/** Longest text in an event: a request's path is the longest, and a head has at most 64 KiB. */
+/** The longest text in an event is a request's path, and a head has at most 64 KiB. */
 const text = storable(70_000);
 const short = storable(1_024);
 
-/** Text that a database gives back as it was: an event that came back changed would break its hash chain. */
+/** Text that a database returns unchanged: a changed event would break its hash chain. */
 function storable(maxCharacters: number) {
   return z
     .string()
     .max(maxCharacters)
-    .refine((value) => !/[\0\p{Cs}]/u.test(value), 'holds a NUL or half of a surrogate pair');
+    .refine((value) => !/[\0\p{Cs}]/u.test(value), 'contains a NUL or half of a surrogate pair');
 }
 
 /**
- * An event's `data`: a closed set of keys, none of which can hold a secret, a header, a body or a query string. A key of
+ * An event's `data`: a closed set of keys, none of which can contain a secret, a header, a body or a query string. A key of
  * {@link AuditEventData} without a schema here does not compile.
  */
 export const auditEventData = z.strictObject({
@@ -31,7 +31,7 @@ export const auditEventData = z.strictObject({
   'svc.proxy.mediation': z.enum(['connector', 'binding', 'passthrough', 'refused']).optional(),
   'svc.proxy.method': short.optional(),
   'svc.proxy.upstream.host': short.optional(),
-  'svc.proxy.upstream.path': text.refine((path) => !path.includes('?'), 'holds a query string').optional(),
+  'svc.proxy.upstream.path': text.refine((path) => !path.includes('?'), 'contains a query string').optional(),
   'svc.proxy.upstream.status': z.number().int().min(100).max(999).optional(),
   'svc.proxy.reason': short.optional(),
   'svc.proxy.count': z.number().int().min(1).optional(),
@@ -93,18 +93,18 @@ export const auditEvent = z
   })
   .meta({ id: 'AuditEvent' });
 
-/** The types a sidecar may send: the control plane's own are written by the control plane alone. */
+/** The types that a sidecar may send; only the control plane writes its own types. */
 export function isSidecarEventType(type: AuditEventType): boolean {
   return !type.startsWith('control.') && !type.startsWith('connector.approval.');
 }
 
-/** An event with its place in its writer's hash chain. */
+/** An event with its position in its writer's hash chain. */
 export const storedAuditEvent = auditEvent
   .extend({
-    /** Who wrote it: a sidecar's id, or the enterprise's for the control plane. Each has a chain of its own. */
+    /** The writer: a sidecar's id, or for the control plane the enterprise's. Each has its own chain. */
     writer: z.string(),
     sequence: z.number().int().min(1),
-    /** SHA-256, hex; of 64 zeros for the first event of a chain. */
+    /** SHA-256, in hex; 64 zeros for the first event of a chain. */
     previous_hash: z.string(),
     hash: z.string(),
     received_at: time,
@@ -140,9 +140,9 @@ export type AuditEventsQuery = z.output<typeof auditEventsQuery>;
 export const auditEventsPage = page(storedAuditEvent).meta({ id: 'AuditEventsPage' });
 
 /**
- * `GET /v1/audit-events/stream`: server-sent events, `event: audit`, `data:` a {@link StoredAuditEvent}, `id:` a position
- * to resume after with `Last-Event-ID`. It starts with what arrives after the call; `backlog` gives that many before it.
- * The stream ends by itself now and then; the client goes on with its last id.
+ * `GET /v1/audit-events/stream`: server-sent events, `event: audit`, `data:` a {@link StoredAuditEvent}, `id:` a position to
+ * resume after with `Last-Event-ID`. It starts with events that arrive after the call; `backlog` adds that many earlier
+ * ones. The stream ends by itself now and then; the client resumes with its last id.
  */
 export const auditStreamQuery = z.strictObject({
   ...auditFilter,
@@ -159,27 +159,27 @@ const brokenChain = z.object({
 });
 export type BrokenChain = z.infer<typeof brokenChain>;
 
-/** A chain as it is there: the events after the removed ones, up to the head. */
+/** A chain as stored: the events after the removed ones, up to the head. */
 const verifiedChain = z.object({
   writer: z.string(),
-  /** Events that are there. */
+  /** The number of stored events. */
   events: z.number().int(),
-  /** Events that were removed from its beginning: the first that is there has the sequence after them. */
+  /** The number of events removed from its start; the first stored event has the next sequence. */
   removed: z.number().int(),
-  /** The hash of the last event that was removed: 64 zeros when none was. */
+  /** The hash of the last removed event; 64 zeros if none was removed. */
   beginning_hash: z.string(),
-  /** When the first event that is there was received; null when none is. */
+  /** When the first stored event was received; null if there is none. */
   begins_at: time.nullable(),
   head_hash: z.string(),
 });
 
-/** `GET /v1/audit-events/verify`: every chain walked from where it begins. */
+/** `GET /v1/audit-events/verify`: every chain, checked from its start. */
 export const auditVerification = z
   .object({
     ok: z.boolean(),
     events: z.number().int(),
     removed: z.number().int(),
-    /** How many chains the sealed set of writers names: the control plane's own, and one for each sidecar. */
+    /** The number of chains in the sealed set of writers: the control plane's own, and one per sidecar. */
     writers: z.number().int().optional(),
     chains: z.array(verifiedChain),
     first_break: brokenChain.nullable(),
@@ -187,11 +187,11 @@ export const auditVerification = z
   .meta({ id: 'AuditVerification' });
 export type AuditVerification = z.infer<typeof auditVerification>;
 
-/** `POST /v1/audit-events/prune`: removes what was received before a time, which is a day ago or longer. */
+/** `POST /v1/audit-events/prune`: removes events received before a time that is at least a day ago. */
 export const auditPruneInput = z
   .strictObject({
     before: z.iso.datetime({ offset: true }),
-    /** Only counts. */
+    /** Dry run: only counts. */
     dry_run: z.boolean().default(false),
   })
   .meta({ id: 'AuditPruneInput' });
@@ -201,11 +201,11 @@ export const auditPruneReply = z
   .object({
     before: time,
     dry_run: z.boolean(),
-    /** How many events this call removed, or would have with more calls. */
+    /** How many events this call removed, or would have removed. */
     removed: z.number().int(),
-    /** False when there are more: the same call goes on. */
+    /** False if there are more: repeat the same call. */
     finished: z.boolean(),
-    /** Chains that do not verify where they would have been cut: nothing of them is removed. */
+    /** Chains that do not verify at the cut: nothing of them is removed. */
     broken: z.array(brokenChain),
   })
   .meta({ id: 'AuditPruneReply' });

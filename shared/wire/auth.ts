@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { EMAIL_PATTERN } from '../model/email.ts';
 import { id, line, time } from './primitives.ts';
 
-/** `GET /auth/providers`: the ways to sign in, for a page that shows a button for each. */
+/** `GET /auth/providers`: the sign-in providers, so that a page can show a button for each. */
 export const providersReply = z
   .object({
     providers: z.array(
@@ -10,11 +10,11 @@ export const providersReply = z
         /** A provider's name. */
         name: z.string(),
         title: z.string(),
-        /** Where a browser begins. */
+        /** The URL where a browser starts. */
         login_url: z.string(),
       }),
     ),
-    /** Whether people sign in with an email and a password. */
+    /** Whether sign-in with email and password is available. */
     password: z.boolean(),
   })
   .meta({ id: 'SignInProviders' });
@@ -23,10 +23,10 @@ export type ProvidersReply = z.infer<typeof providersReply>;
 const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 256;
 
-const email = z.string().max(254).regex(EMAIL_PATTERN, 'is no email address: write one such as alice@example.com');
+const email = z.string().max(254).regex(EMAIL_PATTERN, 'is not an email address: write one such as alice@example.com');
 const anyPassword = z.string().min(1).max(MAX_PASSWORD);
 
-/** `POST /auth/signup`: an account with a password, or another password for one that there is. */
+/** `POST /auth/signup`: creates an account with a password, or sets a new password for an existing one. */
 export const signupInput = z
   .strictObject({
     email,
@@ -36,11 +36,11 @@ export const signupInput = z
   .meta({ id: 'SignupInput' });
 export type SignupInput = z.infer<typeof signupInput>;
 
-/** The same for every address. A code is on its way to it. */
+/** The same reply for every address. A code is sent to it by mail. */
 export const signupReply = z.object({ signup_id: z.string(), expires_at: time }).meta({ id: 'SignupReply' });
 export type SignupReply = z.infer<typeof signupReply>;
 
-/** `POST /auth/verify`: the code of the mail. */
+/** `POST /auth/verify`: the code from the mail. */
 export const verifyInput = z
   .strictObject({
     signup_id: z.string().regex(/^[\w-]{43}$/, 'is not the signup_id of POST /auth/signup'),
@@ -56,10 +56,10 @@ export type LoginInput = z.infer<typeof loginInput>;
 /** A browser is signed in: the reply sets its session's cookie. */
 export const signedInReply = z.object({ user_id: id('usr') }).meta({ id: 'SignedIn' });
 
-/** `{provider}` of `/auth/{provider}/...`: a name that `GET /auth/providers` lists, or one of an enterprise's own. */
+/** `{provider}` of `/auth/{provider}/...`: a name from `GET /auth/providers`, or one of an enterprise's own. */
 export const providerParams = z.object({ provider: z.string().min(1).max(128) });
 
-/** Where the browser goes once it is signed in: a path of this control plane; anything else is its first page. */
+/** Where the browser goes after sign-in: a path of this control plane; anything else means the first page. */
 const returnTo = z.string().max(2_000).optional();
 
 /** `GET /auth/{provider}/login`. */
@@ -70,7 +70,7 @@ export const ssoQuery = z.object({ email: z.string().max(254).optional(), return
 
 const answered = z.string().max(8_000).optional();
 
-/** `GET /auth/{provider}/callback` and `GET /auth/connectors/callback`: what the provider puts there. `iss` by RFC 9207. */
+/** `GET /auth/{provider}/callback` and `GET /auth/connectors/callback`: the parameters that the provider sets. `iss` by RFC 9207. */
 export const callbackQuery = z.object({ state: answered, code: answered, error: answered, iss: answered });
 
 /** `GET /auth/link/{code}`. */

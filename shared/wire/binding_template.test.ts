@@ -25,7 +25,7 @@ function template() {
 }
 
 describe('binding template', () => {
-  test('lists its placeholders with the fields they stand in', () => {
+  test('lists its placeholders with the fields that contain them', () => {
     expect(placeholdersOf(template())).toEqual([
       { name: 'region', fields: ['host', 'region', 'allowed_hosts'] },
       { name: 'access-key-id', fields: ['access_key_id'] },
@@ -33,7 +33,7 @@ describe('binding template', () => {
     ]);
   });
 
-  test('a given field fills its own place and the placeholders of its name', () => {
+  test('a given field replaces its own value and fills the placeholders of its name', () => {
     expect(fillTemplate(template(), GIVEN)).toEqual({
       ok: true,
       value: { ...FILE.binding, ...GIVEN, host: '*.s3.eu-1.example.com', allowed_hosts: ['a.s3.eu-1.example.com'] },
@@ -45,7 +45,7 @@ describe('binding template', () => {
     expect(filled).toMatchObject({ ok: true, value: { host: 'store.example.net', effect: 'read' } });
   });
 
-  test('names each placeholder that is left', () => {
+  test('names each unfilled placeholder', () => {
     const filled = fillTemplate(template(), { region: 'eu-1' });
     expect(filled).toMatchObject({ ok: false, error: { reason: 'unfilled_placeholder' } });
     expect(filled.ok ? '' : filled.error.message).toContain(
@@ -53,7 +53,7 @@ describe('binding template', () => {
     );
   });
 
-  test('a placeholder given as a value is left open, not filled with itself', () => {
+  test('a placeholder given as a value stays open, and is not filled with itself', () => {
     expect(fillTemplate(template(), { ...GIVEN, region: '<region>' }).ok).toBe(false);
   });
 

@@ -7,11 +7,11 @@ import { fillPlaceholders, placeholderNames } from './placeholder.ts';
 
 const line = z.string().min(1).max(500);
 
-/** A template fills every field but whose it is; the credential it leaves to the person who uses it. */
+/** A template fills every field except the owner; the user of the template supplies the credential. */
 const TEMPLATE_FIELDS = HOST_BINDING_FIELDS.filter((field) => field !== 'owner');
 
 const bindingTemplate = z.strictObject({
-  /** What `--from` takes; the file is named after it. */
+  /** The name for `--from`, and the file's name. */
   name: z.string().regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be lower-case words joined by "-"'),
   title: line,
   /** How the service's documentation says the credential is sent, with `{token}` for the credential. */
@@ -19,7 +19,7 @@ const bindingTemplate = z.strictObject({
   /** Where that is documented. */
   source: z.strictObject({ title: line, url: z.url({ protocol: /^https$/ }) }),
   notes: z.array(line).default([]),
-  /** Fields of a host binding; a text may hold `<placeholder>`s that have to be filled. */
+  /** Fields of a host binding; a text may contain `<placeholder>`s that have to be filled. */
   binding: z.record(z.string(), z.unknown()).superRefine((binding, context) => {
     const unknown = Object.keys(binding).filter((field) => !TEMPLATE_FIELDS.includes(field));
     if (unknown.length > 0)
@@ -43,13 +43,13 @@ export interface TemplateError {
   readonly message: string;
 }
 
-/** A value that a template leaves to the person who uses it, and the fields it stands in. */
+/** A placeholder that the user has to fill, and the fields that contain it. */
 export interface TemplatePlaceholder {
   readonly name: string;
   readonly fields: readonly string[];
 }
 
-/** Checks a template file's content, as the YAML parser read it. */
+/** Checks a template file's content, as returned by the YAML parser. */
 export function parseBindingTemplate(value: unknown): Result<BindingTemplate, TemplateError> {
   const parsed = bindingTemplate.safeParse(value);
   if (parsed.success) return ok(parsed.data);
@@ -58,9 +58,9 @@ export function parseBindingTemplate(value: unknown): Result<BindingTemplate, Te
 }
 
 /**
- * The template's binding with `values` (fields of a host binding) put over it. The text of a field also fills the
- * placeholder of its name elsewhere: `region` fills `<region>` in the host. Refused while a placeholder is left; what
- * comes out is still to be validated as a binding.
+ * The template's binding with `values` (fields of a host binding) applied. A field's text also fills the placeholder of its
+ * name elsewhere: `region` fills `<region>` in the host. Refuses while a placeholder is open. The result must still be
+ * validated as a binding.
  */
 export function fillTemplate(
   template: BindingTemplate,
@@ -96,7 +96,7 @@ function placeholdersIn(value: unknown): readonly string[] {
   return [...new Set(Object.values(value).flatMap(placeholdersIn))];
 }
 
-/** A field never fills a placeholder of its own value, which would hold it again. */
+/** A field never fills a placeholder with text that contains the same placeholder. */
 function valueFor(name: string, field: string, values: Readonly<Record<string, unknown>>): string | null {
   const source = name.replaceAll('-', '_');
   const value = source === field ? undefined : values[source];

@@ -11,8 +11,8 @@ import { vaultPath } from './secrets.ts';
  * The authenticated channel between a sidecar and the control plane (design section 6).
  *
  * Every call carries `Authorization: Bearer <JWT>`: header `{alg: "EdDSA", typ: CALL_TYP}`, claims {@link callClaims},
- * signed by the sidecar. Every reply that the sidecar acts on is a compact JWS of the control plane's key, with the `typ`
- * named here; the sidecar checks the signature, the type, its own id and, where there is one, its nonce or request id.
+ * signed by the sidecar. Every reply that the sidecar acts on is a compact JWS by the control plane's key, with the `typ`
+ * named here. The sidecar checks the signature, the type, its own id and, if there is one, its nonce or request id.
  */
 export const CALL_TYP = 'svc-sidecar+jwt';
 export const SNAPSHOT_TYP = 'svc-snapshot+jws';
@@ -23,17 +23,17 @@ export const REVOCATION_TYP = 'svc-revocation+jws';
 /** `AUDIT_HEADS_TYP` is in `audit_heads.ts`. See `approvals.ts`. */
 export const APPROVAL_TYP = 'svc-approval+jws';
 
-/** The longest life of a call's token and the largest difference of the clocks. */
+/** The longest life of a call's token, and the largest allowed clock difference. */
 export const MAX_CALL_SECONDS = 60;
 /** A snapshot may be used this long after the last successful poll. */
 export const SNAPSHOT_SECONDS = 24 * 3600;
 export const MAX_WAIT_SECONDS = 25;
-/** A credential reply is good for this long; it only has to arrive. */
+/** A credential reply is valid for this long, only for its way to the sidecar. */
 export const CREDENTIALS_REPLY_SECONDS = 60;
 
 /** The reply header that authenticates a 304: a JWS (`SNAPSHOT_PROOF_TYP`) of {@link snapshotProof}. */
 export const SNAPSHOT_PROOF_HEADER = 'svc-snapshot-proof';
-/** The reply header of every change of bindings and secrets: the first snapshot version that has it. */
+/** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */
 export const POLICY_VERSION_HEADER = 'svc-policy-version';
 
 const base64urlSha256 = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
@@ -46,11 +46,11 @@ export const callClaims = z.strictObject({
   htm: z.string(),
   /** The path and query as sent. */
   htu: z.string(),
-  /** base64url of the SHA-256 of the body; of no bytes when there is none. */
+  /** base64url of the SHA-256 of the body, which may be empty. */
   bd: base64urlSha256,
   iat: z.number().int(),
   exp: z.number().int(),
-  /** Random, for each call; on a POST it is accepted once. Replies name it as `nonce`. */
+  /** Random for each call; a POST's is accepted once. Replies name it as `nonce`. */
   jti: z.string().min(16).max(64),
 });
 export type CallClaims = z.infer<typeof callClaims>;
@@ -58,7 +58,7 @@ export type CallClaims = z.infer<typeof callClaims>;
 /** `GET /v1/sidecar/snapshot?wait=25`. */
 export const snapshotQuery = z.strictObject({ wait: z.coerce.number().int().min(0).max(MAX_WAIT_SECONDS).default(0) });
 
-/** The payload of the snapshot's JWS. It holds no secret. Strict: what a sidecar does not know it must not act without. */
+/** The payload of the snapshot's JWS. It contains no secret. Strict: a sidecar must not act on a snapshot with fields that it does not know. */
 export const snapshotPayload = z.strictObject({
   sidecar_id: id('sdc'),
   /** The call's jti. */
@@ -68,11 +68,11 @@ export const snapshotPayload = z.strictObject({
   issued_at: time,
   expires_at: time,
   host_bindings: z.array(hostBindingRecord),
-  /** Read with `readSnapshotConnectors`: a bad one refuses connector requests, and does not take the bindings away. */
+  /** Read with `readSnapshotConnectors`: an invalid one makes connector requests refused, and leaves the bindings. */
   connectors: z.array(z.unknown()),
-  /** Read with `readSnapshotMcpServers`: a bad one is left out, and does not take the others away. */
+  /** Read with `readSnapshotMcpServers`: an invalid one is left out, and the others stay. */
   mcp_servers: z.array(z.unknown()).default([]),
-  /** Every credential that the bindings, connectors and MCP servers refer to and that is stored. */
+  /** Every stored credential that the bindings, connectors and MCP servers refer to. */
   credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),
 });
 export type SnapshotPayload = z.infer<typeof snapshotPayload>;
@@ -93,7 +93,7 @@ export type RevocationProof = z.infer<typeof revocationProof>;
 
 const credentialRef = z.strictObject({ owner, path: z.string().min(1).max(MAX_VAULT_PATH_LENGTH) });
 
-/** `POST /v1/sidecar/credentials`: only references of this sidecar's snapshot are answered. */
+/** `POST /v1/sidecar/credentials`: returns only credentials in this sidecar's snapshot. */
 export const credentialsRequest = z
   .strictObject({ request_id: z.string().min(16).max(64), credentials: z.array(credentialRef).min(1).max(100) })
   .meta({ id: 'CredentialsRequest' });
@@ -102,16 +102,17 @@ export type CredentialsRequest = z.infer<typeof credentialsRequest>;
 const MAX_REASON_CHARACTERS = 500;
 
 /**
- * `POST /v1/sidecar/unsealed`: one credential that a program gets as it is, because no binding can complete its requests.
- * Only of the sidecar's own user; whether a binding refers to it does not matter. `host` and `reason` go into the audit log.
- * Answered as credentials are: a JWS (`CREDENTIALS_TYP`) of {@link credentialsPayload} with one credential or one missing.
+ * `POST /v1/sidecar/unsealed`: one credential that a program gets in plaintext, because no binding can complete its
+ * requests. It must belong to the sidecar's own user; a binding is not required. `host` and `reason` go into the audit log.
+ * The reply is like that for credentials: a JWS (`CREDENTIALS_TYP`) of {@link credentialsPayload} with one credential or one
+ * missing.
  */
 export const unsealedRequest = z
   .strictObject({
     request_id: z.string().min(16).max(64),
     reference: z.strictObject({ owner: z.enum(['personal']), path: vaultPath }),
     host: allowedHostText,
-    reason: line(MAX_REASON_CHARACTERS).trim().min(1, 'is empty: say why the credential cannot be added at the proxy'),
+    reason: line(MAX_REASON_CHARACTERS).trim().min(1, 'is empty: say why the proxy cannot add the credential'),
   })
   .meta({ id: 'UnsealedRequest' });
 export type UnsealedRequest = z.output<typeof unsealedRequest>;
@@ -128,13 +129,13 @@ export const credentialsPayload = z.object({
       version: z.string(),
       /** A compact JWE (ECDH-ES, A256GCM) to the sidecar's receiving key; its plaintext is JSON {@link sealedCredential}. */
       sealed: z.string(),
-      /** Of an access token: it must not be used from then on. */
+      /** For an access token: it must not be used from this time on. */
       expires_at: time.optional(),
     }),
   ),
-  /** Not stored, or not in this sidecar's snapshot: the two are not told apart. */
+  /** Not stored, or not in this sidecar's snapshot; the reply does not tell which. */
   missing: z.array(z.object({ owner, path: z.string() })),
-  /** Oauth2 credentials that there is no usable access token for; `reason` is the refusal's. */
+  /** Oauth2 credentials without a usable access token; `reason` is the refusal's. */
   unavailable: z
     .array(
       z.object({
@@ -152,8 +153,8 @@ export const sealedCredential = z.strictObject({ value: z.string() });
 export const MAX_EVENTS_PER_CALL = 1_000;
 
 /**
- * `POST /v1/sidecar/events`: each event is an `AuditEvent`, stamped with the sidecar's id. Each is checked alone, so that
- * one bad event does not hold up the others; the whole body is at most 1 MiB.
+ * `POST /v1/sidecar/events`: each event is an `AuditEvent`, stamped with the sidecar's id. Events are checked one by one, so
+ * that a bad one does not hold up the others; the whole body is at most 1 MiB.
  */
 export const eventsRequest = z
   .strictObject({ events: z.array(z.unknown()).min(1).max(MAX_EVENTS_PER_CALL) })
@@ -163,18 +164,18 @@ export interface EventsRequest {
 }
 
 /**
- * The payload of the JWS that answers it. A sidecar lets go of an event only on the control plane's own word for that very
+ * The payload of the JWS that answers it. A sidecar deletes an event only on the control plane's signed reply to that very
  * call, so that nothing in between can make events vanish by claiming that they arrived.
  */
 export const eventsPayload = z.object({
   sidecar_id: id('sdc'),
   /** The call's jti. */
   nonce: z.string(),
-  /** The ids that are in the log now, also when they were there before: sending an event again is harmless. */
+  /** The ids that are in the log now, including earlier ones: sending an event again is harmless. */
   accepted: z.array(z.string()),
-  /** Events that can never be accepted; sending them again is of no use. `index` is the place in the request. */
+  /** Events that can never be accepted, so that resending is useless. `index` is the position in the request. */
   rejected: z.array(z.object({ index: z.number().int().min(0), id: z.string().nullable(), message: z.string() })),
-  /** Where the sidecar's chain ends now; absent from an earlier version. */
+  /** Where the sidecar's chain ends now; absent from an older control plane. */
   head: acknowledgedHead.optional(),
 });
 export type EventsPayload = z.infer<typeof eventsPayload>;

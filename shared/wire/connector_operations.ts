@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { APPROVALS } from '../model/connector.ts';
 import { EFFECTS } from '../model/host_binding.ts';
 
-/** The session for which the host runs an operation: the gateway of MCP servers is the host's, its clients are not. */
+/** The session for which the host token runs an operation: the gateway uses the host token, its clients do not. */
 export const ACTING_SESSION_HEADER = 'svc-acting-session';
 
 /** An operation that can be run, with what a program needs to call it. */
@@ -17,9 +17,9 @@ export const listedOperation = z.object({
   hosts: z.array(z.string()),
   /** JSON Schema of the inputs. */
   input_schema: z.looseObject({ type: z.literal('object') }),
-  /** The arg that a property stands for, for each whose name is another one. */
+  /** The arg of each property whose name differs from it. */
   input_names: z.record(z.string(), z.string()),
-  /** The property that is the `host` of a run and no arg; null when there is only one host. */
+  /** The property that is the `host` of a run rather than an arg; null if there is only one host. */
   host_property: z.string().nullable(),
 });
 export type ListedOperation = z.infer<typeof listedOperation>;

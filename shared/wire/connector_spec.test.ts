@@ -29,7 +29,7 @@ const withOperation = (changes: object): object => ({ ...spec, operations: [{ ..
 const post = { method: 'POST', path: '/items', effect: 'write', audit: [] };
 
 describe('a connector spec', () => {
-  test('is read with canonical hosts and defaults', () => {
+  test('is parsed with canonical hosts and defaults', () => {
     expect(toConnectorSpec(connectorSpec.parse(spec))).toMatchObject({
       fqn: 'acme/items',
       hosts: ['api.example.com'],
@@ -39,7 +39,7 @@ describe('a connector spec', () => {
   });
 
   test.each([
-    [{ ...spec, schema_version: 2 }, 'schema_version must be 1: this is the only version there is'],
+    [{ ...spec, schema_version: 2 }, 'schema_version must be 1, the only version'],
     [{ ...spec, host: [] }, ' unknown field "host": did you mean "hosts"?'],
     [{ ...spec, hosts: [] }, 'hosts is empty: name at least one host; the first one builds upstream URLs'],
     [{ ...spec, hosts: ['*.example.com'] }, 'hosts.0 has a "*" in it: a connector names each host exactly'],
@@ -106,13 +106,13 @@ describe('a connector spec', () => {
       'operations.0.audit.0.source names no input of this operation: did you mean "path.id"?',
     ],
     [withOperation({ audit: [{ name: 'x', source: 'query.q' }] }), 'operations.0.audit.0.redact must be true'],
-    [withOperation({ summary: 'a\u202eb' }), 'operations.0.summary has a control character'],
+    [withOperation({ summary: 'a\u202eb' }), 'operations.0.summary contains a control character'],
     [null, ' must be a connector spec, an object'],
   ])('%# is refused with a message that names the field and the fix', (value, message) => {
     expect(messages(value).filter((each) => each.startsWith(message))).not.toEqual([]);
   });
 
-  test('of any shape is read or refused, never thrown at', () => {
+  test('of any shape is accepted or refused, and never throws', () => {
     fc.assert(fc.property(fc.jsonValue(), (value) => void connectorSpec.safeParse(value)));
     const field = fc.constantFrom(...Object.keys(spec));
     fc.assert(
@@ -153,7 +153,7 @@ describe('operations at a GraphQL endpoint', () => {
   };
   const other = { ...merge, name: 'other', graphql: { type: 'mutation' } };
 
-  test('are told by the type and the fields of a document', () => {
+  test('are identified by the type and the fields of a document', () => {
     const read = toConnectorSpec(connectorSpec.parse(withOperations(query, merge, other)));
     expect(read.operations.map(({ graphql }) => graphql)).toEqual([
       { type: 'query' },
@@ -174,7 +174,7 @@ describe('operations at a GraphQL endpoint', () => {
     [[{ ...query, graphql: { type: 'queries' } }], '0.graphql.type is "queries", which is none of'],
     [[{ ...query, graphql: { type: 'query', field: [] } }], '0.graphql unknown field "field": did you mean "fields"?'],
     [[{ ...merge, graphql: { type: 'mutation', fields: [] } }], '0.graphql.fields is empty'],
-    [[{ ...merge, graphql: { type: 'mutation', fields: ['a b'] } }], '0.graphql.fields.0 is no name of a field'],
+    [[{ ...merge, graphql: { type: 'mutation', fields: ['a b'] } }], '0.graphql.fields.0 is not a field name'],
     [[{ ...merge, graphql: { type: 'mutation', fields: ['__typename'] } }], '0.graphql.fields.0 is "__typename"'],
     [[{ ...merge, effect: 'read' }], '0.effect is "read", but a mutation changes something'],
     [[{ ...merge, method: 'GET', inputs: [{ ...document, in: 'query' }] }], '0.method is GET'],

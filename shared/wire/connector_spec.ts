@@ -77,7 +77,7 @@ const credential = closedObject('a credential', {
   device_authorization_url: httpsUrlText.optional(),
   scopes: z
     .array(
-      z.string().regex(/^[!#-[\]-~]{1,200}$/, { error: 'is no scope: printable ASCII without spaces and quotes' }),
+      z.string().regex(/^[!#-[\]-~]{1,200}$/, { error: 'is not a scope: printable ASCII without spaces and quotes' }),
       { error: 'must be a list of scopes' },
     )
     .max(100, { error: 'has more than 100 scopes' })
@@ -93,13 +93,13 @@ const identity = closedObject('the connector', {
     }),
   version: z
     .string({ error: 'is missing: write a version such as 1.0.0' })
-    .regex(/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/, { error: 'is no version: write one such as 1.0.0' }),
+    .regex(/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/, { error: 'is not a version: write one such as 1.0.0' }),
   title: proseText(200),
   description: proseText(4_000).default(''),
 });
 
 const fields = {
-  schema_version: z.literal(1, { error: 'must be 1: this is the only version there is' }),
+  schema_version: z.literal(1, { error: 'must be 1, the only version' }),
   connector: identity,
   hosts: hosts(''),
   credential,
@@ -111,10 +111,10 @@ const fields = {
 
 const spec = closedObject('a connector spec', fields).superRefine(checkConnectorSpec, { when: () => true });
 
-/** A connector spec as people write it and as `POST /v1/connectors` takes it (design section 5, Connector spec). */
+/** A connector spec as written by people and accepted by `POST /v1/connectors` (design section 5, Connector spec). */
 export const connectorSpec = spec.meta({ id: 'ConnectorSpec' });
 export type ConnectorSpecInput = z.input<typeof connectorSpec>;
-/** With hosts canonical and defaults filled in. */
+/** With canonical hosts and defaults filled in. */
 export type ConnectorSpecRecord = z.output<typeof connectorSpec>;
 
 /** The spec that the engine acts on. */
@@ -146,13 +146,13 @@ function toSelector({ type, fields: listed }: z.output<typeof graphqlSelector>):
   return listed === undefined ? { type } : { type, fields: listed };
 }
 
-/** The JSON Schema of a spec, for editors; `id` is the URL it is published at. */
+/** The JSON Schema of a spec, for editors; `id` is its published URL. */
 export function connectorSpecJsonSchema(id: string): object {
   const schema = z.toJSONSchema(spec, { io: 'input', target: 'draft-2020-12' });
   return { $id: id, title: 'svc connector spec', ...schema };
 }
 
-/** A strict object whose messages name what it is and what an unknown field was probably meant to be. */
+/** A strict object whose messages name the object and the likely field for an unknown one. */
 function closedObject<const T extends z.ZodRawShape>(what: string, shape: T) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {

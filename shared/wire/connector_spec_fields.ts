@@ -6,16 +6,16 @@ import { canonicalPath } from '../net/target.ts';
 import { checkedText } from './checked_text.ts';
 import { findSteering } from '../model/shown_text.ts';
 
-/** An exact upstream host: a credential is sent there, so no pattern and no address. */
+/** An exact upstream host: a credential is sent there, so neither a pattern nor an address is allowed. */
 export const hostText = checkedText(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
   const host = normaliseHost(text);
   return host.ok ? host.value : text;
 });
 
-/** A path, exact or with `{name}` in place of whole segments. */
+/** A path, exact or with `{name}` for whole segments. */
 export const pathText = checkedText(2_000, 'write a path such as /items/{id}', pathProblem);
 
-/** Where a token is asked for. Its host is checked again when it is called. */
+/** The URL of a token endpoint. Its host is checked again when it is called. */
 export const httpsUrlText = checkedText(2_000, 'write an https URL', urlProblem);
 
 /** A word that names an input, an operation or an audit field. */
@@ -27,22 +27,22 @@ export function nameText(what: string): z.ZodString {
   );
 }
 
-/** The name of a field of a GraphQL schema. Every document may have `__typename`, which says nothing of what it does. */
+/** The name of a GraphQL field. Every document may have `__typename`, which tells nothing about its effect. */
 export const graphqlFieldText = checkedText(100, 'write the name of a field, such as mergePullRequest', (text) => {
   if (text === '__typename') return 'is "__typename", which belongs to every operation: leave it out';
   return /^[_A-Za-z][_0-9A-Za-z]*$/.test(text)
     ? null
-    : 'is no name of a field: write one such as mergePullRequest, without arguments';
+    : 'is not a field name: write one such as mergePullRequest, without arguments';
 });
 
-/** Text for people; lines may break, but nothing in it may steer a terminal or turn its direction. */
+/** Text for people; it may have line breaks, but nothing that controls a terminal or reverses the text direction. */
 export function proseText(maxCharacters: number): z.ZodString {
   return checkedText(maxCharacters, 'write plain text', (text) => proseProblem(text));
 }
 
 function proseProblem(text: string): string | null {
   const found = findSteering(text, true);
-  return found === null ? null : `has a control character in it (${found}): write plain text`;
+  return found === null ? null : `contains a control character (${found}): write plain text`;
 }
 
 function hostProblem(text: string): string | null {
@@ -55,7 +55,7 @@ function hostProblem(text: string): string | null {
 function pathProblem(text: string): string | null {
   if (!text.startsWith('/')) return 'must begin with "/"';
   if (/[?#\s\\\p{Cc}]/u.test(text)) return 'has a query, a fragment, a space or a backslash: write only the path';
-  if (!/^[!-~]*$/.test(text)) return 'has a character outside ASCII: percent-encode it';
+  if (!/^[!-~]*$/.test(text)) return 'contains a non-ASCII character: percent-encode it';
   const segments = text.slice(1).split('/');
   if (segments.length > MAX_PATH_SEGMENTS) return `has more than ${MAX_PATH_SEGMENTS} segments`;
   const odd = segments.find((segment) => /[{}]/.test(segment) && !/^\{[A-Za-z0-9_][A-Za-z0-9_.$:-]*\}$/.test(segment));
@@ -67,7 +67,7 @@ function pathProblem(text: string): string | null {
 }
 
 function urlProblem(text: string): string | null {
-  if (!URL.canParse(text)) return 'is no URL: write it in full, such as https://auth.example.com/token';
+  if (!URL.canParse(text)) return 'is not a URL: write it in full, such as https://auth.example.com/token';
   const url = new URL(text);
   if (url.protocol !== 'https:') return 'is not https';
   if (url.username !== '' || url.password !== '') return 'holds a user name or password: write it without';

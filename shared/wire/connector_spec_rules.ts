@@ -5,7 +5,7 @@ import { didYouMean } from '../model/near_match.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type Report = (path: readonly PropertyKey[], message: string) => void;
 
-/** Adds what is wrong between the fields of a connector spec: names that repeat, paths and inputs that do not fit. */
+/** Reports problems between the fields of a connector spec: repeated names, and paths and inputs that do not match. */
 export function checkConnectorSpec(value: unknown, context: z.core.$RefinementCtx): void {
   const operations = listOf(fieldsOf(value)?.['operations']);
   const report: Report = (path, message) =>
@@ -19,8 +19,8 @@ export function checkConnectorSpec(value: unknown, context: z.core.$RefinementCt
 }
 
 /**
- * What no other operation of the spec may be. Two templates that differ only in the names of their segments are one path; at
- * a GraphQL endpoint an operation is each of its fields.
+ * The key that must be unique among the spec's operations. Two templates that differ only in segment names are the same
+ * path; at a GraphQL endpoint each field of an operation is a key.
  */
 function identitiesOf(operation: Fields): readonly string[] {
   const endpoint = endpointOf(operation);
@@ -30,7 +30,7 @@ function identitiesOf(operation: Fields): readonly string[] {
   return Array.from(fields, (field) => `${endpoint} ${String(selector['type'])} ${field}`);
 }
 
-/** Null while it has no method or no path. */
+/** Null while method or path is missing. */
 function endpointOf(operation: Fields): string | null {
   const [method, path] = [textOf(operation['method']), textOf(operation['path'])];
   if (method === null || path === null) return null;
@@ -55,7 +55,7 @@ function reportRepeated(
   });
 }
 
-/** Which requests are an operation that looks into none cannot be told beside one that does. */
+/** If one operation inspects the document, a request to another one that does not could not be told apart. */
 function reportMixed(operations: readonly Fields[], report: Report): void {
   const graphql = new Set(operations.filter((each) => each['graphql'] !== undefined).map(endpointOf));
   operations.forEach((operation, index) => {
@@ -78,7 +78,7 @@ function checkOperation(operation: Fields, report: Report): void {
   checkAudit(operation, report);
 }
 
-/** The type of each input that a GraphQL request may have; a run is made of them, and nothing else reaches the document. */
+/** The type of each input that a GraphQL request may have. A run is built from these, and nothing else affects the document. */
 const GRAPHQL_INPUTS: ReadonlyMap<string, InputType> = new Map([
   ['query', 'string'],
   ['operationName', 'string'],
@@ -136,13 +136,13 @@ function checkInput(input: Fields, method: string | null, parameters: readonly s
   const isBodyMethod = method === 'POST' || method === 'PATCH' || method === 'PUT';
   if (place === 'path') {
     if (!parameters.includes(name)) report(['in'], `is "path", but the path has no {${name}}`);
-    if (input['required'] !== true) report(['required'], 'must be true: a path is whole only with each of its inputs');
-    if (type === 'array' || type === 'object') report(['type'], `is "${type}", which no path segment can hold`);
+    if (input['required'] !== true) report(['required'], 'must be true: a path needs every one of its inputs');
+    if (type === 'array' || type === 'object') report(['type'], `is "${type}", which cannot be a path segment`);
   }
   if (place === 'body' && method !== null && !isBodyMethod) {
     report(['in'], `is "body", but ${method} sends its args as the query: write "query"`);
   }
-  if (place === 'query' && type === 'object') report(['type'], 'is "object", which no query can hold');
+  if (place === 'query' && type === 'object') report(['type'], 'is "object", which cannot be in a query');
 }
 
 function checkAudit(operation: Fields, report: Report): void {
@@ -157,10 +157,7 @@ function checkAudit(operation: Fields, report: Report): void {
     if (!inputs.includes(source)) {
       report(['audit', index, 'source'], `names no input of this operation${didYouMean(source, inputs)}`);
     } else if (!source.startsWith('path.') && field['redact'] !== true) {
-      report(
-        ['audit', index, 'redact'],
-        'must be true: query and body values are never recorded, only that they were given',
-      );
+      report(['audit', index, 'redact'], 'must be true: query and body values are never recorded, only their presence');
     }
   });
 }

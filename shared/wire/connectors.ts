@@ -6,8 +6,8 @@ import { connectorSpec, toConnectorSpec } from './connector_spec.ts';
 import { id, owner, page, pageQuery, time } from './primitives.ts';
 
 /**
- * Whether a connector's credential can be used. `missing`: nothing is stored. `authorisation_required`: an oauth2 client is
- * stored, and nobody has authorised it yet. `reauthorisation_required`: the provider took the authorisation back.
+ * The status of a connector's credential. `missing`: nothing is stored. `authorisation_required`: an oauth2 client is stored
+ * but not authorised yet. `reauthorisation_required`: the provider withdrew the authorisation.
  */
 export const CONNECTOR_CREDENTIAL_STATES = [
   'missing',
@@ -20,7 +20,7 @@ export type ConnectorCredentialState = (typeof CONNECTOR_CREDENTIAL_STATES)[numb
 const credentialState = z.enum(CONNECTOR_CREDENTIAL_STATES);
 const contentHash = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** The credential of a connector as the API shows it: never a value. */
+/** The credential of a connector as shown by the API: never a value. */
 export const connectorCredentialRecord = z
   .object({
     kind: z.enum(CREDENTIAL_KINDS),
@@ -28,12 +28,12 @@ export const connectorCredentialRecord = z
     ref: z.string(),
     state: credentialState,
     updated_at: time.nullable(),
-    /** The rest is of oauth2 alone. When the access token ends; it is refreshed before. */
+    /** The following fields are only for oauth2. When the access token expires; it is refreshed before. */
     expires_at: time.nullable(),
     client_id: z.string().nullable(),
     token_url: z.string().nullable(),
     scopes: z.array(z.string()),
-    /** Whether there is a refresh token: without one the authorisation ends with its access token. */
+    /** Whether there is a refresh token; without one the authorisation ends with the access token. */
     renewable: z.boolean(),
   })
   .meta({ id: 'ConnectorCredential' });
@@ -64,17 +64,17 @@ export type ConnectorSummary = z.infer<typeof connectorSummary>;
 export const connectorRecord = z.object({ ...summary, spec: connectorSpec }).meta({ id: 'Connector' });
 export type ConnectorRecord = z.output<typeof connectorRecord>;
 
-/** What the spec allows and a person should know: operations that can never be matched, hosts that a new version adds. */
+/** Warnings for a person: operations that can never match, hosts that a new version adds. */
 const warnings = z.array(z.string());
 
 /**
- * `POST /v1/connectors?owner=`: the body is the spec. 201 when it was not installed, 200 when it was: with the same content
- * nothing changes, another version replaces it and keeps the credential when its kind stays.
+ * `POST /v1/connectors?owner=`: the body is the spec. 201 if it was not installed, 200 if it was: the same content changes
+ * nothing; another version replaces it, and keeps the credential if its kind is the same.
  */
 export const installReply = connectorRecord.extend({ warnings }).meta({ id: 'InstalledConnector' });
 export type InstallReply = z.output<typeof installReply>;
 
-/** `POST /v1/connectors/validate`: what an install would answer; it changes nothing. */
+/** `POST /v1/connectors/validate`: what an install would reply; changes nothing. */
 export const validateReply = z
   .object({
     fqn: z.string(),
@@ -98,13 +98,13 @@ export const connectorParams = z.strictObject({ id: id('con') });
 const MAX_FQN = 128;
 
 /**
- * What the caller calls the tool that the run is made for: recorded as the caller gives it, and nothing else is made of it.
- * A name of an MCP tool fits (letters, digits, `_`, `-`, `.`, `/`), and nothing that could pass for something else in a log.
+ * The caller's name for the tool that the run is made for, recorded as given and used for nothing else. Allows the names of
+ * MCP tools (letters, digits, `_`, `-`, `.`, `/`), and nothing that could be mistaken for something else in a log.
  */
 const callersTool = z
   .string()
   .max(128)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_./-]*$/, 'is no name of a tool: begin with a letter or digit, then also _ - . and /');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_./-]*$/, 'is not a tool name: begin with a letter or digit, then also _ - . and /');
 
 /** `POST /v1/connector-operations/run`, on the control plane and on the sidecar. */
 export const runRequest = z
@@ -112,15 +112,15 @@ export const runRequest = z
     connector_fqn: z.string().min(1).max(MAX_FQN),
     tool: callersTool.optional(),
     operation: z.string().min(1).max(128),
-    /** By the names of the operation's inputs; checked against them, and answered with `invalid_args`. */
+    /** By the names of the operation's inputs; checked, and refused with `invalid_args`. */
     args: z.record(z.string(), z.unknown()).default({}),
-    /** One of the operation's hosts; the first of them when it is absent. */
+    /** One of the operation's hosts; by default the first. */
     host: z.string().min(1).max(255).optional(),
   })
   .meta({ id: 'ConnectorRun' });
 export type RunRequest = z.output<typeof runRequest>;
 
-/** The sanitised, scrubbed reply of the upstream, whatever its status. */
+/** The sanitised, scrubbed reply of the upstream, with any status. */
 export const runReply = z
   .object({
     status: z.literal('proxied'),
@@ -128,14 +128,14 @@ export const runReply = z
     connector_fqn: z.string(),
     operation: z.string(),
     upstream_status: z.number().int(),
-    /** Empty when the upstream named none. */
+    /** Empty if the upstream sent none. */
     content_type: z.string(),
     body_base64: z.string(),
   })
   .meta({ id: 'ConnectorRunReply' });
 export type RunReply = z.infer<typeof runReply>;
 
-/** A connector in a sidecar's snapshot, strict: a spec that this version cannot read is never acted on in part. */
+/** A connector in a sidecar's snapshot. Strict: a spec that this version cannot read is never used in part. */
 const snapshotConnector = z.strictObject({
   id: id('con'),
   owner,
@@ -152,8 +152,8 @@ export interface SnapshotConnector {
 }
 
 /**
- * The connectors of a snapshot. One that cannot be read refuses them all, with a sentence: the sidecar then answers
- * `connector_specs_invalid`, for a request that is left out here would take another path (specification section 7).
+ * The connectors of a snapshot. An unreadable one refuses all of them, with a sentence; the sidecar then answers
+ * `connector_specs_invalid`, because a request to an omitted connector would take another path (specification section 7).
  */
 export function readSnapshotConnectors(records: readonly unknown[]): Result<readonly SnapshotConnector[], string> {
   const connectors: SnapshotConnector[] = [];

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { line } from './primitives.ts';
 
-/** What a refresh token looks like. */
+/** The form of a refresh token. */
 export const REFRESH_TOKEN_PREFIX = 'svc_rt_';
 
-/** `POST /auth/device/code`: a program asks to be signed in by somebody who is, in a browser (RFC 8628). */
+/** `POST /auth/device/code`: a program asks a signed-in person to sign it in, in a browser (RFC 8628). */
 export const deviceInput = z
   .strictObject({
     client_name: line(100).trim().min(1, 'is empty: name the program and its machine, such as svc on laptop'),
@@ -19,23 +19,23 @@ export const deviceReply = z
     verification_uri: z.string(),
     /** Seconds. */
     expires_in: z.number().int(),
-    /** Seconds between two polls; with each `slow_down` five more. */
+    /** Seconds between two polls; each `slow_down` adds five. */
     interval: z.number().int(),
   })
   .meta({ id: 'DeviceCode' });
 export type DeviceReply = z.infer<typeof deviceReply>;
 
-/** `POST /auth/device/token`. Refused with `authorization_pending` and `slow_down` until somebody decided. */
+/** `POST /auth/device/token`. Refused with `authorization_pending` or `slow_down` until a person decides. */
 export const devicePoll = z.strictObject({ device_code: z.string().max(200) }).meta({ id: 'DevicePoll' });
 
-/** The tokens of a program that is signed in. */
+/** The tokens of a signed-in program. */
 export const tokenPair = z
   .object({
     access_token: z.string(),
     token_type: z.literal('Bearer'),
-    /** Seconds that the access token is good. */
+    /** The lifetime of the access token in seconds. */
     expires_in: z.number().int(),
-    /** For one use: the reply to it holds the next one. */
+    /** Single use; the reply to it contains the next one. */
     refresh_token: z.string(),
   })
   .meta({ id: 'TokenPair' });

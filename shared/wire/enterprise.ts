@@ -9,21 +9,21 @@ const domain = z
   .max(253)
   .regex(
     /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/,
-    'is no domain: write it in lower case, such as acme.com',
+    'is not a domain: write it in lower case, such as acme.com',
   );
 const providerName = z
   .string()
-  .regex(/^[a-z][a-z0-9_-]{0,31}$/, "is no provider's name: GET /auth/providers lists them");
+  .regex(/^[a-z][a-z0-9_-]{0,31}$/, "is not a provider's name: GET /auth/providers lists them");
 
-/** How an enterprise's people sign in. */
+/** How the members of an enterprise sign in. */
 const settings = {
   name: line(200).min(1),
-  billing_email: z.string().max(254).regex(EMAIL_PATTERN, 'is no email address').nullable(),
-  /** Only verified addresses of these domains sign in; empty: any. */
+  billing_email: z.string().max(254).regex(EMAIL_PATTERN, 'is not an email address').nullable(),
+  /** Only verified addresses in these domains may sign in; empty: any. */
   allowed_domains: z.array(domain).max(MAX_DOMAINS),
-  /** Only these ways sign in, beside the enterprise's own provider; null: every one that is set up. */
+  /** Only these providers may be used, besides the enterprise's own; null: all that are configured. */
   allowed_providers: z.array(providerName).max(20).nullable(),
-  /** Only the enterprise's own provider signs in. */
+  /** Only the enterprise's own provider may be used. */
   sso_required: z.boolean(),
 };
 
@@ -31,8 +31,8 @@ const oidc = {
   issuer: z.url({ protocol: /^https?$/ }).max(500),
   client_id: z.string().regex(/^[\x21-\x7e]{1,500}$/, 'must be 1 to 500 characters of ASCII without spaces'),
   /**
-   * Domains of the enterprise: their people are sent to its provider, and whoever has a verified address there joins it. Each
-   * has to show that it is the enterprise's.
+   * Domains of the enterprise: their users are sent to its provider, and a user with a verified address there joins the
+   * enterprise. The enterprise has to prove that it owns each domain.
    */
   domains: z.array(domain).max(MAX_DOMAINS),
 };
@@ -44,7 +44,7 @@ export const enterpriseInput = z
     oidc: z
       .strictObject({
         ...oidc,
-        /** Left out: it stays as it is, for the same issuer and client. */
+        /** Absent: keeps the secret, for the same issuer and client. */
         client_secret: z
           .string()
           .regex(/^[\x21-\x7e]{1,1000}$/, 'must be ASCII without spaces')
@@ -55,7 +55,7 @@ export const enterpriseInput = z
   .meta({ id: 'EnterpriseInput' });
 export type EnterpriseInput = z.infer<typeof enterpriseInput>;
 
-/** `GET /v1/enterprise`. The client's secret is in no reply. */
+/** `GET /v1/enterprise`. No reply contains the client's secret. */
 export const enterpriseSettings = z
   .object({
     ...enterpriseReply.shape,

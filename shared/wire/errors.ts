@@ -1,48 +1,48 @@
 import { z } from 'zod';
 
-/** Every error code of the control API and the HTTP status that carries it: the one table (design section 7). */
+/** Every error code of the control API with its HTTP status (design section 7). */
 export const ERROR_STATUS = {
   invalid_json: 400,
   invalid_input: 400,
   invalid_query: 400,
   invalid_cursor: 400,
-  /** Args that do not fit the operation; details: `{fields}`. */
+  /** The args do not fit the operation; details: `{fields}`. */
   invalid_args: 400,
-  /** What a browser brought back is not what its sign-in began with. */
+  /** The browser's callback does not match the sign-in that it started. */
   sign_in_expired: 400,
-  /** The code of a signup. */
+  /** A wrong or expired sign-up code. */
   verification_failed: 400,
-  /** Nothing on a domain says that it is this enterprise's. details: `{domain, url, content}`. */
+  /** The domain does not prove that it belongs to this enterprise. details: `{domain, url, content}`. */
   domain_not_proven: 400,
-  /** The answers to a program that waits to be signed in (RFC 8628 section 3.5). */
+  /** The replies to a program that polls for its sign-in (RFC 8628 section 3.5). */
   authorization_pending: 400,
   slow_down: 400,
   access_denied: 400,
   expired_token: 400,
   unauthenticated: 401,
-  /** A user that is suspended, and whatever else keeps an account from signing in. */
+  /** A suspended user, and other reasons why an account cannot sign in. */
   account_unavailable: 401,
   wrong_email_or_password: 401,
   /** A sidecar's call whose token does not verify, or is for another call. */
   invalid_sidecar_call: 401,
-  /** The sidecar's clock and ours differ by more than a minute; details: `{server_time}`. */
+  /** The sidecar's clock differs from ours by more than a minute; details: `{server_time}`. */
   clock_skew: 401,
   /** The one-time id of a sidecar's call was used before. */
   replayed_call: 401,
   sidecar_revoked: 401,
-  /** A refresh token that was used, revoked or never there. */
+  /** A refresh token that was used, revoked or never issued. */
   sign_in_over: 401,
   cross_site_request: 403,
   admin_required: 403,
-  /** A provider that gives no email address that can be used. */
+  /** The provider gives no usable email address. */
   email_required: 403,
   provider_not_allowed: 403,
   domain_not_allowed: 403,
-  /** Only the enterprise's own provider signs in. details: `{login_url}`. */
+  /** Only the enterprise's own provider may be used. details: `{login_url}`. */
   sso_required: 403,
   /** The address has an account in another enterprise. */
   account_elsewhere: 403,
-  /** A personal token that is not for this operation. details: `{scope}`; null when no personal token is. */
+  /** The personal token is not valid for this operation. details: `{scope}`; null if no personal token is. */
   insufficient_scope: 403,
   /** details: `{approval_id}`. */
   approval_required: 403,
@@ -52,59 +52,59 @@ export const ERROR_STATUS = {
   binding_required: 403,
   not_found: 404,
   connector_operation_not_found: 404,
-  /** Nobody told this control plane its own origin, so no program signs in to it. */
+  /** This control plane has no configured origin, so programs cannot sign in to it. */
   public_url_missing: 404,
   method_not_allowed: 405,
-  /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`; of an MCP server also `mcp_servers: [{id, name, owner}]`. */
+  /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`; for an MCP server also `mcp_servers: [{id, name, owner}]`. */
   secret_in_use: 409,
-  /** Somebody else's host would be signed in to. details: `{authorization_server, hosts}`. */
+  /** The sign-in would go to another party's host. details: `{authorization_server, hosts}`. */
   authorization_server_unconfirmed: 409,
   /** details: `{binding_id}`. */
   duplicate_binding: 409,
-  /** Another content is installed under this name and version. details: `{connector_id, content_hash}`. */
+  /** Other content is installed under this name and version. details: `{connector_id, content_hash}`. */
   connector_version_conflict: 409,
-  /** An MCP server of this owner has the name. details: `{server_id}`. */
+  /** Another MCP server of this owner has the name. details: `{server_id}`. */
   name_taken: 409,
   /** details: `{state}`. */
   approval_not_pending: 409,
-  /** An enterprise keeps an owner who can sign in. */
+  /** An enterprise must keep an owner who can sign in. */
   last_owner: 409,
-  /** A change of sign-in that would keep the one who makes it out. */
+  /** A change to sign-in that would lock out the user who makes it. */
   would_lock_out: 409,
-  /** The identity, or its verified address, is another account's. */
+  /** The identity, or its verified address, belongs to another account. */
   identity_taken: 409,
-  /** The domain is another enterprise's. */
+  /** The domain belongs to another enterprise. */
   domain_taken: 409,
   conflict: 409,
   link_expired: 410,
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,
-  /** A registry entry that nothing safe can be made of. */
+  /** A registry entry that cannot be installed safely. */
   package_not_installable: 422,
-  /** An install that needs values. details: `{inputs}`. */
+  /** An install that needs more values. details: `{inputs}`. */
   inputs_required: 422,
-  /** As many streams, waiting polls or verifications of this caller are open as may be. */
+  /** This caller has reached the limit of open streams, waiting polls or verifications. */
   too_many_open_calls: 429,
   /** details: `{retry_after_seconds}`. */
   too_many_attempts: 429,
-  /** As many approvals of this user wait for a decision as may. */
+  /** This user has reached the limit of pending approvals. */
   too_many_approvals: 429,
   internal_error: 500,
   upstream_unreachable: 502,
   upstream_tls_failed: 502,
   upstream_invalid_reply: 502,
   upstream_response_too_large: 502,
-  /** The provider of a sign-in refuses, or does not answer as it should. */
+  /** The sign-in provider refuses, or does not answer correctly. */
   sign_in_failed: 502,
   /** A code could not be sent. */
   mail_failed: 502,
-  /** The registry of MCP servers does not answer, and nothing of it is held. */
+  /** The registry of MCP servers does not answer, and nothing is cached. */
   registry_unavailable: 502,
-  /** The provider of an oauth2 credential does not answer as it should. */
+  /** The provider of an oauth2 credential does not answer correctly. */
   oauth_provider_failed: 502,
   database_unavailable: 503,
-  /** The program is stopping, or its database is not at its schema. */
+  /** The program is stopping, or its database has another schema version. */
   not_ready: 503,
   credential_unavailable: 503,
   /** details: `{connector_id, authorise: [method, path]}`. */
@@ -114,15 +114,15 @@ export type ErrorCode = keyof typeof ERROR_STATUS;
 
 const ERROR_CODES = Object.keys(ERROR_STATUS).filter((code): code is ErrorCode => code in ERROR_STATUS);
 
-/** One thing wrong with an input: which field, what is wrong with it and how to put it right. */
+/** One problem of an input: the field, what is wrong with it, and the fix. */
 export const fieldProblem = z.object({ field: z.string(), message: z.string() });
 export type FieldProblem = z.infer<typeof fieldProblem>;
 
-/** More than a person would read; an input of many wrong fields gets no larger answer. */
+/** More than a person would read; an input with many wrong fields gets no longer reply. */
 const MAX_FIELD_PROBLEMS = 20;
 const MAX_SHOWN_NAME = 64;
 
-/** What a schema has against an input, field by field. Values are never quoted: they may be secrets. */
+/** A schema's problems with an input, field by field. Values are never quoted, because they may be secrets. */
 export function fieldProblems(error: z.core.$ZodError): FieldProblem[] {
   const problems = error.issues.flatMap((issue) => {
     const path = issue.path.map(String);
@@ -152,7 +152,7 @@ export type ErrorBody = z.infer<typeof errorBody>;
 /** An expected refusal of the control API, before it is answered. */
 export interface ApiError {
   readonly code: ErrorCode;
-  /** For the person who called: the problem and the fix. Never a secret. */
+  /** For the caller: the problem and the fix. Never a secret. */
   readonly message: string;
   readonly details?: Readonly<Record<string, unknown>>;
 }

@@ -65,7 +65,7 @@ describe('host binding input', () => {
     ]);
   });
 
-  test.each([null, undefined, 5, 'x', [], true])('refuses %j, which is no object', (input) => {
+  test.each([null, undefined, 5, 'x', [], true])('refuses %j, which is not an object', (input) => {
     expect(problems(input)).toEqual([' must be a binding, an object']);
   });
 
@@ -83,12 +83,12 @@ describe('host binding input', () => {
     expect(problems({ ...VALID, [field]: 'x' })).toEqual([` unknown field "${field}": did you mean "${near}"?`]);
   });
 
-  test('an unknown field near none is named alone, and a long one is cut', () => {
+  test('an unknown field without a near match is named alone, and a long one is truncated', () => {
     expect(problems({ ...VALID, zzzzzz: 1 })).toEqual([' unknown field "zzzzzz"']);
     expect(problems({ ...VALID, ['k'.repeat(5_000)]: 1 })[0]?.length).toBeLessThan(200);
   });
 
-  test('an unknown field does not hide what else is wrong', () => {
+  test('an unknown field does not hide other problems', () => {
     expect(problems({ ...VALID, scheme: 'basic', usrname: 'x' })).toEqual([
       ' unknown field "usrname": did you mean "username"?',
       'username is missing: scheme "basic" needs the user name that goes with the credential',
@@ -102,7 +102,7 @@ describe('one field changed at a time', () => {
     [{ host: 'api.example.com:443' }, 'host has a port'],
     [{ host: 'api example.com' }, 'host has a space'],
     [{ host: '\u0430pi.example.com' }, 'U+0430'],
-    [{ host: 's3.<region>.amazonaws.com' }, 'host still holds the placeholder <region>'],
+    [{ host: 's3.<region>.amazonaws.com' }, 'host still contains the placeholder <region>'],
     [{ host: 5 }, 'host must be text'],
     [{ host: 'a'.repeat(300) }, 'host is longer than 255 characters'],
     [
@@ -121,16 +121,16 @@ describe('one field changed at a time', () => {
     [{ credential_ref: 'user/demo' }, 'credential_ref must be a reference such as vault://user/demo'],
     [{ credential_ref: 'vault://User/demo' }, 'upper-case'],
     [{ credential_ref: 'vault://connectors/github' }, 'reserved'],
-    [{ credential_ref: 'vault://user/<name>' }, 'still holds the placeholder <name>'],
+    [{ credential_ref: 'vault://user/<name>' }, 'still contains the placeholder <name>'],
     [{ credential_ref: `vault://${'a'.repeat(300)}` }, 'credential_ref is longer than'],
     [{ allowed_hosts: 'api.example.com' }, 'allowed_hosts must be a list'],
     [{ allowed_hosts: ['ok.example', 'api.example.com:8443'] }, 'allowed_hosts.1 has a port'],
     [{ allowed_hosts: ['*.example.com'] }, 'allowed_hosts.0 has a "*" in it: allowed hosts are exact'],
     [{ allowed_hosts: Array.from({ length: 101 }, (_, n) => `h${n}.example`) }, 'more than 100 hosts'],
-    [{ description: 'a\nb' }, 'description has a line break'],
-    [{ description: 'a\u202eb' }, 'description has a line break or another control'],
+    [{ description: 'a\nb' }, 'description contains a line break'],
+    [{ description: 'a\u202eb' }, 'description contains a line break or another control'],
     [{ description: 'x'.repeat(501) }, 'description is longer than 500'],
-    [{ description: 'for <team>' }, 'description still holds the placeholder <team>'],
+    [{ description: 'for <team>' }, 'description still contains the placeholder <team>'],
   ])('refuses %j', (change, problem) => {
     const found = problems({ ...VALID, ...change });
     expect(found).toHaveLength(1);
@@ -167,7 +167,7 @@ describe('one field changed at a time', () => {
   test.each([
     ['Token token', 'has no {token}'],
     ['{token} {token}', 'more than once'],
-    ['Bearer <token>', 'still holds the placeholder <token>'],
+    ['Bearer <token>', 'still contains the placeholder <token>'],
     ['Bearer ${token}', 'without "$"'],
     ['{{token}}', 'second pair of braces'],
     ['{{ token }}', 'second pair of braces'],
@@ -210,13 +210,13 @@ describe('one field changed at a time', () => {
   });
 
   test.each([
-    ['basic', { username: 'a:b' }, 'username has a ":"'],
-    ['basic', { username: 'a\nb' }, 'username has a line break'],
+    ['basic', { username: 'a:b' }, 'username contains a ":"'],
+    ['basic', { username: 'a\nb' }, 'username contains a line break'],
     ['sigv4-resign', { region: 'eu central' }, 'region has a character'],
     ['sigv4-resign', { region: '' }, 'region has a character'],
-    ['sigv4-resign', { region: '<region>' }, 'region still holds the placeholder <region>'],
+    ['sigv4-resign', { region: '<region>' }, 'region still contains the placeholder <region>'],
     ['sigv4-resign', { service: 's3/x' }, 'service has a character'],
-    ['sigv4-resign', { access_key_id: 'AKID/20260101' }, 'access_key_id is no access key id'],
+    ['sigv4-resign', { access_key_id: 'AKID/20260101' }, 'access_key_id is not an access key id'],
     ['sigv4-resign', { session_token_ref: 'secret' }, 'session_token_ref must be a reference'],
     ['sigv4-resign', { service: 'execute-api', body: 'stream' }, 'body is "stream"'],
   ])('%s refuses %j', (scheme, change, problem) => {
@@ -261,16 +261,16 @@ describe('sentinels', () => {
     [{ ...SWAP, sentinel: 'sk-not-a-real-key-0000' }, 'sentinel must be {value, env?}, an object'],
     [{ ...SWAP, sentinel: {} }, 'sentinel.value is missing'],
     [{ ...SWAP, sentinel: { value: 'x'.repeat(15) } }, 'sentinel.value is shorter than 16'],
-    [{ ...SWAP, sentinel: { value: 'sk not a real key 0000' } }, 'sentinel.value has a space'],
+    [{ ...SWAP, sentinel: { value: 'sk not a real key 0000' } }, 'sentinel.value contains a space'],
     [{ ...SWAP, sentinel: { value: 'x'.repeat(1025) } }, 'sentinel.value is longer than 1024'],
-    [{ ...SWAP, sentinel: { value: '<your-sentinel-here>' } }, 'sentinel.value still holds the placeholder'],
+    [{ ...SWAP, sentinel: { value: '<your-sentinel-here>' } }, 'sentinel.value still contains the placeholder'],
     [{ ...SWAP, sentinel: { ...SWAP.sentinel, name: 'x' } }, 'sentinel unknown field "name"'],
-    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'A-B' } }, 'sentinel.env is no name'],
-    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: '1A' } }, 'sentinel.env is no name'],
-    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'LD_PRELOAD' } }, 'sentinel.env is "LD_PRELOAD", which steers'],
-    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'https_proxy' } }, 'which steers'],
-    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'NODE_OPTIONS' } }, 'which steers'],
-    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'SVC_TOKEN' } }, 'which steers'],
+    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'A-B' } }, 'sentinel.env is not a valid name'],
+    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: '1A' } }, 'sentinel.env is not a valid name'],
+    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'LD_PRELOAD' } }, 'sentinel.env is "LD_PRELOAD", which controls'],
+    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'https_proxy' } }, 'which controls'],
+    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'NODE_OPTIONS' } }, 'which controls'],
+    [{ ...SWAP, sentinel: { ...SWAP.sentinel, env: 'SVC_TOKEN' } }, 'which controls'],
   ])('refuses %j', (change, problem) => {
     const found = problems({ ...VALID, ...change });
     expect(found).toHaveLength(1);
@@ -320,13 +320,13 @@ describe('domain binding', () => {
     });
   });
 
-  test('a record that was never validated is a bug', () => {
+  test('an unvalidated record is a bug', () => {
     expect(() => toHostBinding({ ...record(), scheme: 'basic' })).toThrow('was not validated: username');
     expect(() => toHostBinding({ ...record(), emit_mechanism: 'sentinel-swap' })).toThrow('sentinel');
     expect(() => toHostBinding({ ...record(), credential_ref: 'user/demo' })).toThrow('credential_ref');
   });
 
-  test('a record with a field this version does not know is refused, for the field may narrow the binding', () => {
+  test('a record with an unknown field is refused, because the field may narrow the binding', () => {
     expect(hostBindingRecord.safeParse({ ...record(), allowed_paths: ['/v1'] }).success).toBe(false);
   });
 
@@ -346,7 +346,7 @@ describe('duplicate bindings', () => {
     expect(duplicateBinding([plain, swap], hostBindingInput.parse({ ...VALID, ...SWAP }))).toBe(swap);
   });
 
-  test('the same sentinel in another environment variable is a duplicate still', () => {
+  test('the same sentinel in another environment variable is still a duplicate', () => {
     const sentinel = { ...SWAP.sentinel, env: 'OTHER_KEY' };
     expect(duplicateBinding([swap], hostBindingInput.parse({ ...VALID, ...SWAP, sentinel }))).toBe(swap);
   });
@@ -355,11 +355,11 @@ describe('duplicate bindings', () => {
     ['another pattern', { host: '*.example.com' }],
     ['another sentinel', { ...SWAP, sentinel: { value: 'sk-another-stand-in-0000' } }],
     ['another owner', { owner: 'enterprise' }],
-  ])('%s is none', (_what, change) => {
+  ])('%s is not a duplicate', (_what, change) => {
     expect(duplicateBinding([plain, swap], hostBindingInput.parse({ ...VALID, ...change }))).toBeNull();
   });
 
-  test('a binding is no duplicate of itself, so that it can be updated', () => {
+  test('a binding is not a duplicate of itself, so that it can be updated', () => {
     expect(duplicateBinding([plain], plain)).toBeNull();
     expect(duplicateBinding([plain], { ...plain, id: 'bnd_other' })).toBe(plain);
   });

@@ -31,7 +31,7 @@ import {
 import { checkBinding, describeUnknownFields } from './host_binding_rules.ts';
 import { id, time } from './primitives.ts';
 
-/** A non-secret stand-in that the agent holds, and the environment variable it is handed out in. */
+/** A non-secret placeholder for the agent, and the environment variable that contains it. */
 const sentinel = z
   .strictObject(
     { value: sentinelValueText, env: sentinelEnvText.optional() },
@@ -75,14 +75,14 @@ export const hostBindingInput = z
   .strictObject(fields, { error: objectError('a binding', HOST_BINDING_FIELDS) })
   .superRefine(checkBinding, { when: () => true })
   .meta({ id: 'HostBindingInput' });
-/** What a caller may write. */
+/** The input of a caller. */
 export type HostBindingInput = z.input<typeof hostBindingInput>;
-/** What validation makes of it: hosts canonical, defaults filled in. */
+/** The validated form: hosts canonical, defaults filled in. */
 export type ValidHostBinding = z.output<typeof hostBindingInput>;
 
 /**
- * A host binding as the API shows it and as snapshots carry it. Strict like the input: a sidecar that does not know a
- * field may not act on the binding, for the field may narrow what the credential is for.
+ * A host binding as in the API and in snapshots. Strict like the input: a sidecar that does not know a field must not act on
+ * the binding, because the field may narrow it.
  */
 export const hostBindingRecord = z
   .strictObject(recordFields, { error: objectError('a binding', Object.keys(recordFields)) })
@@ -90,7 +90,7 @@ export const hostBindingRecord = z
   .meta({ id: 'HostBinding' });
 export type HostBindingRecord = z.output<typeof hostBindingRecord>;
 
-/** The messages of an object itself: what it must be, and its unknown fields. */
+/** The messages for an object itself: what it must be, and its unknown fields. */
 function objectError(what: string, known: readonly string[]) {
   return (issue: { readonly code?: string | undefined; readonly keys?: unknown }): string => {
     if (issue.code !== 'unrecognized_keys') return `must be ${what}, an object`;
@@ -98,7 +98,7 @@ function objectError(what: string, known: readonly string[]) {
   };
 }
 
-/** The binding the data plane acts on. Throws on a record that {@link hostBindingRecord} has not accepted: that is a bug. */
+/** The binding for the data plane. Throws on a record that {@link hostBindingRecord} has not accepted, which is a bug. */
 export function toHostBinding(record: HostBindingRecord): HostBinding {
   return {
     id: record.id,
@@ -114,7 +114,7 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
   };
 }
 
-/** How each scheme's parameters are read. */
+/** Reads each scheme's parameters. */
 const INJECTIONS: { readonly [S in InjectionScheme]: (record: HostBindingRecord) => Injection } = {
   bearer: () => ({ scheme: 'bearer' }),
   basic: (record) => ({ scheme: 'basic', username: requireField(record, 'username') }),
@@ -161,13 +161,13 @@ function unvalidatedError(record: HostBindingRecord, field: string): Error {
   });
 }
 
-/** What tells the bindings of one owner's list apart. */
+/** The parts that distinguish the bindings of one owner. */
 export type BindingSlot = Pick<ValidHostBinding, 'owner' | 'host' | 'sentinel'> & { readonly id?: string };
 
 /**
  * The binding in `existing` that `candidate` would duplicate: same owner, same pattern, and the same sentinel or none on
- * both; the proxy could not choose between the two. Null when there is none. A binding never duplicates itself (by id),
- * so that it can be updated. `existing` may hold both owners' bindings.
+ * both, so that the proxy could not choose between them. Null if there is none. A binding never duplicates itself (by id),
+ * so that it can be updated. `existing` may contain both owners' bindings.
  */
 export function duplicateBinding<T extends BindingSlot>(existing: readonly T[], candidate: BindingSlot): T | null {
   const same = existing.find(

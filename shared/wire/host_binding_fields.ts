@@ -11,10 +11,10 @@ import { lineProblem } from './primitives.ts';
 export const MAX_ALLOWED_HOSTS = 100;
 export const MIN_SENTINEL_CHARACTERS = 16;
 
-/** The values of secret-bearing fields are never quoted: people paste the secret itself there. */
+/** The values of secret-bearing fields are never quoted, because people paste the secret itself there. */
 interface TextRules {
   readonly maxCharacters: number;
-  /** What to write when the field is missing or no text. */
+  /** What to write if the field is missing or not a text. */
   readonly fix: string;
   readonly problem: TextProblem;
 }
@@ -51,7 +51,7 @@ export const usernameText = textField({
   maxCharacters: 256,
   fix: 'write the user name that goes before the ":" of Basic authentication ("" for none)',
   problem: (text) => {
-    if (text.includes(':')) return 'has a ":" in it, which ends the user name in Basic authentication: remove it';
+    if (text.includes(':')) return 'contains a ":", which ends the user name in Basic authentication: remove it';
     return controlProblem(text);
   },
 });
@@ -76,8 +76,8 @@ export const queryParamText = textField({
 
 export const accessKeyIdText = textField({
   maxCharacters: 128,
-  fix: 'write the access key id (it is no secret), such as AKIAIOSFODNN7EXAMPLE',
-  problem: (text) => (/^[!-~]+$/.test(text) && !/[/,;="\\]/.test(text) ? null : 'is no access key id: check it'),
+  fix: 'write the access key id (it is not secret), such as AKIAIOSFODNN7EXAMPLE',
+  problem: (text) => (/^[!-~]+$/.test(text) && !/[/,;="\\]/.test(text) ? null : 'is not an access key id: check it'),
 });
 
 export const regionText = sigv4ScopeField('the region the signature is for, such as eu-central-1');
@@ -85,12 +85,12 @@ export const serviceText = sigv4ScopeField('the service the signature is for, su
 
 export const sentinelValueText = textField({
   maxCharacters: 1024,
-  fix: `write a stand-in of at least ${MIN_SENTINEL_CHARACTERS} characters that looks like the credential and is none`,
+  fix: `write a placeholder of at least ${MIN_SENTINEL_CHARACTERS} characters that looks like the credential but is not one`,
   problem: (text) => {
     if (text.length < MIN_SENTINEL_CHARACTERS) {
-      return `is shorter than ${MIN_SENTINEL_CHARACTERS} characters: a short one could stand in a request by chance`;
+      return `is shorter than ${MIN_SENTINEL_CHARACTERS} characters: a short one could occur in a request by chance`;
     }
-    return /^[!-~]+$/.test(text) ? null : 'has a space or a character that is not printable ASCII: remove it';
+    return /^[!-~]+$/.test(text) ? null : 'contains a space or a character that is not printable ASCII: remove it';
   },
 });
 
@@ -131,10 +131,10 @@ function sigv4ScopeField(what: string): z.ZodString {
 }
 
 function controlProblem(text: string): string | null {
-  return /\p{Cc}/u.test(text) ? 'has a line break or another control character: remove it' : null;
+  return /\p{Cc}/u.test(text) ? 'contains a line break or another control character: remove it' : null;
 }
 
-/** An invalid pattern stays as it is: it has its own issue. */
+/** An invalid pattern stays unchanged: it has its own issue. */
 function canonicalPattern(text: string): string {
   const pattern = parseHostPattern(text);
   return pattern.ok ? formatHostPattern(pattern.value) : text;
@@ -145,7 +145,7 @@ function canonicalAllowedHost(text: string): string {
   return host.ok ? host.value : text;
 }
 
-/** `host:443` is the host: no other port is proxied. */
+/** `host:443` means the host: no other port is proxied. */
 function withoutDefaultPort(text: string): string {
   return text.endsWith(':443') && !/^[^[].*:.*:/.test(text) ? text.slice(0, -4) : text;
 }

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { INJECTION_SCHEMES, type InjectionScheme } from '../model/host_binding.ts';
 import { didYouMean } from '../model/near_match.ts';
 
-/** The parameters of each scheme, by their names on the wire. */
+/** The parameters of each scheme, by wire name. */
 export const SCHEME_PARAMETERS: {
   readonly [S in InjectionScheme]: { readonly required: readonly string[]; readonly optional: readonly string[] };
 } = {
@@ -24,13 +24,13 @@ const PARAMETER_FIX: Readonly<Record<string, string>> = {
   service: 'the service the signature is for; it is never guessed from the host',
 };
 
-/** Services whose clients sign without a hash of the whole body, so that it can be signed while it passes. */
+/** Services whose clients can sign without a hash of the whole body, so that the body can be signed in transit. */
 const STREAMING_SERVICES: readonly string[] = ['s3', 's3express', 's3-outposts', 's3-object-lambda'];
 
 type Fields = Readonly<Record<string, unknown>>;
 type Report = (field: string, message: string) => void;
 
-/** Adds what is wrong between the fields of a binding: scheme parameters, emit mechanism, body. */
+/** Reports problems between the fields of a binding: scheme parameters, emit mechanism, body. */
 export function checkBinding(value: unknown, context: z.core.$RefinementCtx): void {
   if (typeof value !== 'object' || value === null) return;
   const binding: Fields = { ...value };
@@ -40,7 +40,7 @@ export function checkBinding(value: unknown, context: z.core.$RefinementCtx): vo
   checkBody(binding, report);
 }
 
-/** The message for unknown fields of a binding, each with the nearest known one. */
+/** The message for unknown fields of a binding, each with its nearest known field. */
 export function describeUnknownFields(keys: readonly string[], known: readonly string[]): string {
   const named = keys.map((key) => `"${key.slice(0, 64)}"${didYouMean(key, known)}`);
   return keys.length === 1 ? `unknown field ${named.join()}` : `unknown fields ${named.join(' ')}`;
@@ -73,7 +73,7 @@ function checkEmit(binding: Fields, report: Report): void {
   }
 }
 
-/** A signature covers a hash of the body, which is known only once the body was read, except in S3's streaming forms. */
+/** A signature covers a hash of the whole body, which therefore must be read first, except in S3's streaming forms. */
 function checkBody(binding: Fields, report: Report): void {
   if (binding['scheme'] !== 'sigv4-resign' || binding['body'] !== 'stream') return;
   const service = binding['service'];

@@ -33,7 +33,7 @@ const explainedBinding = z.object({
   credential_ref: z.string(),
   /** False: the proxy would answer 503 `credential_unavailable`. */
   credential_stored: z.boolean(),
-  /** The refusal by this binding's contract, or null when it admits the request. */
+  /** The refusal by this binding's contract, or null if it admits the request. */
   refusal: z.object({ code: z.string(), message: z.string() }).nullable(),
 });
 
@@ -44,7 +44,7 @@ const explainedOperation = z.object({
   version: z.string(),
   operation: z.string(),
   effect: z.enum(EFFECTS),
-  /** `required`: the request is held until somebody decides. */
+  /** `required`: the request is held until a person decides. */
   approval: z.enum(APPROVALS),
   credential_ref: z.string(),
   /** False: the proxy would answer 503 `credential_unavailable`. */
@@ -60,9 +60,9 @@ export const explainReply = z
     host: z.string(),
     /** Without its query. */
     path: z.string(),
-    /** The bindings of the pattern that wins; the proxy chooses among several by the sentinel presented. */
+    /** The bindings of the winning pattern; the proxy chooses among several by the sentinel in the request. */
     bindings: z.array(explainedBinding),
-    /** The operation of an installed connector that the request is; it comes before every binding. */
+    /** The installed connector's operation of the request; it comes before every binding. */
     operation: explainedOperation.nullable(),
     /** The code of a refusal. */
     code: z.string().nullable(),

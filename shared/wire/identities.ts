@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { id, page, pageQuery, time } from './primitives.ts';
 
-/** A way that the caller signs in: who it is at a provider, or an address with a password. */
+/** A sign-in method of the caller: an identity at a provider, or an address with a password. */
 export const identityRecord = z
   .object({
     id: id('idn'),
-    /** A provider's name, `password`, or the id of an enterprise whose own provider it is. */
+    /** A provider's name, `password`, or the id of the enterprise that owns the provider. */
     provider: z.string(),
     title: z.string(),
     issuer: z.string(),
-    /** As the provider gave it last. */
+    /** As last reported by the provider. */
     email: z.string(),
     email_verified: z.boolean(),
     created_at: time,

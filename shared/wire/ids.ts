@@ -1,4 +1,4 @@
-/** What an id names, by its prefix (design section 7). */
+/** The kinds of ids, by prefix (design section 7). */
 export const ID_PREFIXES = [
   'usr',
   'ent',
@@ -12,13 +12,13 @@ export const ID_PREFIXES = [
   'sdc',
   /** An approval of one connector request. */
   'apr',
-  /** A browser that is signed in. */
+  /** A browser session. */
   'bse',
-  /** An identity that signs a user in. */
+  /** A sign-in identity of a user. */
   'idn',
   /** A personal token. */
   'tok',
-  /** The sign-in of a program: its access and refresh tokens. */
+  /** A program's sign-in: its access and refresh tokens. */
   'fam',
   /** A control plane: the audience of its sidecars' calls. */
   'cpl',
@@ -33,8 +33,8 @@ const ID_BYTES = 16;
 const ID_CHARACTERS = 26;
 
 /**
- * An id: the prefix, `_`, and 26 characters for 128 bits. The bits are random, except that ids made with `nowMs` begin
- * with it in 48 bits, so that they sort by the time they were made. `randomBytes` are 16 from a secure source.
+ * An id: the prefix, `_`, and 26 characters for 128 bits. The bits are random, but ids made with `nowMs` begin with that
+ * time in 48 bits, so that they sort by creation. `randomBytes` are 16 from a secure source.
  */
 export function newId(prefix: IdPrefix, randomBytes: Uint8Array, nowMs?: number): string {
   if (randomBytes.length !== ID_BYTES)
@@ -55,7 +55,7 @@ export function idPattern(prefix: IdPrefix): RegExp {
   return new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`);
 }
 
-/** True when the text is an id with this prefix. */
+/** True if the text is an id with this prefix. */
 export function isId(prefix: IdPrefix, text: string): boolean {
   return idPattern(prefix).test(text);
 }

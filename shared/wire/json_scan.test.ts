@@ -13,19 +13,19 @@ describe('the names of an object', () => {
   });
 
   test.each(['', ' ', 'null', '"text"', '[{"a":1}]', '{"a":1', '{"a":1}}', '{"a":1} x', '{"a":1}{"b":2}', '7'])(
-    'are none of %j, which is no object',
+    'are none for %j, which is not an object',
     (text) => {
       expect(memberNames(text)).toEqual([]);
     },
   );
 
-  test('are read where braces, quotes and commas stand in strings', () => {
+  test('are found even if strings contain braces, quotes and commas', () => {
     expect(memberNames(' {"a\\"":"}{,\\"","b":[{"c":1},"d"] , "e":{"f":2}}\n')).toEqual(['a\\"', 'b', 'e']);
     expect(memberNames('{}')).toEqual([]);
   });
 });
 
-describe('what is too costly to parse', () => {
+describe('JSON that is too costly to parse', () => {
   test.each([
     ['[[…', '['.repeat(1000), 'nested'],
     ['{"a":{…', '{"a":'.repeat(1000), 'nested'],

@@ -1,6 +1,6 @@
 /**
- * JSON of others, looked at without building it: `JSON.parse` takes half a second for a MiB of brackets or of short members, and
- * everything else waits meanwhile. A scan is one pass with a fixed amount of work for each character.
+ * Inspects untrusted JSON without parsing it: `JSON.parse` takes half a second for a MiB of brackets or of short members,
+ * and blocks everything else. A scan is one pass with a fixed amount of work per character.
  */
 
 /** Deeper nesting, or more values, than an honest caller sends. */
@@ -15,7 +15,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What makes a text too costly to parse, as the rest of a sentence; null for one that may be parsed. */
+/** Why a text is too costly to parse, as a predicate; null if it may be parsed. */
 export function jsonCostProblem(text: string): string | null {
   let depth = 0;
   let values = 1;
@@ -27,15 +27,12 @@ export function jsonCostProblem(text: string): string | null {
     else if (code !== COMMA) continue;
     if (depth > MAX_DEPTH) return `is nested more than ${MAX_DEPTH} deep`;
     if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) values += 1;
-    if (values > MAX_VALUES) return `holds more than ${MAX_VALUES} values`;
+    if (values > MAX_VALUES) return `has more than ${MAX_VALUES} values`;
   }
   return null;
 }
 
-/**
- * The names of an object's own members, as they stand between their quotes; none for a text that is no object from its first
- * brace to its last. What is in the members is not checked.
- */
+/** The names of an object's own members, as written between their quotes; none if the text is not one object. The members' values are not checked. */
 export function memberNames(text: string): readonly string[] {
   const names: string[] = [];
   let depth = 0;
@@ -59,7 +56,7 @@ export function memberNames(text: string): readonly string[] {
   return depth === 0 ? names : [];
 }
 
-/** Where the string that begins here ends: at its closing quote, or with the text. */
+/** The end of the string that begins here: its closing quote, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

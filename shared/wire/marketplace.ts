@@ -5,16 +5,16 @@ import { mcpServerRecord } from './mcp_servers.ts';
 import { mcpNameText } from './mcp_server_fields.ts';
 import { owner, time } from './primitives.ts';
 
-/** The registry gives no more at a time. */
+/** The registry's page limit. */
 export const MAX_MARKETPLACE_PAGE = 100;
 const DEFAULT_MARKETPLACE_PAGE = 50;
 
-/** How a server is spoken to: a program on its standard streams, or over HTTP. */
+/** A server's transport: standard streams, or HTTP. */
 export const MARKETPLACE_TRANSPORTS = ['stdio', ...MCP_TRANSPORTS] as const;
 
 /** `GET /v1/marketplace/servers`. */
 export const marketplaceQuery = z.strictObject({
-  /** Text in the name or the description, whatever its case. */
+  /** Text in the name or the description, in any case. */
   q: z.string().max(200).default(''),
   cursor: z.string().max(2_000).optional(),
   limit: z.coerce.number().int().min(1).max(MAX_MARKETPLACE_PAGE).default(DEFAULT_MARKETPLACE_PAGE),
@@ -27,7 +27,7 @@ export const marketplaceQuery = z.strictObject({
 });
 export type MarketplaceQuery = z.output<typeof marketplaceQuery>;
 
-/** A variable of the environment or a header that a server takes. */
+/** An environment variable or a header that a server accepts. */
 const input = z.object({
   name: z.string(),
   description: z.string(),
@@ -37,7 +37,7 @@ const input = z.object({
   choices: z.array(z.string()),
 });
 
-/** An argument as the publisher wrote it; `name` of a positional one is empty. A secret's value is left out. */
+/** An argument as the publisher wrote it, without a secret's value; `name` of a positional one is empty. */
 const argument = z.object({
   ...input.shape,
   type: z.enum(['named', 'positional']),
@@ -48,12 +48,12 @@ const argument = z.object({
 
 const packageFields = z.object({
   registry_type: z.string(),
-  /** Where it is published, when that is not the public registry of its kind. */
+  /** The registry that publishes it, if not the public one of its kind. */
   registry_base_url: z.string().nullable(),
   identifier: z.string(),
   version: z.string().nullable(),
   transport: z.string(),
-  /** The program that the publisher would start it with. What an install starts is derived, and may be another one. */
+  /** The program with which the publisher would start it. An install derives its own command, which may differ. */
   runtime_hint: z.string().nullable(),
   /** For that program, before the package. */
   runtime_arguments: z.array(argument),
@@ -64,7 +64,7 @@ const packageFields = z.object({
 
 const remote = z.object({ transport: z.string(), url: z.string(), headers: z.array(input) });
 
-/** A registry entry. Its texts are the publisher's: they may say anything, to people and to models. */
+/** A registry entry. Its texts are the publisher's, so they are untrusted for people and for models. */
 const entryFields = {
   /** Its id in the registry, and here. */
   name: z.string(),
@@ -78,18 +78,18 @@ const entryFields = {
   website_url: z.string().nullable(),
   packages: z.array(packageFields),
   remotes: z.array(remote),
-  /** What of the entry could not be read. */
+  /** The parts of the entry that could not be read. */
   problems: z.array(z.string()),
 };
 
-/** A registry entry with whether the caller has it installed; without sign-in nothing is. */
+/** A registry entry, and whether the caller has it installed; always false without sign-in. */
 export const marketplaceItem = z.object({ ...entryFields, installed: z.boolean() }).meta({ id: 'MarketplaceServer' });
 export type MarketplaceItem = z.output<typeof marketplaceItem>;
 
-/** When the registry said so, and whether it could not be asked again. */
+/** When the data was fetched, and whether the registry could not be asked again. */
 const freshness = {
   fetched_at: time,
-  /** The registry does not answer, or was not asked for a while: this is what it said then. */
+  /** The registry does not answer, so this is older data. */
   stale: z.boolean(),
 };
 
@@ -98,26 +98,26 @@ export const marketplacePage = z
     items: z.array(marketplaceItem),
     next_cursor: z.string().nullable(),
     ...freshness,
-    /** The answer rests on the registry's own search, which does not look at descriptions, or on a part of it. */
+    /** The answer uses the registry's own search, which does not look at descriptions, or only a part of the registry. */
     partial: z.boolean(),
   })
   .meta({ id: 'MarketplacePage' });
 export type MarketplacePage = z.output<typeof marketplacePage>;
 
-/** The name of the entry, its slash as it is or percent-encoded. */
+/** The name of the entry; its slash may be percent-encoded. */
 export const marketplaceParams = z.strictObject({ registryId: z.string().min(1).max(1_000) });
 export const marketplaceDetailQuery = z.strictObject({
-  /** The newest one without it. */
+  /** By default the newest one. */
   version: z.string().min(1).max(255).optional(),
 });
 
-/** One way to install an entry: which of its packages or remotes it is, by its place there. */
+/** One way to install an entry: the index of one of its packages or remotes. */
 const choice = z.object({ kind: z.enum(['package', 'remote']), index: z.number().int() });
 
 /** A way to install an entry, or why it cannot be installed that way. */
 const installOption = z.object({
   ...choice.shape,
-  /** `npm`, `pypi` and so on; `remote` for a server that is reached over HTTP. */
+  /** `npm`, `pypi` and so on; `remote` for a server reached over HTTP. */
   ecosystem: z.string(),
   label: z.string(),
   installable: z.boolean(),
@@ -134,14 +134,14 @@ const planInput = z.object({
   placeholder: z.string().nullable(),
   choices: z.array(z.string()),
   repeated: z.boolean(),
-  /** Where its value goes, such as `variable API_KEY`. */
+  /** Where its value is used, such as `variable API_KEY`. */
   goes_to: z.array(z.string()),
-  /** The credential that holds it, which may also be given later; null: it is given at install. */
+  /** The credential that stores it, which may also be given later; null: it must be given at install. */
   credential: z.string().nullable(),
 });
 export type MarketplaceInput = z.output<typeof planInput>;
 
-/** What an install comes to: exactly what is started or called, `{input}` where a value belongs, and what to know of it. */
+/** The result of an install: exactly what is started or called, with `{input}` for values, and warnings. */
 export const installPreview = z
   .object({
     choice,
@@ -170,33 +170,33 @@ export const marketplaceDetail = z
   .object({
     ...entryFields,
     installed: z.boolean(),
-    /** The caller's servers that were installed from it. */
+    /** The caller's servers that were installed from this entry. */
     installed_servers: z.array(
       z.object({ id: z.string(), name: z.string(), owner: z.enum(OWNERS), version: z.string().nullable() }),
     ),
     versions: z.array(entryVersion),
     options: z.array(installOption),
-    /** Of the option that an install takes when nothing is chosen; null when none can be installed. */
+    /** For the option that an install uses by default; null if none can be installed. */
     preview: installPreview.nullable(),
     ...freshness,
   })
   .meta({ id: 'MarketplaceDetail' });
 export type MarketplaceDetail = z.output<typeof marketplaceDetail>;
 
-/** A value for each input that is given; a list for one that is repeated. What is secret goes into the vault. */
+/** The given inputs' values; a list for a repeated one. Secrets are stored in the vault. */
 const inputs = z
   .record(z.string().min(1).max(256), z.union([z.string().max(8_000), z.array(z.string().max(8_000)).max(50)]))
   .optional();
 
-/** Which package or remote to take, by its place in the entry; the best one without. */
+/** Which package or remote to use, by its index in the entry; by default the best one. */
 const chosen = {
   package: z.number().int().min(0).max(50).optional(),
   remote: z.number().int().min(0).max(50).optional(),
-  /** The newest one without it. */
+  /** By default the newest one. */
   version: z.string().min(1).max(255).optional(),
   inputs,
 };
-const ONE_CHOICE = { error: 'take a package or a remote, not both', path: ['remote'] };
+const ONE_CHOICE = { error: 'use a package or a remote, not both', path: ['remote'] };
 const isOneChoice = (body: { readonly package?: number | undefined; readonly remote?: number | undefined }) =>
   body.package === undefined || body.remote === undefined;
 
@@ -207,11 +207,11 @@ export const marketplacePreviewInput = z
   .meta({ id: 'PreviewMarketplaceServer' });
 export type MarketplacePreviewInput = z.output<typeof marketplacePreviewInput>;
 
-/** `POST /v1/marketplace/servers/{registryId}/install`; the body may be left out. */
+/** `POST /v1/marketplace/servers/{registryId}/install`; the body is optional. */
 export const marketplaceInstallInput = z
   .strictObject({
     ...chosen,
-    /** The name of the server and the prefix of its tools; made of the entry's without it. */
+    /** The server's name, which is also the prefix of its tools; by default made from the entry's name. */
     name: mcpNameText.optional(),
     owner: owner.optional(),
     /** Check everything, and install nothing. */
@@ -235,7 +235,7 @@ const inputProblem = z.object({
   message: z.string(),
 });
 
-/** What would be started or called with the inputs that were given; secrets are references. */
+/** What would be started or called with the given inputs; secrets are shown as references. */
 const outcome = z.object({
   command: z.array(z.string()),
   env: z.record(z.string(), z.string()),
@@ -246,7 +246,7 @@ const outcome = z.object({
 export const marketplacePreviewReply = z
   .object({
     preview: installPreview,
-    /** Null while inputs are missing or do not fit. */
+    /** Null while inputs are missing or invalid. */
     outcome: outcome.nullable(),
     required_credentials: z.array(requiredCredential),
     problems: z.array(inputProblem),
@@ -259,7 +259,7 @@ export const marketplaceInstallReply = z
   .object({
     /** Null for a dry run. */
     server: z.union([mcpServerRecord, z.null()]),
-    /** What the server lacks, or may be given, with POST /v1/mcp-servers/{id}/credentials. */
+    /** The credentials that the server needs or accepts, by POST /v1/mcp-servers/{id}/credentials. */
     required_credentials: z.array(requiredCredential),
   })
   .meta({ id: 'MarketplaceInstall' });
@@ -274,11 +274,11 @@ export const upgradeReply = z
   .object({
     from_version: z.string().nullable(),
     to_version: z.string().nullable(),
-    /** What the registry calls that version: what an upgrade to just this one names. */
+    /** The registry's name for that version, with which an upgrade can name exactly this one. */
     entry_version: z.string().nullable(),
-    /** False: the server is as an install would make it. */
+    /** False: the server is already as an install would make it. */
     available: z.boolean(),
-    /** The configuration is not what its version was installed as: the upgrade replaces the command. */
+    /** The configuration was changed since its version was installed: the upgrade replaces the command. */
     customised: z.boolean(),
     diff: z.object({
       command: z.object({ before: z.array(z.string()), after: z.array(z.string()) }).nullable(),
@@ -287,14 +287,14 @@ export const upgradeReply = z
       headers: z.record(z.string(), changed),
     }),
     preview: installPreview,
-    /** Inputs that have to be given. */
+    /** Required inputs. */
     problems: z.array(inputProblem),
     ...freshness,
   })
   .meta({ id: 'McpServerUpgrade' });
 export type UpgradeReply = z.output<typeof upgradeReply>;
 
-/** `POST /v1/mcp-servers/{id}/upgrade`; the body may be left out. */
+/** `POST /v1/mcp-servers/{id}/upgrade`; the body is optional. */
 export const upgradeInput = z
   .strictObject({ version: z.string().min(1).max(255).optional(), inputs })
   .meta({ id: 'UpgradeMcpServer' });

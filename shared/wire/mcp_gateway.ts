@@ -4,7 +4,7 @@ import { MCP_HEALTH_STATES } from '../model/mcp_server.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
 import { id, line, time } from './primitives.ts';
 
-/** What goes between the daemon and its gateways and the CLI, all of them this user's programs on this machine. */
+/** The calls between the sidecar, its gateways and the CLI, all programs of the same user on this machine. */
 
 export const MAX_LIST_WAIT_SECONDS = 25;
 const MAX_SERVERS = 1_000;
@@ -13,31 +13,31 @@ const MAX_LOG_LINES = 500;
 const MAX_LOG_LINE_CHARACTERS = 4_000;
 const MAX_ERROR_CHARACTERS = 2_000;
 
-const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in lower-case hex');
+const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 in lower-case hex');
 const serverName = z.string().max(64);
 const toolName = z.string().min(1).max(1_024);
 const sessionId = id('ses').nullable();
 
-/** `GET /v1/mcp/servers`: with `wait`, a list of that `version` is answered only once it has changed. */
+/** `GET /v1/mcp/servers`: with `wait`, a list whose `version` the caller has is answered only once it has changed. */
 export const serversQuery = z.strictObject({
   wait: z.coerce.number().int().min(0).max(MAX_LIST_WAIT_SECONDS).default(0),
   version: z.string().max(64).optional(),
-  /** What was written just now is waited for. */
+  /** Waits for a configuration that was just written. */
   min_policy_version: z.coerce.number().int().min(0).optional(),
 });
 
 const consentRecord = z.object({ hash, text: z.string(), consented_at: z.string() });
 
-/** A server as this machine knows it. `server` is read with `readSnapshotMcpServers`, as in a snapshot. */
+/** A server with this machine's state. `server` is read with `readSnapshotMcpServers`, as in a snapshot. */
 const listedServer = z.object({
   server: z.unknown(),
   consent: z.enum(['given', 'needed', 'not_needed']),
   consent_hash: hash.nullable(),
   last_consent: consentRecord.nullable(),
   missing: z.array(z.string()),
-  /** Changes whenever another value is stored for one of its references. */
+  /** Changes when a new value is stored for one of its references. */
   credentials: z.string(),
-  /** What the gateways say, or what is known without one. */
+  /** The gateways' report, or what is known without one. */
   health: z.object({
     state: z.enum(MCP_HEALTH_STATES),
     last_error: z.string().nullable(),
@@ -50,14 +50,14 @@ const listedServer = z.object({
 export type ListedServer = z.output<typeof listedServer>;
 
 export const serversReply = z.object({
-  /** Changes whenever what a gateway has to act on does; health is no part of it. */
+  /** Changes with everything that a gateway has to act on; health does not count. */
   version: z.string(),
   items: z.array(listedServer),
   problems: z.array(z.object({ id: z.string().nullable(), message: z.string() })),
 });
 export type ServersReply = z.output<typeof serversReply>;
 
-/** `POST /v1/mcp/servers/{id}/release`: what is about to be started, by its hash, or the URL that the values would go to. */
+/** `POST /v1/mcp/servers/{id}/release`: the configuration about to be started, by its hash, or the URL that the values will be sent to. */
 export const releaseInput = z.strictObject({ consent_hash: hash.nullable(), url: z.string().nullable() });
 export type ReleaseInput = z.output<typeof releaseInput>;
 export const releaseReply = z.object({
@@ -65,10 +65,10 @@ export const releaseReply = z.object({
   bearer: z.object({ token: z.string(), expires_at: z.number().nullable() }).nullable(),
 });
 
-/** `POST /v1/mcp/servers/{id}/consent`. `min_policy_version`: a configuration that was written just now is waited for. */
+/** `POST /v1/mcp/servers/{id}/consent`. `min_policy_version`: waits for a configuration that was just written. */
 export const consentInput = z.strictObject({
   consent_hash: hash,
-  /** The person was told that it runs code that nobody checked, and said yes to that. */
+  /** The person was told that it runs unchecked code, and agreed. */
   unchecked: z.boolean().default(false),
   min_policy_version: z.number().int().min(0).optional(),
 });
@@ -88,20 +88,20 @@ const MCP_EVENT_TYPES = AUDIT_EVENT_TYPES.filter((type): type is McpEventType =>
 type McpEventType = Extract<(typeof AUDIT_EVENT_TYPES)[number], `mcp.${string}`>;
 
 const gatewayEvent = z.strictObject({
-  /** Counts the events of one gateway, so that sending one again is harmless. */
+  /** Numbers the events of one gateway, so that resending one is harmless. */
   number: z.number().int().min(1),
   type: z.enum(MCP_EVENT_TYPES),
   server_id: id('mcp'),
   server: serverName,
   registry_id: z.string().max(512).nullable(),
   version: z.string().max(255).nullable(),
-  /** The server runs code that nobody checked. */
+  /** The server runs unchecked code. */
   unchecked: z.boolean().optional(),
   session_id: sessionId,
   tool: toolName.optional(),
   outcome: z.enum(MCP_OUTCOMES).optional(),
   duration_ms: z.number().min(0).optional(),
-  /** One of the gateway's own words, never a server's. */
+  /** One of the gateway's own reason codes, never a server's text. */
   reason: z
     .string()
     .regex(/^[a-z_]{1,64}$/)
@@ -109,7 +109,7 @@ const gatewayEvent = z.strictObject({
 });
 export type GatewayEventRecord = z.output<typeof gatewayEvent>;
 
-/** A gateway: one process, for one client over stdio or behind the daemon. */
+/** A gateway: one process, for one client over stdio or behind the sidecar. */
 const gatewayIdentity = z.strictObject({
   id: z.string().regex(/^[\w-]{16,64}$/),
   kind: z.enum(['stdio', 'socket']),
@@ -123,10 +123,10 @@ export const eventsInput = z.strictObject({
   events: z.array(gatewayEvent).min(1).max(MAX_EVENTS),
 });
 export type EventsInput = z.output<typeof eventsInput>;
-/** `accepting`: false when the audit log is full, so that no more calls may be made. */
+/** `accepting`: false if the audit log is full, so that no more calls may be made. */
 export const eventsReply = z.object({ accepting: z.boolean() });
 
-/** What a gateway says of one server; `log` is what the program wrote on stderr last, with released values masked. */
+/** A gateway's report on one server; `log` is the last stderr output of its program, with released values masked. */
 const reportedServer = z.strictObject({
   id: id('mcp'),
   state: z.enum(MCP_HEALTH_STATES),
@@ -137,12 +137,12 @@ const reportedServer = z.strictObject({
   checked_at: time,
   restarts: z.number().int().min(0).nullable(),
   tools: z.number().int().min(0).nullable(),
-  /** Null: as it was told before. */
+  /** Null: unchanged since the last report. */
   log: z.array(z.string().max(MAX_LOG_LINE_CHARACTERS)).max(MAX_LOG_LINES).nullable(),
 });
 export type ReportedServer = z.output<typeof reportedServer>;
 
-/** `POST /v1/mcp/health`: the state of every server of one gateway; `ended`: it is about to end, and its servers with it. */
+/** `POST /v1/mcp/health`: the state of every server of one gateway; `ended`: the gateway and its servers are about to end. */
 export const healthInput = z.strictObject({
   gateway: gatewayIdentity,
   ended: z.boolean().default(false),
@@ -150,21 +150,21 @@ export const healthInput = z.strictObject({
 });
 export type HealthInput = z.output<typeof healthInput>;
 
-/** `GET /v1/mcp/gateway`: what a gateway is to know before it begins. */
+/** `GET /v1/mcp/gateway`: what a gateway needs at its start. */
 export const gatewayFacts = z.object({
-  /** The control plane is on this machine, so that servers on its loopback may be used. */
+  /** The control plane is on this machine, so servers on its loopback are allowed. */
   is_local: z.boolean(),
-  /** PEM roots that remote servers are trusted by, besides the system's. */
+  /** PEM roots trusted for remote servers, besides the system's. */
   extra_roots: z.array(z.string()),
 });
 export type GatewayFacts = z.output<typeof gatewayFacts>;
 
-/** `GET /v1/mcp/logs/{id}`: of each gateway that runs or ran the server. */
+/** `GET /v1/mcp/logs/{id}`: one per gateway that runs or ran the server. */
 export const logsReply = z.object({
   items: z.array(z.object({ gateway: gatewayIdentity, lines: z.array(z.string()) })),
 });
 
-/** The record of a server as a snapshot has it. */
+/** The record of a server in a snapshot. */
 export function snapshotRecord({ server, authorization }: SnapshotMcpServer): SnapshotMcpServerRecord {
   const { registryId, id: serverId, tools, command, ...rest } = server;
   const toolLists = { allow: tools.allow && [...tools.allow], deny: [...tools.deny], approval: [...tools.approval] };

@@ -1,15 +1,15 @@
 import { err, ok, type Result } from '../model/result.ts';
 import type { FieldProblem } from './errors.ts';
 
-/** In an input, `{id}` stands for the server's own id, which whoever creates it does not know yet. */
+/** In an input, `{id}` means the server's own id, which is unknown until it is created. */
 export const OWN_ID = '{id}';
 
-/** The reference to a credential of the server itself, as an input writes it. */
+/** The reference to one of the server's own credentials, as written in an input. */
 export function ownReference(name: string): string {
   return `vault://mcp-servers/${OWN_ID}/${name}`;
 }
 
-/** A text that a person wrote, with `{NAME}` made the reference to that credential. */
+/** A person's text with each `{NAME}` turned into the reference to that credential. */
 export function withOwnReferences(text: string): string {
   return text.replaceAll(/\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string, at: number) =>
     text.slice(0, at).endsWith('vault://mcp-servers/') ? whole : ownReference(name),
@@ -21,23 +21,23 @@ const OWN_FORM =
   /^vault:\/\/mcp-servers\/(?:\{id\}|mcp_[0-7][0-9a-hjkmnp-tv-z]{25})\/(?!SVC_)[A-Za-z_][A-Za-z0-9_]{0,127}(?![A-Za-z0-9_])/;
 const SERVER_OF_REFERENCE = /vault:\/\/mcp-servers\/([^/]*)\//g;
 
-/** What is wrong with a reference in a text that is none to an MCP server's credential; null when nothing is. */
+/** Why a reference in a text is not to an MCP server's credential; null if it is fine. */
 export function otherReferenceProblem(text: string): string | null {
   for (const { index } of text.matchAll(SCHEME)) {
     if (OWN_FORM.test(text.slice(index, index + MAX_REFERENCE_CHARACTERS))) continue;
-    return `holds a reference that is not the server's own: write vault://mcp-servers/${OWN_ID}/NAME, where NAME is the name of one of its credentials`;
+    return `contains a reference that is not the server's own: write vault://mcp-servers/${OWN_ID}/NAME, where NAME is the name of one of its credentials`;
   }
   return null;
 }
 
 const MAX_REFERENCE_CHARACTERS = 256;
 
-/** The text with a word in place of each reference, to be looked at for what else it holds. */
+/** The text with a word in place of each reference, to check the rest of it. */
 export function withoutReferences(text: string): string {
   return text.replaceAll(/vault:\/\/mcp-servers\/(?:\{id\}|mcp_[0-9a-z]{26})\/[A-Za-z0-9_]+/g, 'reference');
 }
 
-/** The parts of a configuration that may hold references. */
+/** The fields of a configuration that may contain references. */
 export interface ReferringFields {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ export interface ReferringFields {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The fields with `id` in each reference. Refuses one that names another server. */
+/** The fields with `id` in each reference. Refuses a reference to another server. */
 export function withOwnId<T extends ReferringFields>(fields: T, id: string): Result<T, readonly FieldProblem[]> {
   const problems: FieldProblem[] = [];
   const own = (text: string, field: string): string => {

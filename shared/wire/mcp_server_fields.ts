@@ -18,13 +18,13 @@ const NAME_FIX = 'write up to 48 of a-z, 0-9 and "-", beginning with a letter or
 
 /** The name of a server. */
 export const mcpNameText = checkedText(48, NAME_FIX, (text) =>
-  MCP_SERVER_NAME.test(text) ? null : `is no name of a server: ${NAME_FIX}`,
+  MCP_SERVER_NAME.test(text) ? null : `is not a server name: ${NAME_FIX}`,
 );
 
 const CREDENTIAL_NAME_FIX =
-  'write the name of an environment variable: letters, digits and "_", beginning with no digit';
+  'write the name of an environment variable: letters, digits and "_", not beginning with a digit';
 
-/** The name of a credential, which is a local server's environment variable. */
+/** The name of a credential, which for a local server is an environment variable. */
 export const mcpCredentialName = checkedText(128, CREDENTIAL_NAME_FIX, credentialNameProblem);
 
 export const mcpDescriptionText = checkedText(1_000, 'write one line of text', lineProblem);
@@ -62,7 +62,7 @@ export const mcpEnv = z
     for (const name of names) reportName(context, name, credentialNameProblem(name));
   });
 
-/** The headers that every request to a remote server carries. */
+/** The headers of every request to a remote server. */
 export const mcpHeaders = z
   .record(z.string(), checkedText(MAX_VALUE_CHARACTERS, 'write the value of the header', headerValueProblem), {
     error: 'must be an object of names and values, such as {"X-Api-Key": "vault://mcp-servers/{id}/API_KEY"}',
@@ -78,7 +78,7 @@ export const mcpHeaders = z
     }
   });
 
-/** Where a remote server is. The gateway, which is on the user's machine, goes there. */
+/** The URL of a remote server. The gateway on the user's machine connects to it. */
 export const mcpUrlText = checkedText(
   MAX_URL_CHARACTERS,
   'write the URL of the server, such as https://mcp.example.com/mcp',
@@ -96,7 +96,7 @@ const toolPatterns = z
 
 const EVERY_TOOL = { allow: null, deny: [], approval: [] };
 
-/** Which tools may be called; every one of them when nothing is said. */
+/** Which tools may be called; by default all. */
 export const mcpTools = z
   .strictObject({
     allow: toolPatterns.nullable().default(null),
@@ -106,32 +106,34 @@ export const mcpTools = z
   .default(EVERY_TOOL);
 
 function credentialNameProblem(name: string): string | null {
-  if (/^SVC_/i.test(name)) return 'begins with "SVC_", which is kept for the service itself: choose another name';
+  if (/^SVC_/i.test(name)) return 'begins with "SVC_", which is reserved for the service: choose another name';
   return MCP_CREDENTIAL_NAME.test(name) ? null : `is no name of a variable: ${CREDENTIAL_NAME_FIX}`;
 }
 
 function argumentProblem(text: string): string | null {
-  if (text.includes('\0')) return 'holds a NUL character: no program can be given one';
+  if (text.includes('\0')) return 'contains a NUL character, which no program accepts';
   if (/\p{Cs}/u.test(text)) return 'is not well-formed Unicode: write text';
   return otherReferenceProblem(text);
 }
 
 function programProblem(program: string): string | null {
   if (program.trim() === '') return 'is empty: the first entry is the program';
-  if (/vault:\/\//i.test(program)) return 'is a reference: the program is written out, only its arguments may hold one';
+  if (/vault:\/\//i.test(program))
+    return 'is a reference: write the program in full, only its arguments may contain one';
   return listHiddenCharacters(program, false).length > 0
-    ? 'has a control or hidden character in it: write the program plainly'
+    ? 'contains a control or hidden character: write the program plainly'
     : null;
 }
 
 function headerValueProblem(text: string): string | null {
-  if (/[\r\n]/.test(text)) return 'has a line break in it: a header value is one line';
-  if (!/^[ -~]*$/.test(text)) return 'has a character that is not printable ASCII: a header value has none';
-  if (text === '' || text.trim() !== text) return 'is empty, or begins or ends with a space: write the value alone';
+  if (/[\r\n]/.test(text)) return 'contains a line break: a header value is one line';
+  if (!/^[ -~]*$/.test(text))
+    return 'contains a character that is not printable ASCII, which a header value cannot have';
+  if (text === '' || text.trim() !== text) return 'is empty, or begins or ends with a space: write only the value';
   return otherReferenceProblem(text);
 }
 
-/** Headers that are the protocol's own: what the gateway writes there must stand. */
+/** Headers of the protocol, which only the gateway may set. */
 const PROTOCOL_HEADERS = /^(?:mcp-.*|accept|content-type|last-event-id|origin)$/i;
 
 function nameProblem(name: string): string | null {
@@ -142,16 +144,16 @@ function nameProblem(name: string): string | null {
 function urlProblem(text: string): string | null {
   const query = text.indexOf('?');
   if (/vault:\/\//i.test(query < 0 ? text : text.slice(0, query))) {
-    return 'has a reference before its query: a credential stands in the query or in a header';
+    return 'has a reference before its query: put the credential in the query or in a header';
   }
   const other = otherReferenceProblem(text);
   if (other !== null) return other;
   const plain = withoutReferences(text);
   if (!/^[!-~]+$/.test(plain) || !URL.canParse(plain))
-    return 'is no URL: write it in full, such as https://mcp.example.com/mcp';
+    return 'is not a URL: write it in full, such as https://mcp.example.com/mcp';
   const url = new URL(plain);
   if (url.username !== '' || url.password !== '')
-    return 'holds a user name or password: put the credential in a header';
+    return 'contains a user name or password: put the credential in a header';
   if (url.hash !== '') return 'has a fragment: write it without';
   if (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))) return null;
   return 'is not https: only a server on this machine (localhost, 127.0.0.1, [::1]) may be plain http';
@@ -167,7 +169,7 @@ function reportTooMany(context: z.core.$RefinementCtx, message: string): void {
 
 const MAX_SHOWN_KEY = 64;
 
-/** A problem with a name of the object; a name that is too long to show is the object's own problem. */
+/** A problem with a name in the object. If the name is too long to show, it becomes a problem of the object itself. */
 function reportName(context: z.core.$RefinementCtx, name: string, problem: string | null): void {
   if (problem === null) return;
   const path = name.length <= MAX_SHOWN_KEY ? [name] : [`${name.slice(0, MAX_SHOWN_KEY)}…`];

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 type Fields = Readonly<Record<string, unknown>>;
 type Report = (field: string, message: string) => void;
 
-/** Adds what is wrong between the fields of a server: what belongs to its mode, and what belongs to the other one. */
+/** Reports problems between the fields of a server: missing fields of its mode, and fields of the other mode. */
 export function checkMcpServer(value: unknown, context: z.core.$RefinementCtx): void {
   if (typeof value !== 'object' || value === null) return;
   const server: Fields = { ...value };

@@ -19,8 +19,8 @@ function problems(input: unknown): Record<string, string> {
   return Object.fromEntries(fieldProblems(parsed.error).map(({ field, message }) => [field, message]));
 }
 
-describe('an MCP server as it is written', () => {
-  it('takes a program with its defaults', () => {
+describe('MCP server input', () => {
+  it('accepts a program, and fills in the defaults', () => {
     expect(mcpServerInput.parse(LOCAL)).toEqual({
       owner: 'personal',
       name: 'files',
@@ -38,7 +38,7 @@ describe('an MCP server as it is written', () => {
     });
   });
 
-  it('takes a URL and headers with references', () => {
+  it('accepts a URL and headers with references', () => {
     const headers = { Authorization: 'Bearer vault://mcp-servers/{id}/TOKEN' };
     const url = 'https://mcp.example.com:8443/mcp?key=vault://mcp-servers/{id}/KEY&x=1';
     expect(problems({ ...REMOTE, url, headers })).toEqual({});
@@ -50,7 +50,7 @@ describe('an MCP server as it is written', () => {
     'a program that is a reference': [
       { ...LOCAL, command: ['vault://mcp-servers/{id}/X'] },
       'command.0',
-      /is a reference: the program is written out/,
+      /is a reference: write the program in full/,
     ],
     'a NUL in an argument': [{ ...LOCAL, command: ['a', 'b\0c'] }, 'command.1', /NUL/],
     'a hidden character in the program': [{ ...LOCAL, command: ['npx\u200b'] }, 'command.0', /hidden/],
@@ -65,7 +65,7 @@ describe('an MCP server as it is written', () => {
     "the service's own name": [{ ...LOCAL, env: { A: 'vault://mcp-servers/{id}/SVC_OAUTH' } }, 'env.A', /own/],
     'a variable of the service': [{ ...LOCAL, env: { SVC_TOKEN: 'x' } }, 'env.SVC_TOKEN', /begins with "SVC_"/],
     'a variable that is none': [{ ...LOCAL, env: { 'A=B': 'x' } }, 'env.A=B', /no name of a variable/],
-    'a name with capitals': [{ ...LOCAL, name: 'Files' }, 'name', /no name of a server/],
+    'a name with capitals': [{ ...LOCAL, name: 'Files' }, 'name', /not a server name/],
     'a missing name': [{ command: ['x'] }, 'name', /is missing/],
     'a field that is shown alone': [{ ...LOCAL, id: 'x', status: 'running' }, 'status', /^is read-only: leave it out$/],
     'one beside an unknown field': [
@@ -97,18 +97,15 @@ describe('an MCP server as it is written', () => {
     'a header twice': [{ ...REMOTE, headers: { 'X-A': 'x', 'x-a': 'y' } }, 'headers.x-a', /twice/],
     'a star inside a tool': [{ ...LOCAL, tools: { deny: ['a*b'] } }, 'tools.deny.0', /only at the end/],
   };
-  it.each(Object.entries(BAD))(
-    'refuses %s, saying which field and how to put it right',
-    (_, [input, field, message]) => {
-      expect(problems(input)[field]).toMatch(message);
-    },
-  );
+  it.each(Object.entries(BAD))('refuses %s, naming the field and the fix', (_, [input, field, message]) => {
+    expect(problems(input)[field]).toMatch(message);
+  });
 });
 
 describe('references', () => {
   const fields = { command: ['x', '--key=vault://mcp-servers/{id}/KEY'], env: {}, url: null, headers: {} };
 
-  it('get the id of their server', () => {
+  it("get their server's id", () => {
     const settled = withOwnId(fields, ID);
     expect(settled).toMatchObject({ ok: true, value: { command: ['x', `--key=vault://mcp-servers/${ID}/KEY`] } });
   });
@@ -128,13 +125,13 @@ describe('the servers of a snapshot', () => {
     authorization: null,
   };
 
-  it('are read as the sidecar knows them', () => {
+  it('are parsed as the sidecar needs them', () => {
     const { servers, problems: found } = readSnapshotMcpServers([record]);
     expect(found).toEqual([]);
     expect(servers).toMatchObject([{ server: { id: ID, registryId: null, revision: 1 }, authorization: null }]);
   });
 
-  it('do not go because of one that cannot be read', () => {
+  it('stay if one of them cannot be read', () => {
     const foreign = { ...record, id: OTHER_ID, env: { A: `vault://mcp-servers/${ID}/A` } };
     const { servers, problems: found } = readSnapshotMcpServers([{ ...record, sandboxed: true }, 7, foreign, record]);
     expect(servers.map(({ server }) => server.id)).toEqual([ID]);
@@ -148,7 +145,7 @@ describe('the servers of a snapshot', () => {
 });
 
 describe('a health report', () => {
-  it('is one plain line for each server, whatever the program printed', () => {
+  it('is one plain line per server, whatever the program printed', () => {
     const entry = { id: ID, state: 'failed', last_error: 'it\n\u001b[31mdied', checked_at: '2026-01-01T00:00:00.000Z' };
     expect(mcpHealthReport.parse({ servers: [entry] }).servers[0]?.last_error).toBe('it <U+001B>[31mdied');
   });

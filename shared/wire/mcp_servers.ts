@@ -30,19 +30,19 @@ import { toShownLine } from '../model/shown_text.ts';
 import { id, owner, page, pageQuery, time } from './primitives.ts';
 import { secretValue } from './secrets.ts';
 
-/** Every field of a server that a person writes. A reference in them may write `{id}` for the server's own id. */
+/** Every field of a server that a person writes. A reference in them may use `{id}` for the server's own id. */
 const fields = {
   owner: oneOfValues(OWNERS).default('personal'),
   name: mcpNameText,
   description: mcpDescriptionText.default(''),
   mode: oneOfValues(MCP_MODES).default('local'),
   version: mcpVersionText.nullable().default(null),
-  /** Left out of a PUT: it stays as it is. */
+  /** Absent in a PUT: unchanged. */
   registry_id: mcpRegistryIdText.nullable().optional(),
   command: mcpCommand.default([]),
   env: mcpEnv.default({}),
   url: mcpUrlText.nullable().default(null),
-  /** Of a remote server; `streamable-http` when nothing is said. */
+  /** For a remote server; by default `streamable-http`. */
   transport: oneOfValues(MCP_TRANSPORTS).nullable().default(null),
   headers: mcpHeaders.default({}),
   tools: mcpTools,
@@ -53,7 +53,7 @@ const fields = {
 /** The names of those fields. */
 export const MCP_SERVER_FIELDS: readonly string[] = Object.keys(fields);
 
-/** The messages of the object itself: what it must be, and its unknown fields. */
+/** The messages for the object itself: what it must be, and its unknown fields. */
 function serverError(issue: { readonly code?: string | undefined; readonly keys?: unknown }): string {
   if (issue.code !== 'unrecognized_keys') return 'must be an MCP server, an object';
   const keys = Array.isArray(issue.keys) ? issue.keys.map(String) : [];
@@ -67,12 +67,12 @@ export const mcpServerInput = z
   .strictObject(fields, { error: serverError })
   .superRefine(checkMcpServer, { when: () => true })
   .meta({ id: 'McpServerInput' });
-/** What a caller may write. */
+/** The input of a caller. */
 export type McpServerInput = z.input<typeof mcpServerInput>;
-/** What validation makes of it. */
+/** The validated form. */
 export type ValidMcpServer = z.output<typeof mcpServerInput>;
 
-/** The fields of a server as they are stored and shown. */
+/** The fields of a server as stored and shown. */
 const shown = {
   ...fields,
   id: id('mcp'),
@@ -91,12 +91,12 @@ const shown = {
   revision: z.number().int().min(1),
 };
 
-/** What the gateway of one of the owner's machines said last; the newest of them. */
+/** The last report of a gateway on one of the owner's machines; the newest of all. */
 const health = z.object({ state: z.enum(MCP_HEALTH_STATES), last_error: z.string().nullable(), checked_at: time });
 
 const credential = z.object({
   name: z.string(),
-  /** The configuration refers to it. */
+  /** Whether the configuration refers to it. */
   required: z.boolean(),
   set: z.boolean(),
   updated_at: time.nullable(),
@@ -104,24 +104,24 @@ const credential = z.object({
 
 const authorizationState = z.enum(MCP_AUTHORIZATION_STATES);
 
-/** The OAuth 2.0 authorisation of a remote server that asks for one. */
+/** The OAuth 2.0 authorisation of a remote server that requires one. */
 const authorization = z.object({
   state: authorizationState,
-  /** When the access token ends; it is refreshed before. */
+  /** When the access token expires; it is refreshed before. */
   expires_at: time.nullable(),
   scopes: z.array(z.string()),
 });
 
-/** A server as the API shows it: never a secret's value. */
+/** A server as shown by the API: never a secret's value. */
 export const mcpServerRecord = z
   .object({
     ...shown,
-    /** Always `stopped`: no process drives it. See `health`. */
+    /** Always `stopped`: no process changes it. See `health`. */
     status: z.enum(MCP_STATUSES),
     health: health.nullable(),
     credentials: z.array(credential),
     authorization: authorization.nullable(),
-    /** What a person should know of the command. */
+    /** Warnings about the command for a person. */
     warnings: z.array(z.object({ code: z.string(), message: z.string() })),
     created_at: time,
     updated_at: time,
@@ -129,7 +129,7 @@ export const mcpServerRecord = z
   .meta({ id: 'McpServer' });
 export type McpServerRecord = z.output<typeof mcpServerRecord>;
 
-/** The names of the credentials that a server refers to and that are not stored: it is not started without them. */
+/** The names of referenced credentials that are not stored: the server is not started without them. */
 export function listMissingCredentials({ credentials }: Pick<McpServerRecord, 'credentials'>): readonly string[] {
   return credentials.filter(({ required, set }) => required && !set).map(({ name }) => name);
 }
@@ -143,7 +143,7 @@ export const mcpServersQuery = z.strictObject({
 export const mcpServersPage = page(mcpServerRecord).meta({ id: 'McpServersPage' });
 export const mcpServerParams = z.strictObject({ id: id('mcp') });
 
-/** `POST /v1/mcp-servers/{id}/credentials`: stores it, in place of the one before. */
+/** `POST /v1/mcp-servers/{id}/credentials`: stores it in place of the earlier one. */
 export const mcpCredentialInput = z
   .strictObject({ env_var_name: mcpCredentialName, secret_value: secretValue })
   .meta({ id: 'McpCredentialInput' });
@@ -154,10 +154,10 @@ export const mcpCredentialReply = z
 export type McpCredentialReply = z.infer<typeof mcpCredentialReply>;
 export const mcpCredentialParams = z.strictObject({ id: id('mcp'), name: z.string().min(1).max(128) });
 
-/** How many of a server's configurations are kept. */
+/** How many revisions of a server's configuration are kept. */
 export const MAX_MCP_REVISIONS = 20;
 
-/** A configuration that a server had; its credentials are not part of it. */
+/** An earlier configuration of a server, without its credentials. */
 const revision = z.object({
   revision: z.number().int(),
   created_at: time,
@@ -166,20 +166,20 @@ const revision = z.object({
   configuration: z.object(shown).omit({ id: true, revision: true }),
 });
 
-/** `GET /v1/mcp-servers/{id}/revisions`: newest first; the first one is in force. */
+/** `GET /v1/mcp-servers/{id}/revisions`: newest first; the first one is the current one. */
 export const mcpRevisionsReply = z.object({ items: z.array(revision) }).meta({ id: 'McpRevisions' });
 export type McpRevisionsReply = z.output<typeof mcpRevisionsReply>;
 
-/** `POST /v1/mcp-servers/{id}/rollback`: the configuration of that revision becomes a new one. */
+/** `POST /v1/mcp-servers/{id}/rollback`: makes that revision's configuration a new revision. */
 export const mcpRollbackInput = z.strictObject({ revision: z.number().int().min(1) }).meta({ id: 'McpRollback' });
 
 const MAX_REPORTED_SERVERS = 1_000;
 const MAX_ERROR_CHARACTERS = 1_000;
 
-/** One line out of what a program said: nothing in it steers a terminal. */
+/** One line from a program's output, without characters that control a terminal. */
 const errorLine = z.string().overwrite((text) => toShownLine(text, MAX_ERROR_CHARACTERS));
 
-/** `POST /v1/sidecar/mcp-health`: what runs on the sidecar's machine. A server that the sidecar may not see is left out. */
+/** `POST /v1/sidecar/mcp-health`: what runs on the sidecar's machine. Servers that the sidecar may not see are ignored. */
 export const mcpHealthReport = z
   .strictObject({
     servers: z
@@ -196,11 +196,11 @@ export const mcpHealthReport = z
   .meta({ id: 'McpHealthReport' });
 export type McpHealthReport = z.output<typeof mcpHealthReport>;
 
-/** A server in a sidecar's snapshot, strict: what a sidecar does not know of a server may narrow what it may do. */
+/** A server in a sidecar's snapshot. Strict: an unknown field may narrow what the server may do. */
 const snapshotMcpServer = z
   .strictObject({
     ...shown,
-    /** Null: no OAuth 2.0. Else its access token is released at `mcp-servers/{id}/SVC_OAUTH`. */
+    /** Null: no OAuth 2.0. Otherwise its access token is released at `mcp-servers/{id}/SVC_OAUTH`. */
     authorization: authorizationState.nullable(),
   })
   .superRefine(checkMcpServer, { when: () => true });
@@ -212,15 +212,15 @@ export interface SnapshotMcpServer {
   readonly authorization: McpAuthorizationState | null;
 }
 
-/** A server of a snapshot that cannot be read; it does not take the others away. */
+/** A server of a snapshot that cannot be read; the others stay usable. */
 export interface UnreadableMcpServer {
-  /** Its place in the snapshot. */
+  /** Its index in the snapshot. */
   readonly index: number;
   readonly id: string | null;
   readonly message: string;
 }
 
-/** The servers of a snapshot, and those that this version cannot act on. */
+/** The servers of a snapshot, and those that this version cannot use. */
 export function readSnapshotMcpServers(records: readonly unknown[]): {
   readonly servers: readonly SnapshotMcpServer[];
   readonly problems: readonly UnreadableMcpServer[];
@@ -256,7 +256,7 @@ function idOf(record: unknown): string | null {
 
 type ShownServer = Omit<SnapshotMcpServerRecord, 'authorization'> & Pick<McpServerRecord, 'tools'>;
 
-/** The server that a record is about. */
+/** The server of a record. */
 export function toMcpServer(record: ShownServer): McpServer {
   const { registry_id: registryId, id: serverId, owner: serverOwner, name, description, mode, version } = record;
   const { command, env, url, transport, headers, tools, enabled, isolation, revision: number } = record;

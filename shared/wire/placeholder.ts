@@ -1,4 +1,4 @@
-/** A `<placeholder>` of a template or of documentation that was never filled in. */
+/** An unfilled `<placeholder>` of a template or of documentation. */
 const PLACEHOLDER = /<(\w[^<>]*)>/g;
 
 /** The names of the placeholders in a text, in order, each once. */
@@ -6,15 +6,15 @@ export function placeholderNames(text: string): readonly string[] {
   return [...new Set(Array.from(text.matchAll(PLACEHOLDER), (match) => match[1] ?? ''))];
 }
 
-/** The text with the placeholders that `value` knows filled in. */
+/** The text with the placeholders that `value` knows replaced. */
 export function fillPlaceholders(text: string, value: (name: string) => string | null): string {
   return text.replaceAll(PLACEHOLDER, (whole: string, name: string) => value(name) ?? whole);
 }
 
-/** What is wrong with a text that still holds a placeholder; null when it holds none. */
+/** The problem with a text that still contains a placeholder; null if it contains none. */
 export function placeholderProblem(text: string): string | null {
   const [name] = placeholderNames(text);
   if (name === undefined) return null;
   const shown = /^[\w -]{1,32}$/.test(name) ? `<${name}>` : '<…>';
-  return `still holds the placeholder ${shown}: put the real value in its place`;
+  return `still contains the placeholder ${shown}: put the real value in its place`;
 }

@@ -14,7 +14,7 @@ function problems(plan: unknown): string[] {
 const step = (fields: object): unknown => ({ ...PLAN, steps: [{ ...STEP, ...fields }] });
 const trust = (fields: object): unknown => step({ trust: { ...TRUST, ...fields } });
 
-/** Two steps that mount at one place, the second one from `source`. */
+/** Two steps that mount at the same place, the second one from `source`. */
 function mounting(source: string): unknown {
   const target = '/srv/data';
   return [
@@ -24,7 +24,7 @@ function mounting(source: string): unknown {
 }
 
 describe('a plan', () => {
-  test('gets its defaults: no trust, 900 seconds, the last part of a path as the name of an output', () => {
+  test("gets its defaults: no trust, 900 seconds, the last part of a path as an output's name", () => {
     const plan = toPlan(planInput.parse(step({ collect: [{ path: '/home/agent/report.json' }] })));
     expect(plan.steps).toEqual([
       {
@@ -36,7 +36,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('keeps hosts in their one spelling: case, a trailing dot, the port 443', () => {
+  test('keeps hosts in canonical form: case, a trailing dot, the port 443', () => {
     const plan = toPlan(planInput.parse(trust({ hosts: ['API.Example.com:443', 'b.example.com.'] })));
     expect(plan.steps[0]?.trust?.hosts).toEqual(['api.example.com', 'b.example.com']);
   });
@@ -51,13 +51,13 @@ describe('a plan', () => {
     ['an unknown field of trust', trust({ host: 'x' }), 'steps.0.trust: unknown field "host": did you mean "hosts"?'],
     ['another version', { ...PLAN, version: 2 }, 'version: must be the number 1'],
     ['no steps', { ...PLAN, steps: [] }, 'steps: is empty'],
-    ['an image that begins like an option', { ...PLAN, image: '--privileged' }, 'image: is no image name'],
+    ['an image that begins like an option', { ...PLAN, image: '--privileged' }, 'image: is not an image name'],
     ['a step id with a slash', step({ id: '../x' }), 'steps.0.id: may have only a-z'],
-    ['a command as one text', step({ command: 'curl x' }), 'steps.0.command: is one text, and no shell takes it apart'],
+    ['a command as one text', step({ command: 'curl x' }), 'steps.0.command: is one text, and no shell splits it'],
     ['an empty command', step({ command: [] }), 'steps.0.command: is empty'],
     ['an empty program', step({ command: [''] }), 'steps.0.command: begins with an empty word'],
     ['a number in a command', step({ command: ['sleep', 5] }), 'steps.0.command.1: is a number'],
-    ['a NUL in a command', step({ command: ['a\0b'] }), 'steps.0.command: has a NUL'],
+    ['a NUL in a command', step({ command: ['a\0b'] }), 'steps.0.command: contains a NUL'],
     ['an unknown effect', trust({ effect: 'reed' }), 'steps.0.trust.effect: is "reed", which is none of read,'],
     ['no hosts', trust({ hosts: [] }), 'leave trust out for a step without network'],
     ['a host pattern', trust({ hosts: ['*.example.com'] }), 'steps.0.trust.hosts.0: has a "*" in it'],
@@ -70,7 +70,7 @@ describe('a plan', () => {
     [
       'a host in two spellings',
       trust({ hosts: ['api.example.com', 'API.example.com:443'] }),
-      'steps.0.trust.hosts.1: is api.example.com, which stands in the list already',
+      'steps.0.trust.hosts.1: is api.example.com, which is already in the list',
     ],
     ['a credential in place of its reference', trust({ credential: 'ghp_x' }), 'must be a reference such as vault://'],
     ['a timeout of nothing', step({ timeout_seconds: 0 }), 'steps.0.timeout_seconds: is below 1'],
@@ -80,7 +80,7 @@ describe('a plan', () => {
     [
       'an output named like a folder above',
       step({ collect: [{ path: '/out', as: '..' }] }),
-      'collect.0.as: is no plain file name',
+      'collect.0.as: is not a plain file name',
     ],
     ['an output without a plain name', step({ collect: [{ path: '/out/.env' }] }), 'collect.0.as: is missing'],
     ['two outputs of one name', step({ collect: [{ path: '/a/x' }, { path: '/b/x' }] }), 'would overwrite output 1'],
@@ -89,7 +89,7 @@ describe('a plan', () => {
       step({ mounts: [{ source: './x', target: '/usr/local' }] }),
       'which belongs to the image',
     ],
-    ['a mount with a colon', step({ mounts: [{ source: './x:y', target: '/srv/x' }] }), 'has a ",", ":" or quote'],
+    ['a mount with a colon', step({ mounts: [{ source: './x:y', target: '/srv/x' }] }), 'contains a ",", ":" or quote'],
     [
       'mounts within each other',
       step({
@@ -98,20 +98,20 @@ describe('a plan', () => {
           { source: './b', target: '/srv/a/b' },
         ],
       }),
-      "lies within another mount's target",
+      "is inside another mount's target",
     ],
   ])('refuses %s', (_what, plan, expected) => {
     expect(problems(plan).join('\n')).toContain(expected);
   });
 
-  test('refuses an id that two steps have, also when something else is wrong in one of them', () => {
+  test('refuses an id that two steps have, even if one of them has another problem', () => {
     const steps = [STEP, { ...STEP, command: [] }];
     expect(problems({ ...PLAN, steps })).toContain(
-      'steps.1.id: is "fetch", which step 1 has already: give each step an id of its own',
+      'steps.1.id: is "fetch", which step 1 already has: give each step its own id',
     );
   });
 
-  test('takes one mount for two steps, and not two sources at one place', () => {
+  test('accepts one mount for two steps, but not two sources at one place', () => {
     expect(problems({ ...PLAN, steps: mounting('./data') })).toEqual([]);
     expect(problems({ ...PLAN, steps: mounting('./other') })).toEqual([
       'steps.1.mounts.0.target: is where another source is mounted, and all steps share one container: choose another target',

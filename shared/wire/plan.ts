@@ -67,7 +67,7 @@ const planStep = z.strictObject(
   { error: objectError('a step, {id, command, trust?, mounts?, collect?, timeout_seconds?}', STEP_FIELDS) },
 );
 
-/** `plan.yaml` (design section 9). Strict: a key that is not known could have been meant to narrow what a step may do. */
+/** `plan.yaml` (design section 9). Strict: an unknown key could have been meant to narrow what a step may do. */
 export const planInput = z.strictObject(
   {
     version: z.literal(PLAN_VERSION, { error: ({ input }) => versionProblem(input) }),
@@ -107,7 +107,7 @@ function toStep(step: ValidStep): PlanStep {
   };
 }
 
-/** The name under which an output is kept when none is written. */
+/** The default name of an output. */
 export function lastPartOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
@@ -123,7 +123,7 @@ function versionProblem(input: unknown): string {
   return `must be the number ${PLAN_VERSION}, the only format this svc knows`;
 }
 
-/** The messages of an object itself: what it must be, and its unknown fields with the ones nearest to them. */
+/** The messages for an object itself: what it must be, and its unknown fields with the nearest known ones. */
 function objectError(what: string, known: readonly string[]) {
   return (issue: { readonly code?: string | undefined; readonly input?: unknown; readonly keys?: unknown }): string => {
     if (issue.code === 'unrecognized_keys') {

@@ -17,18 +17,18 @@ const WHOLE_SECONDS = `write a whole number of seconds from 1 to ${MAX_STEP_TIME
 
 export const planNameText = nameField('write a name for the plan, such as nightly-report');
 
-export const stepIdText = nameField('write an id of its own for each step, such as fetch-items');
+export const stepIdText = nameField('write a unique id for each step, such as fetch-items');
 
 export const imageText = checkedText(255, 'write the image the plan runs in, such as agent-tools:1', (text) => {
   if (text === '') return 'is empty: write the image the plan runs in, such as agent-tools:1';
   if (/^[A-Za-z0-9][A-Za-z0-9._/:@-]*$/.test(text)) return placeholderProblem(text);
-  return 'is no image name: write one such as agent-tools:1 or registry.example.com/team/tools@sha256:...';
+  return 'is not an image name: write one such as agent-tools:1 or registry.example.com/team/tools@sha256:...';
 });
 
-/** A host of the sealed reach as people write it: exact, on port 443, never an address. */
+/** A host of the sealed reach as written by people: exact, on port 443, never an address. */
 export const reachHostText = reachHost().overwrite(canonicalReachHost);
 
-/** The same as a lock holds it: the canonical host itself. A port or another spelling is not in a lock of ours. */
+/** The same in a lock: the canonical host itself. Our locks contain no port and no other spelling. */
 export const sealedHostText = reachHost().refine((host) => canonicalReachHost(host) === host, {
   error: 'is not in its canonical form',
 });
@@ -65,10 +65,10 @@ export const containerPathText = checkedText(
 
 export const collectNameText = checkedText(128, 'write a file name, such as report.json', (text) => {
   if (/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(text)) return null;
-  return 'is no plain file name: use letters, digits, ".", "_" and "-", not beginning with "." or "-"';
+  return 'is not a plain file name: use letters, digits, ".", "_" and "-", not beginning with "." or "-"';
 });
 
-/** The program and its arguments. A text would need a shell to take it apart, and none reads it. */
+/** The program and its arguments. A single text is refused: it would need a shell to split it, and none is used. */
 export const commandWords = z
   .array(z.string({ error: commandWordProblem }), { error: commandProblem })
   .min(1, { error: 'is empty: write the program and its arguments, such as ["curl", "https://api.example.com/"]' })
@@ -87,7 +87,7 @@ export const timeoutSecondsNumber = z
 function commandProblem({ input }: { readonly input?: unknown }): string {
   if (input === undefined) return 'is missing: write the program and its arguments, such as ["curl", "--version"]';
   if (typeof input !== 'string') return 'must be a list of words, such as ["curl", "--version"]';
-  return 'is one text, and no shell takes it apart: write a list, such as ["curl", "--version"], or ["/bin/sh", "-c", "..."] if a shell is meant';
+  return 'is one text, and no shell splits it: write a list, such as ["curl", "--version"], or ["/bin/sh", "-c", "..."] if a shell is meant';
 }
 
 function commandWordProblem({ input }: { readonly input?: unknown }): string {
@@ -98,7 +98,7 @@ function commandWordProblem({ input }: { readonly input?: unknown }): string {
 
 function wordsProblem(words: readonly string[]): string | null {
   if (words[0] === '') return 'begins with an empty word: the first one is the program';
-  if (words.some((word) => word.includes('\0'))) return 'has a NUL in a word, which no program can be given: remove it';
+  if (words.some((word) => word.includes('\0'))) return 'contains a NUL in a word, which no program accepts: remove it';
   if (words.some((word) => /\p{Cs}/u.test(word))) return 'has a word that is not well-formed Unicode: write plain text';
   const encoder = new TextEncoder();
   const bytes = words.reduce((sum, word) => sum + encoder.encode(word).length + 1, 0);
@@ -133,9 +133,9 @@ function withoutDefaultPort(text: string): string {
   return text.endsWith(':443') ? text.slice(0, -':443'.length) : text;
 }
 
-/** The engine's mount syntax would read a "," or ":" as its own. */
+/** The engine's mount syntax would interpret a "," or ":". */
 function pathCharacterProblem(text: string): string | null {
-  if (/[,:"]/.test(text)) return 'has a ",", ":" or quote in it, which a container engine reads as its own: rename it';
+  if (/[,:"]/.test(text)) return 'contains a ",", ":" or quote, which a container engine would interpret: rename it';
   return lineProblem(text);
 }
 

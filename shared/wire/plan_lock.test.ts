@@ -12,7 +12,7 @@ const STEP = {
 };
 
 describe('a sealed step', () => {
-  test('is taken as it is', () => {
+  test('is accepted unchanged', () => {
     expect(sealedStep.parse(STEP)).toEqual(STEP);
   });
 

@@ -16,18 +16,15 @@ import {
 import { checkHosts, checkStepIds } from './plan_rules.ts';
 import { id, time } from './primitives.ts';
 
-/** The `typ` of a plan lock's JWS: nothing else that the sidecar signs can stand for one. */
+/** The `typ` of a plan lock's JWS, so that nothing else signed by the sidecar can pass for a lock. */
 export const PLAN_LOCK_TYP = 'svc-plan-lock+jws';
 
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in lower-case hex');
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 in lower-case hex');
 
-/** A container image by its content, as engines print it. */
-export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is no image id of the form sha256:...');
+/** A container image by its content id, as engines print it. */
+export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is not an image id of the form sha256:...');
 
-/**
- * A step as the lock seals it. Without `effect` the step reaches no host: then `hosts` is empty, it gets no scope and no
- * proxy variables.
- */
+/** A step as sealed in the lock. Without `effect` the step reaches no host: `hosts` is empty, and it gets no scope and no proxy variables. */
 export const sealedStep = z
   .strictObject({
     id: stepIdText,
@@ -50,9 +47,9 @@ export type SealedStep = z.output<typeof sealedStep>;
 const sealedFields = {
   version: z.literal(PLAN_VERSION),
   name: planNameText,
-  /** SHA-256 of `plan.yaml` byte for byte. */
+  /** SHA-256 of `plan.yaml`, byte for byte. */
   plan_file_sha256: sha256,
-  /** SHA-256 over the canonical plan: what it says, whatever its layout. */
+  /** SHA-256 over the canonical plan: its content, independent of layout. */
   plan_sha256: sha256,
   image: z.strictObject({ name: imageText, id: imageId }),
   steps: z
@@ -62,29 +59,29 @@ const sealedFields = {
     .superRefine(checkStepIds, { when: () => true }),
 };
 
-/** What a lock seals, before its own digest. */
+/** The sealed content of a lock, before its own digest. */
 export const sealedPlan = z.strictObject(sealedFields);
 export type SealedPlan = z.output<typeof sealedPlan>;
 
 /** `content` of `POST /v1/sandbox-proxy/plan-locks`: what is signed. */
 export const planLockContent = z.strictObject({
   ...sealedFields,
-  /** SHA-256 over the canonical form of all the other fields. */
+  /** SHA-256 over the canonical form of all other fields. */
   lock_sha256: sha256,
 });
 export type PlanLockContent = z.output<typeof planLockContent>;
 
-/** The payload of the JWS: the content, who signed it, and when. */
+/** The payload of the JWS: the content, the signer, and the time. */
 export const planLockPayload = z.strictObject({ ...planLockContent.shape, sidecar_id: id('sdc'), issued_at: time });
 export type PlanLockPayload = z.output<typeof planLockPayload>;
 
-/** A compact JWS; what it holds is checked by whoever opens it. */
+/** A compact JWS; the code that opens it checks its content. */
 const compactJws = z
   .string()
   .max(4 * 1024 * 1024)
-  .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is no signature (compact JWS)');
+  .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is not a signature (compact JWS)');
 
-/** `plan.lock`: the content for people to read and review, and the signature that counts. */
+/** `plan.lock`: the content for people to review, and the signature that counts. */
 export const planLockFile = z.strictObject({ ...planLockContent.shape, jws: compactJws });
 export type PlanLockFile = z.output<typeof planLockFile>;
 

@@ -3,14 +3,14 @@ import { collectNameText, stepIdText } from './plan_fields.ts';
 
 type Context = z.core.$RefinementCtx;
 
-/** Two steps of one id would share scopes, outputs and rows of the audit log. Steps of no valid form have issues of their own. */
+/** Two steps with one id would share scopes, outputs and rows of the audit log. Steps with an invalid form have their own issues. */
 export function checkStepIds(steps: unknown, context: Context): void {
   if (!Array.isArray(steps)) return;
   const ids = steps.map((step: unknown) => idOf(step));
   for (const [index, id] of ids.entries()) {
     const first = ids.indexOf(id);
     if (id === null || first === index) continue;
-    report(context, [index, 'id'], `is "${id}", which step ${first + 1} has already: give each step an id of its own`);
+    report(context, [index, 'id'], `is "${id}", which step ${first + 1} already has: give each step its own id`);
   }
 }
 
@@ -19,11 +19,11 @@ function idOf(step: unknown): string | null {
   return typeof id === 'string' && stepIdText.safeParse(id).success ? id : null;
 }
 
-/** A host that stands there twice, in whatever spelling, is a mistake in a list that is to be read closely. */
+/** A duplicate host, in any spelling, is a mistake in a list that must be reviewed closely. */
 export function checkHosts(hosts: readonly string[], context: Context): void {
   for (const [index, host] of hosts.entries()) {
     if (hosts.indexOf(host) === index) continue;
-    report(context, [index], `is ${host}, which stands in the list already: remove one`);
+    report(context, [index], `is ${host}, which is already in the list: remove one`);
   }
 }
 
@@ -32,13 +32,17 @@ interface Collect {
   readonly as?: string | undefined;
 }
 
-/** Each output has a name of its own, and the name it gets by default has to be one that may be written. */
+/** Each output has a unique name, and its default name must be a valid file name. */
 export function checkCollects(collects: readonly Collect[], context: Context): void {
   const seen = new Map<string, number>();
   for (const [index, { path, as }] of collects.entries()) {
     const name = as ?? path.slice(path.lastIndexOf('/') + 1);
     if (as === undefined && !collectNameText.safeParse(name).success) {
-      report(context, [index, 'as'], 'is missing: the last part of the path is no plain file name, so write one here');
+      report(
+        context,
+        [index, 'as'],
+        'is missing: the last part of the path is not a plain file name, so write one here',
+      );
     }
     const first = seen.get(name);
     if (first === undefined) seen.set(name, index);
@@ -57,7 +61,7 @@ interface Mount {
   readonly access: string;
 }
 
-/** The container is one, so the mounts of all steps are there together: two at one place, or within each other, clash. */
+/** All steps share one container, so all their mounts exist together: two at one place, or one inside another, conflict. */
 export function checkMounts(steps: readonly { readonly mounts: readonly Mount[] }[], context: Context): void {
   const seen: Mount[] = [];
   for (const [step, { mounts }] of steps.entries()) {
@@ -70,7 +74,7 @@ export function checkMounts(steps: readonly { readonly mounts: readonly Mount[] 
   }
 }
 
-/** Where the CA, the sentinel and the helpers are: a mount there could stand in for them. */
+/** The location of the CA, the sentinel and the helpers: a mount there could replace them. */
 const RESERVED_TARGETS = [
   '/etc',
   '/run',
@@ -102,7 +106,7 @@ function findClash(one: Mount, other: Mount): string | null {
   }
   const [outer, inner] = one.target.length < other.target.length ? [one, other] : [other, one];
   if (!inner.target.startsWith(`${outer.target}/`)) return null;
-  return `lies within another mount's target (${outer.target} and ${inner.target}): choose one beside it`;
+  return `is inside another mount's target (${outer.target} and ${inner.target}): choose one beside it`;
 }
 
 function report(context: Context, path: (string | number)[], message: string): void {

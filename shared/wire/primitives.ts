@@ -3,32 +3,32 @@ import { OWNERS } from '../model/host_binding.ts';
 import { idPattern, type IdPrefix } from './ids.ts';
 import { findSteering } from '../model/shown_text.ts';
 
-/** RFC 3339 in UTC with milliseconds, as every time on the wire is written. */
+/** RFC 3339 in UTC with milliseconds, the form of every time on the wire. */
 export const time = z.iso.datetime({ precision: 3 });
 
 export const owner = z.enum(OWNERS);
 
-/** The largest page a list answers with. */
+/** The largest page of a list. */
 export const MAX_PAGE = 500;
 export const DEFAULT_PAGE = 100;
 
 /** `limit` and `cursor` of a paged list. */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(DEFAULT_PAGE),
-  /** What the page before said as `next_cursor`. */
+  /** The `next_cursor` of the page before. */
   cursor: z.string().max(512).optional(),
 };
 
-/** What is wrong with a line that people read; null when nothing is. Direction marks could make it read as another one. */
+/** What is wrong with a line for people; null if nothing is. Direction marks could make it look like another one. */
 export function lineProblem(text: string): string | null {
   const found = findSteering(text, false);
   if (found !== null && /^U\+D[89A-F]/.test(found)) return 'is not well-formed Unicode: write one line of plain text';
   return found === null
     ? null
-    : `has a line break or another control character (${found}): write one line of plain text`;
+    : `contains a line break or another control character (${found}): write one line of plain text`;
 }
 
-/** One line that people read, such as a name or a description. */
+/** One line for people, such as a name or a description. */
 export function line(maxCharacters: number): z.ZodString {
   return z
     .string()

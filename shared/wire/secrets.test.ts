@@ -4,7 +4,7 @@ import { MAX_SECRET_BYTES, secretInput } from './secrets.ts';
 const base = { path: 'user/demo', value: 's3cret' };
 
 describe('a secret on the wire', () => {
-  test('is personal when nothing else is said', () => {
+  test('is personal by default', () => {
     expect(secretInput.parse(base).owner).toBe('personal');
   });
 
@@ -21,11 +21,11 @@ describe('a secret on the wire', () => {
     ['a\0b', 'NUL'],
     ['\ud800', 'well-formed'],
     ['é'.repeat(MAX_SECRET_BYTES / 2 + 1), 'larger than 65536 bytes'],
-  ])('refuses a value that no header could carry', (value, problem) => {
+  ])('refuses a value that cannot be in a header', (value, problem) => {
     expect(secretInput.safeParse({ ...base, value }).error?.issues[0]?.message).toContain(problem);
   });
 
-  test('refuses a key it does not know', () => {
+  test('refuses an unknown key', () => {
     expect(secretInput.safeParse({ ...base, vlaue: 'x' }).error?.issues[0]?.code).toBe('unrecognized_keys');
   });
 });

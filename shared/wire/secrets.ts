@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { MAX_VAULT_PATH_LENGTH, parseOwnVaultPath } from '../model/vault_path.ts';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
-/** The largest secret, in bytes of UTF-8: no upstream takes a larger header. */
+/** The largest secret, in bytes of UTF-8: no upstream accepts a larger header. */
 export const MAX_SECRET_BYTES = 64 * 1024;
 
-/** A vault path without `vault://` that a person may store at. */
+/** A vault path without `vault://` at which a person may store a secret. */
 export const vaultPath = z.string().superRefine((path, context) => {
   const parsed = parseOwnVaultPath(path);
   if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error.message });
 });
 
-/** A value that can be kept in the vault. */
+/** A value that can be stored in the vault. */
 export const secretValue = z.string().superRefine((value, context) => {
   const problem = secretValueProblem(value);
   if (problem !== null) context.addIssue({ code: 'custom', message: problem });
@@ -22,7 +22,7 @@ function secretValueProblem(value: string): string | null {
   if (new TextEncoder().encode(value).length > MAX_SECRET_BYTES) {
     return `is larger than ${MAX_SECRET_BYTES} bytes: a credential is a header value, not a file`;
   }
-  if (value.includes('\0')) return 'holds a NUL character: give text';
+  if (value.includes('\0')) return 'contains a NUL character: give text';
   return /\p{Cs}/u.test(value) ? 'is not well-formed Unicode: give text' : null;
 }
 
@@ -37,12 +37,12 @@ export const secretInput = z
   .meta({ id: 'SecretInput' });
 export type SecretInput = z.input<typeof secretInput>;
 
-/** A stored secret as the API shows it: never its value. */
+/** A stored secret as shown by the API: never its value. */
 export const secretRecord = z
   .object({
     id: id('sec'),
     path: z.string(),
-    /** The reference to write into a binding: `vault://<path>`. */
+    /** The reference for a binding: `vault://<path>`. */
     ref: z.string(),
     owner,
     description: z.string().nullable(),
@@ -54,16 +54,16 @@ export const secretRecord = z
   .meta({ id: 'Secret' });
 export type SecretRecord = z.infer<typeof secretRecord>;
 
-/** The most values of one check. */
+/** The most values in one check. */
 export const MAX_CHECKED_VALUES = 64;
 
-/** `POST /v1/secrets/check`: values that must not be secrets of the caller, such as those of an environment. */
+/** `POST /v1/secrets/check`: values that must not equal a secret of the caller, such as those of an environment. */
 export const secretCheckInput = z
   .strictObject({ values: z.array(z.string()).max(MAX_CHECKED_VALUES) })
   .meta({ id: 'SecretCheck' });
 export type SecretCheckInput = z.infer<typeof secretCheckInput>;
 
-/** Which of the values equal a stored secret, in the order of the values; one that is stored twice is there twice. */
+/** The values that equal a stored secret, in the order of the values; once for each secret that matches. */
 export const secretCheckReply = z
   .object({ matches: z.array(z.object({ index: z.number().int().min(0), path: z.string(), owner })) })
   .meta({ id: 'SecretMatches' });
@@ -73,6 +73,6 @@ export type SecretCheckReply = z.infer<typeof secretCheckReply>;
 export const secretsQuery = z.strictObject({ ...pageQuery, owner: owner.optional() });
 export const secretsPage = page(secretRecord).meta({ id: 'SecretsPage' });
 
-/** `DELETE /v1/secrets/{path}?owner=`: the path as it is, with its slashes, or the secret's id. */
+/** `DELETE /v1/secrets/{path}?owner=`: the path with its slashes, or the secret's id. */
 export const secretParams = z.strictObject({ path: z.string().min(1).max(MAX_VAULT_PATH_LENGTH) });
 export const ownerQuery = z.strictObject({ owner: owner.default('personal') });

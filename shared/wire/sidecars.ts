@@ -20,7 +20,7 @@ const receivingKeyNames = {
   use: z.literal('enc').optional(),
 };
 
-/** The public key that credentials are sealed to: X25519, or P-256 where a runtime lacks it. */
+/** The public key for sealing credentials: X25519, or P-256 if a runtime lacks it. */
 export const receivingKey = z.discriminatedUnion('kty', [
   z.strictObject({ kty: z.literal('OKP'), crv: z.literal('X25519'), x: base64url32, ...receivingKeyNames }),
   z.strictObject({
@@ -33,7 +33,7 @@ export const receivingKey = z.discriminatedUnion('kty', [
 ]);
 export type ReceivingKey = z.infer<typeof receivingKey>;
 
-/** `POST /v1/sidecars`, as the user: enrols a sidecar with the public halves of its two keys. */
+/** `POST /v1/sidecars`, as the user: enrols a sidecar with its two public keys. */
 export const enrolInput = z
   .strictObject({
     name: line(100).trim().min(1, 'is empty: name the machine, such as laptop'),
@@ -43,7 +43,7 @@ export const enrolInput = z
   .meta({ id: 'EnrolSidecar' });
 export type EnrolInput = z.infer<typeof enrolInput>;
 
-/** 201: what the sidecar pins. */
+/** 201: the keys and ids that the sidecar pins. */
 export const enrolReply = z
   .object({ sidecar_id: id('sdc'), control_plane_id: id('cpl'), control_plane_key: signingKey })
   .meta({ id: 'EnrolledSidecar' });
@@ -54,7 +54,7 @@ export const sidecarRecord = z
     id: id('sdc'),
     name: z.string(),
     created_at: time,
-    /** The last call that verified, to the minute; null before the first. */
+    /** The last verified call, to the minute; null before the first. */
     last_seen_at: time.nullable(),
     revoked_at: time.nullable(),
   })

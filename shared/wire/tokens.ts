@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { id, line, page, pageQuery, time } from './primitives.ts';
 
 /**
- * What a personal token may be for: `RESOURCE:read` lists and shows, `RESOURCE:write` changes. A token never may more than its
- * user. Tokens, sign-ins and members are managed by people who signed in, and by no personal token.
+ * The scopes of a personal token: `RESOURCE:read` lists and shows, `RESOURCE:write` changes. A token never has more rights
+ * than its user. Tokens, sign-ins and members can only be managed by a signed-in person, never with a personal token.
  */
 export const SCOPES = [
   'account:read',
@@ -20,12 +20,12 @@ export const SCOPES = [
   'approvals:decide',
   'audit-events:read',
   'sidecars:read',
-  /** Enrols sidecars: a sidecar is given every credential that its user may inject. */
+  /** Enrols sidecars: a sidecar gets every credential that its user may inject. */
   'sidecars:write',
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** How a personal token begins. */
+/** The prefix of a personal token. */
 export const PERSONAL_TOKEN_PREFIX = 'svc_pat_';
 
 export const MAX_TOKEN_DAYS = 366;
@@ -58,7 +58,7 @@ const tokenFields = {
 export const tokenRecord = z.object({ ...tokenFields, revoked_at: time.nullable() }).meta({ id: 'Token' });
 export type TokenRecord = z.infer<typeof tokenRecord>;
 
-/** 201: the only reply that ever shows the token. */
+/** 201: the only reply that shows the token. */
 export const createdToken = z
   .object({ ...tokenFields, revoked_at: time.nullable(), token: z.string() })
   .meta({ id: 'CreatedToken' });

@@ -1,9 +1,9 @@
-/** How many random words a search takes. */
+/** The number of random words that a search needs. */
 export const SEARCH_KEY_WORDS = 5;
 
 const NO_MATCHES: readonly number[] = [];
 
-/** How wide the blocks are that a text is looked up in, and how far apart, by the length of the shortest pattern. */
+/** The width of the blocks in which a text is looked up, and their stride, by the length of the shortest pattern. */
 const BLOCKS = [
   { shortest: 31, block: 16, stride: 16 },
   { shortest: 23, block: 16, stride: 8 },
@@ -16,7 +16,7 @@ const BLOCKS = [
 
 type Key = readonly [number, number, number, number, number];
 
-/** Where a block of a pattern stands: `offset` bytes from the beginning of pattern number `index`. */
+/** The position of a block in a pattern: `offset` bytes from the start of pattern number `index`. */
 interface Place {
   readonly index: number;
   readonly offset: number;
@@ -34,7 +34,7 @@ interface Place {
  */
 export class BlockSearch {
   readonly #patterns: readonly Uint8Array[];
-  /** Of each pattern the length of the longest prefix that stands again at each of its places (its Z function). */
+  /** For each pattern, the length of its longest prefix that occurs again at each position (its Z function). */
   readonly #overlaps: readonly Int32Array[];
   readonly #key: Key;
   readonly #block: number;
@@ -51,7 +51,7 @@ export class BlockSearch {
     const shortest = Math.min(...patterns.map((pattern) => pattern.length));
     const blocks = BLOCKS.find((row) => shortest >= row.shortest && (isSparse || row.onlySparse !== true));
     if (blocks === undefined || key.length !== SEARCH_KEY_WORDS) {
-      throw new TypeError('patterns have at least eight bytes, and a key its five words');
+      throw new TypeError('patterns need at least eight bytes, and a key five words');
     }
     this.#patterns = patterns;
     this.#overlaps = patterns.map(overlapsOf);
@@ -65,14 +65,14 @@ export class BlockSearch {
 
   #add(pattern: Uint8Array, index: number): void {
     const view = viewOf(pattern);
-    // The last offset first: a text that holds several of them then has its candidates in order.
+    // The last offset first: if a text contains several of them, its candidates are then in order.
     for (let offset = this.#stride - 1; offset >= 0; offset -= 1) {
       const slot = this.#slotOf(hashOf(view, offset, this.#key, this.#block === 16));
       this.#places.set(slot, [...(this.#places.get(slot) ?? []), { index, offset }]);
     }
   }
 
-  /** The slot that holds `hash`, taken now if none does. */
+  /** The slot of `hash`; takes a free one if there is none. */
   #slotOf(hash: number): number {
     const slots = this.#slots;
     let slot = hash & (slots.length - 1);
@@ -81,7 +81,7 @@ export class BlockSearch {
     return slot;
   }
 
-  /** Start, end, start, end ... of every match, overlapping ones too. */
+  /** Start, end, start, end ... of every match, including overlapping ones. */
   find(bytes: Uint8Array): readonly number[] {
     const slots = this.#slots;
     const mask = slots.length - 1;
@@ -122,7 +122,7 @@ class Candidates {
   readonly #bytes: Uint8Array;
   readonly #patterns: readonly Uint8Array[];
   readonly #overlaps: readonly Int32Array[];
-  /** The text from `from` to `to` agrees with the beginning of the pattern, and no further. */
+  /** The text from `from` to `to` equals the start of the pattern, and differs after that. */
   readonly #from: Int32Array;
   readonly #to: Int32Array;
 
@@ -140,7 +140,7 @@ class Candidates {
     if (this.#agreement(pattern, index, start) === pattern.length) this.matches.push(start, start + pattern.length);
   }
 
-  /** How many bytes from `start` on agree with the pattern. */
+  /** How many bytes from `start` on match the pattern. */
   #agreement(pattern: Uint8Array, index: number, start: number): number {
     const seen = (this.#to[index] ?? 0) - start;
     let count = seen <= 0 ? 0 : Math.min(seen, this.#overlaps[index]?.[start - (this.#from[index] ?? 0)] ?? 0);
@@ -161,7 +161,7 @@ function slotCount(blocks: number): number {
   return 2 ** Math.ceil(Math.log2(blocks * 4));
 }
 
-/** By place, how many bytes from there on agree with the beginning. */
+/** By position, how many bytes from there on match the prefix. */
 function overlapsOf(pattern: Uint8Array): Int32Array {
   const overlaps = new Int32Array(pattern.length);
   overlaps[0] = pattern.length;

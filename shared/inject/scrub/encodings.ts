@@ -2,8 +2,8 @@ import { byteTextOf, latin1Bytes, latin1Text, toWellFormed } from '../byte_text.
 import { undoEscapes } from './escapes.ts';
 
 /**
- * How a reply may spell a secret without escapes: each row gives byte texts (one latin1 character per byte). Escapes and
- * line wraps are undone before the search (`escapes.ts`), in every mixture, so they need no row here.
+ * The spellings of a secret without escapes: each row gives byte texts (one latin1 character per byte). Escapes and line
+ * wraps are undone before the search (`escapes.ts`), in any mixture, so they need no row here.
  */
 const DENSE: Readonly<Record<string, (text: string) => readonly string[]>> = {
   'as it is': (text) => withoutEscapes(byteTextOf(text)),
@@ -12,13 +12,13 @@ const DENSE: Readonly<Record<string, (text: string) => readonly string[]>> = {
   'base64 for URLs': (text) => base64Alignments(byteTextOf(text)).map(base64UrlOf),
 };
 
-/** The same for spellings that take two bytes for one. */
+/** The same for spellings that use two bytes for one. */
 const SPARSE: typeof DENSE = {
   hex: (text) => [hexOf(byteTextOf(text)), hexOf(byteTextOf(text)).toUpperCase()],
   'UTF-16': (text) => [utf16Of(text, 0), utf16Of(text, 1)],
 };
 
-/** Every spelling of a secret that a reply is searched for, by how many bytes it takes for one of the secret. */
+/** Every spelling of a secret that a reply is searched for, by its number of bytes per byte of the secret. */
 export function encodingsOf(secret: string): Record<'dense' | 'sparse', string[]> {
   const text = toWellFormed(secret);
   const listSpellings = (rows: typeof DENSE): string[] => [
@@ -27,7 +27,7 @@ export function encodingsOf(secret: string): Record<'dense' | 'sparse', string[]
   return { dense: listSpellings(DENSE), sparse: listSpellings(SPARSE) };
 }
 
-/** The bytes, and what is left of them where a search undoes what looks like escapes and line wraps in the secret itself. */
+/** The bytes, and their form after a search has undone what looks like escapes and line wraps in the secret itself. */
 function withoutEscapes(bytes: string): string[] {
   const forms = [bytes];
   for (let form = undoEscapes(latin1Bytes(bytes)); form !== null; form = undoEscapes(form.bytes)) {
@@ -36,10 +36,7 @@ function withoutEscapes(bytes: string): string[] {
   return forms;
 }
 
-/**
- * The base64 characters that are fixed wherever `bytes` starts within a group of three: those that also hold bits of a
- * neighbour are left out.
- */
+/** The base64 characters that are the same for every alignment of `bytes` in groups of three, without those that also have bits of a neighbour. */
 function base64Alignments(bytes: string): string[] {
   return [0, 1, 2].map((offset) => {
     const encoded = btoa('\0'.repeat(offset) + bytes);

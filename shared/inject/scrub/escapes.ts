@@ -1,15 +1,15 @@
-/** Bytes with one level of escapes undone, and where they came from. */
+/** Bytes with one level of escapes undone, and their origin. */
 export interface Unescaped {
   readonly bytes: Uint8Array;
-  /** Where the bytes from `start` to `end` here stand in the bytes that were unescaped, whole escapes included. */
+  /** The range in the escaped bytes for the range `start` to `end` here, with whole escapes. */
   readonly origin: (start: number, end: number) => readonly [start: number, end: number];
 }
 
 /**
- * Undoes one level of what writers of text put in place of a character: `\n` `\"` `\/` `\x41` `\u0041` `\u{41}` `\U00000041`
- * (JSON, JavaScript, Python, C), `%41` and `%u0041` (URLs), `&amp;` `&#65;` `&#x41;` (HTML); and takes out a line break,
- * with the blanks after it, between characters of base64. Any mixture is undone, so nothing depends on which characters a
- * writer escapes. Null when there is nothing to undo. Its time depends on the bytes alone.
+ * Undoes one level of the escapes that text formats use: `\n` `\"` `\/` `\x41` `\u0041` `\u{41}` `\U00000041` (JSON,
+ * JavaScript, Python, C), `%41` and `%u0041` (URLs), `&amp;` `&#65;` `&#x41;` (HTML); and removes a line break, with the
+ * blanks after it, between base64 characters. Any mixture is undone, so the result does not depend on which characters a
+ * writer escapes. Null if there is nothing to undo. Its time depends on the bytes alone.
  */
 export function undoEscapes(bytes: Uint8Array): Unescaped | null {
   const starts = new NextStarts(bytes);
@@ -25,10 +25,10 @@ export function undoEscapes(bytes: Uint8Array): Unescaped | null {
   return writer === null ? null : writer.finish();
 }
 
-/** The places where an escape may begin, in order. Most text has few, and the platform's own search passes the rest. */
+/** The positions where an escape may begin, in order. Most text has few, and the platform's native search skips the rest. */
 class NextStarts {
   readonly #bytes: Uint8Array;
-  /** Where each start stands next. */
+  /** The next position of each start character. */
   readonly #next: number[];
 
   constructor(bytes: Uint8Array) {
@@ -36,7 +36,7 @@ class NextStarts {
     this.#next = STARTS.map((start) => placeOf(bytes, start, 0));
   }
 
-  /** The first one at `from` or later; the length of the bytes when there is none. `from` never goes back. */
+  /** The first one at `from` or later; the length of the bytes if there is none. `from` never decreases. */
   findNext(from: number): number {
     let first = this.#bytes.length;
     for (let index = 0; index < STARTS.length; index += 1) {
@@ -56,7 +56,7 @@ function placeOf(bytes: Uint8Array, byte: number, from: number): number {
   return place < 0 ? bytes.length : place;
 }
 
-/** An escape sequence of `length` bytes, and the bytes it stands for. */
+/** An escape sequence of `length` bytes, and the bytes it encodes. */
 interface Escape {
   readonly length: number;
   readonly stands: readonly number[];
@@ -86,7 +86,7 @@ function readEscape(bytes: Uint8Array, at: number): Escape | null {
   return first === AMPERSAND ? readReference(bytes, at) : readLineWrap(bytes, at);
 }
 
-/** What a letter after a backslash stands for; signs stand for themselves. */
+/** The meaning of a letter after a backslash; punctuation means itself. */
 const BACKSLASHED: ReadonlyMap<number, number> = new Map([
   ...codesOf('"\'/\\`').map((sign): [number, number] => [sign, sign]),
   [0x62, 0x08],
@@ -110,13 +110,13 @@ function readPercent(bytes: Uint8Array, at: number): Escape | null {
   return (bytes[at + 1] ?? 0) === 0x75 ? readUnitEscape(bytes, at, 2, 4) : readByteEscape(bytes, at, 1);
 }
 
-/** Two hex digits after `prefix` bytes: a byte as it is. */
+/** Two hex digits after `prefix` bytes: one raw byte. */
 function readByteEscape(bytes: Uint8Array, at: number, prefix: number): Escape | null {
   const value = hexValue(bytes, at + prefix, 2);
   return value < 0 ? null : { length: prefix + 2, stands: [value] };
 }
 
-/** A UTF-16 unit or a code point in `digits` hex digits. A surrogate pair is one character of two escapes. */
+/** A UTF-16 unit or a code point in `digits` hex digits. A surrogate pair is one character in two escapes. */
 function readUnitEscape(bytes: Uint8Array, at: number, prefix: number, digits: number): Escape | null {
   const value = hexValue(bytes, at + prefix, digits);
   if (value < 0 || value > LAST_CODE_POINT) return null;
@@ -152,7 +152,7 @@ function readReference(bytes: Uint8Array, at: number): Escape | null {
   return value > LAST_CODE_POINT ? null : { length: from + digits + 1 - at, stands: utf8Of(value) };
 }
 
-/** The names that HTML has for ASCII signs: each sign, then its names. */
+/** HTML's names for ASCII punctuation: each character, then its names. */
 const NAMES_OF_SIGNS = [
   '& amp AMP',
   '< lt LT',
@@ -233,7 +233,7 @@ function digitCount(bytes: Uint8Array, from: number, values: Int8Array, most: nu
   return count;
 }
 
-/** The value of `digits` hex digits; -1 when they are not there. */
+/** The value of `digits` hex digits; -1 if they are missing. */
 function hexValue(bytes: Uint8Array, from: number, digits: number): number {
   if (from + digits > bytes.length) return -1;
   let value = 0;
@@ -245,7 +245,7 @@ function hexValue(bytes: Uint8Array, from: number, digits: number): number {
   return value;
 }
 
-/** UTF-8 of a code point; a lone surrogate becomes three bytes, which no text holds. */
+/** UTF-8 of a code point; a lone surrogate becomes three bytes, which no text contains. */
 function utf8Of(point: number): readonly number[] {
   if (point < 0x80) return [point];
   const last = 0x80 | (point & 0x3f);
@@ -255,11 +255,11 @@ function utf8Of(point: number): readonly number[] {
   return [0xf0 | (point >> 18), 0x80 | ((point >> 12) & 0x3f), third, last];
 }
 
-/** Gathers what stands between escapes and what they stand for. An escape is never shorter than what it stands for. */
+/** Collects the text between escapes and the decoded escapes. An escape is never shorter than what it encodes. */
 class Writer {
   readonly #source: Uint8Array;
   readonly #bytes: Uint8Array;
-  /** Of each run: where it begins here, where it begins in the source, and where that part of the source ends. */
+  /** For each run: where it begins here, where it begins in the source, and where that part of the source ends. */
   readonly #runs: number[] = [];
   #length = 0;
   #copied = 0;
@@ -296,14 +296,14 @@ class Writer {
   }
 }
 
-/** Up to here a loop is faster than a call. */
+/** Up to this length a loop is faster than a call. */
 const SHORT_RUN = 64;
 
 function copyBytes(source: Uint8Array, from: number, end: number, target: Uint8Array, to: number): void {
   for (let index = from; index < end; index += 1) target[to + index - from] = source[index] ?? 0;
 }
 
-/** Where the byte at `index` comes from: the escape that stands for it, or itself. */
+/** The origin of the byte at `index`: the escape that encodes it, or the byte itself. */
 function originOf(runs: readonly number[], index: number): readonly [start: number, end: number] {
   let low = 0;
   for (let high = runs.length / 3; high - low > 1;) {

@@ -11,18 +11,18 @@ const NO_MATCHES: readonly number[] = [];
 const MASK = 0x2a;
 const LF = 0x0a;
 const CR = 0x0d;
-/** Escapes within escapes, such as JSON in JSON, are undone this often. */
+/** The number of nested escape levels that are undone, such as JSON in JSON. */
 const MOST_LEVELS = 4;
-/** A spelling takes at most this many bytes for each byte of the secret, or is not found across two pieces of a stream. */
+/** A spelling with more bytes than this per byte of the secret is not found across two pieces of a stream. */
 const MOST_EXPANSION = 8;
 const LEAST_TAIL_BYTES = 1024;
 
-/** What a reply on a credentialed path is searched for. It prints nothing of what it holds. */
+/** The patterns to search for in a credentialed reply. Prints none of its content. */
 export class ScrubPatterns {
   readonly isEmpty: boolean;
   /**
-   * How many bytes a stream keeps back, so that no match is cut in two. It depends on the length of the longest secret alone,
-   * rounded up to a power of two: what is kept back can be seen.
+   * How many bytes a stream holds back, so that no match is cut in two. It depends only on the length of the longest secret,
+   * rounded up to a power of two, because an observer can see how much is held back.
    */
   readonly tailBytes: number;
   readonly #searches: readonly BlockSearch[];
@@ -36,8 +36,8 @@ export class ScrubPatterns {
   }
 
   /**
-   * Start, end, start, end ... of every whole match, overlapping ones too. In text the search is repeated with its escapes
-   * undone, and the matches are of the bytes as they came.
+   * Start, end, start, end ... of every whole match, including overlapping ones. Text is searched again with its escapes
+   * undone; all positions are in the original bytes.
    */
   find(bytes: Uint8Array, isText = true): readonly number[] {
     const matches = this.#findLiterally(bytes);
@@ -72,7 +72,7 @@ export class ScrubPatterns {
   }
 }
 
-/** One search for all spellings, or two: of a short secret the sparse ones need wider blocks than the others. */
+/** One search for all spellings, or two: the sparse spellings of a short secret need wider blocks than the others. */
 function searchesOf(secrets: readonly string[], key: Uint32Array): readonly BlockSearch[] {
   const encodings = secrets.map(encodingsOf);
   const dense = patternsOf(encodings.flatMap((each) => each.dense));
@@ -83,7 +83,7 @@ function searchesOf(secrets: readonly string[], key: Uint32Array): readonly Bloc
   return [new BlockSearch(dense, key), ...(wide.length === 0 ? [] : [new BlockSearch(wide, key, true)])];
 }
 
-/** From here on the blocks of a search are sixteen bytes wide. */
+/** From this length on a search uses blocks of sixteen bytes. */
 const LONG_PATTERN = 19;
 
 function patternsOf(texts: readonly string[]): Uint8Array[] {
@@ -105,10 +105,7 @@ function byteLength(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/**
- * Compiles what a reply on a credentialed path is searched for; keep it as long as the credential's version lasts. `key`: see
- * {@link BlockSearch}.
- */
+/** Compiles the patterns for a credentialed reply. Keep the result as long as the credential's version lasts. `key`: see {@link BlockSearch}. */
 export function compileScrubPatterns(secrets: readonly string[], key: Uint32Array): ScrubPatterns {
   return new ScrubPatterns(
     secrets.filter((secret) => byteLength(secret) >= MIN_SCRUBBED_BYTES),
@@ -116,14 +113,14 @@ export function compileScrubPatterns(secrets: readonly string[], key: Uint32Arra
   );
 }
 
-/** Writes `*` over the bytes from `start` to `end`. Line breaks stay, for they frame lines and events. */
+/** Writes `*` over the bytes from `start` to `end`. Line breaks stay, because they frame lines and events. */
 export function maskRange(bytes: Uint8Array, start: number, end: number): void {
   for (let index = Math.max(0, start); index < Math.min(end, bytes.length); index += 1) {
     if (bytes[index] !== LF && bytes[index] !== CR) bytes[index] = MASK;
   }
 }
 
-/** Masks `matches`, as {@link ScrubPatterns.find} gives them. */
+/** Masks `matches` as returned by {@link ScrubPatterns.find}. */
 export function maskMatches(bytes: Uint8Array, matches: readonly number[]): void {
   for (let index = 0; index < matches.length; index += 2)
     maskRange(bytes, matches[index] ?? 0, matches[index + 1] ?? 0);

@@ -1,21 +1,21 @@
-/** What a reply's body is made of, as its Content-Type says it. It decides nothing about a secret. */
+/** The format of a reply's body, according to its Content-Type. Independent of any secret. */
 export interface ReplyFormat {
-  /** Whether escapes mean anything in it. */
+  /** Whether the format has escapes. */
   readonly isText: boolean;
-  /** A new finder of the ends of its parts (events, lines, messages), where the format has any; else null. */
+  /** Creates a finder for the ends of its parts (events, lines, messages); null if the format has none. */
   readonly partEnds: () => PartEnds | null;
 }
 
 /**
- * Given the chunks of one body in order: where in this one the last part ends (after its last byte), -1 when none does.
- * Everything up to there may leave at once, so that a stream of parts stays live.
+ * Takes the chunks of one body in order. Returns the end of the last complete part in this chunk (after its last byte), or
+ * -1. Everything up to there may be sent at once, so that a stream of parts stays live.
  */
 export type PartEnds = (chunk: Uint8Array) => number;
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Text of which nothing is known. */
+/** Text of an unknown format. */
 export const PLAIN_TEXT: ReplyFormat = { isText: true, partEnds: () => null };
 /** Text in lines. */
 export const LINES: ReplyFormat = { isText: true, partEnds: () => endOfLines };
@@ -35,7 +35,7 @@ const AWS_EVENTS: ReplyFormat = {
 
 const FORMATS: readonly (readonly [type: RegExp, format: ReplyFormat])[] = [
   [/^text\/event-stream$/, EVENTS],
-  // A string of JSON holds no line break as it is, so no part of one stands on two lines.
+  // A JSON string contains no raw line break, so a secret in one never spans two lines.
   [/^(?:text\/plain|application\/(?:[\w.-]+\+)?(?:json|json-seq|jsonl|ndjson|x-ndjson|jsonlines|x-jsonlines))$/, LINES],
   [/^application\/grpc(?:-web)?(?:\+.*)?$/, GRPC],
   [/^application\/vnd\.amazon\.eventstream$/, AWS_EVENTS],
@@ -45,7 +45,7 @@ const FORMATS: readonly (readonly [type: RegExp, format: ReplyFormat])[] = [
   ],
 ];
 
-/** The format of a body by its Content-Type; of one without it, text. */
+/** The format for a Content-Type; text if there is none. */
 export function replyFormatOf(contentType: string): ReplyFormat {
   const type = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();
   return FORMATS.find(([pattern]) => pattern.test(type))?.[1] ?? BINARY;
@@ -83,13 +83,13 @@ function endOfLastEvent(chunk: Uint8Array, before: number, beforeThat: number): 
 
 interface MessageLayout {
   readonly headerBytes: number;
-  /** Where in the header the four bytes of length stand. */
+  /** The offset of the four length bytes in the header. */
   readonly lengthAt: number;
-  /** What the length does not count. */
+  /** The bytes that the length does not count. */
   readonly extraBytes: number;
 }
 
-/** Messages that begin with their length. One whose length can't be true is taken for all that comes. */
+/** Messages that start with their length. After an impossible length everything counts as one message. */
 function endsOfMessages({ headerBytes, lengthAt, extraBytes }: MessageLayout): PartEnds {
   const header: number[] = [];
   let left = 0;

@@ -18,16 +18,16 @@ describe('scrubText', () => {
     expect(scrubText(`Set-Cookie: s=${value}; Secure`, PATTERNS)).not.toContain(value.slice(4, -4));
   });
 
-  it('gives text without a match back as it is', () => {
+  it('returns text without a match unchanged', () => {
     const line = 'X-Odd: caf\u00e9 \u00ff S3CR3T-TOKE';
     expect(scrubText(line, PATTERNS)).toBe(line);
   });
 
-  it('masks nothing when there is nothing to search for', () => {
+  it('masks nothing if there is nothing to search for', () => {
     expect(scrubText('S3CR3T', compileScrubPatterns([], SAMPLE_SEARCH_KEY))).toBe('S3CR3T');
   });
 
-  it('masks a secret outside ASCII, which a header holds as UTF-8', () => {
+  it('masks a non-ASCII secret, which a header contains as UTF-8', () => {
     const patterns = compileScrubPatterns(['p\u00e4ssw\u00f6rter'], SAMPLE_SEARCH_KEY);
     const line = `X-Echo: ${Buffer.from('p\u00e4ssw\u00f6rter').toString('latin1')}.`;
     expect(scrubText(line, patterns)).toBe(`X-Echo: ${'*'.repeat(12)}.`);

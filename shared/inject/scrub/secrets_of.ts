@@ -3,8 +3,8 @@ import type { Secret } from '../../model/secret.ts';
 import { adapterOf } from '../schemes.ts';
 
 /**
- * What replies to a binding's requests must not show, to be compiled into scrub patterns and used for nothing else: the
- * credential, what its scheme makes of it (the Basic pair), and the session token.
+ * The texts that replies to a binding's requests must not show: the credential, its encoded form (the Basic pair), and the
+ * session token. They are compiled into scrub patterns and used for nothing else.
  */
 export function scrubSecrets(binding: HostBinding, credential: Secret, sessionToken: Secret | null): string[] {
   const value = credential.reveal();

@@ -7,7 +7,7 @@ import { joinBytes, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { StreamScrubber } from './stream_scrubber.ts';
 
-/** Spellings of a secret, made without the code under test. `before` and `after` are what stands around it. */
+/** Spellings of a secret, made without the code under test. `before` and `after` surround it. */
 const SPELLINGS: Readonly<Record<string, (secret: string, before: string, after: string) => string>> = {
   raw: (secret) => utf8(secret),
   base64: (secret, before, after) => Buffer.from(before + secret + after).toString('base64'),
@@ -83,7 +83,7 @@ function unit(character: string): string {
   return String.raw`\u` + character.charCodeAt(0).toString(16).padStart(4, '0');
 }
 
-/** What comes out when `text` (latin1) goes in with a split at each of `cuts`. */
+/** The output for `text` (latin1) with a split at each of `cuts`. */
 function scrubbed(secrets: readonly string[], text: string, cuts: readonly number[]): string {
   const scrubber = new StreamScrubber(compileScrubPatterns(secrets, SAMPLE_SEARCH_KEY));
   return latin1Text(joinBytes([...pieces(text, cuts).flatMap((piece) => scrubber.push(piece)), ...scrubber.flush()]));
@@ -97,7 +97,7 @@ function pieces(text: string, cuts: readonly number[]): Uint8Array[] {
 
 const anySecret = fc.oneof(
   fc.string({ minLength: 8, maxLength: 40, unit: fc.constantFrom(...'abcXYZ0189-_.'.split('')) }),
-  // What looks like escapes in a secret itself is undone with the writer's own; eight bytes have to be left of it.
+  // Escapes within a secret are undone with the writer's own; eight bytes must remain.
   fc.string({ minLength: 16, maxLength: 30, unit: fc.constantFrom(...'aB3+/"\\<&>\' %='.split('')) }),
   fc.string({ minLength: 8, maxLength: 20, unit: 'grapheme' }),
 );
@@ -110,13 +110,13 @@ describe('StreamScrubber', () => {
       fc.assert(
         fc.property(anySecret, anyText, anyText, anyCuts, fc.nat(2), (secret, before, after, cuts, shift) => {
           const planted = spell(secret, 'xyz'.slice(0, shift), 'q');
-          // A writer of escapes puts none of its own before them that would change their meaning.
+          // No other escape may precede the secret, because it could change the secret's meaning.
           const text = `${before}.${planted}.${after}`;
           const result = scrubbed([secret], text, cuts);
           expect(result.length).toBe(text.length);
           const region = result.slice(before.length + 1, before.length + 1 + planted.length);
           const unmasked = region.replaceAll(/[*\r\n]/g, '').length;
-          // Characters at the ends of base64 also hold bits of its neighbours; they may stay, like what fills the lines.
+          // Characters at the ends of base64 also have bits of their neighbours; they may stay, like the filler.
           const filling = name.startsWith('base64 wrapped')
             ? wrapped(name.includes('76') ? 70 : 60, '', 999, '').length
             : 0;
@@ -139,7 +139,7 @@ describe('StreamScrubber', () => {
     );
   });
 
-  it('gives a stream without the secret back byte for byte', () => {
+  it('returns a stream without the secret byte for byte', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), anyCuts, (bytes, cuts) => {
         expect(scrubbed(['S3CR3T-TOKEN'], latin1Text(bytes), cuts)).toBe(latin1Text(bytes));
@@ -147,7 +147,7 @@ describe('StreamScrubber', () => {
     );
   });
 
-  it('masks every byte that any match covers, when secrets overlap', () => {
+  it('masks every byte of overlapping matches', () => {
     const secrets = ['abcdefgh', 'efghijklmn', 'defghijk'];
     for (let cut = 0; cut <= 18; cut += 1) {
       expect(scrubbed(secrets, '..abcdefghijklmn..', [cut])).toBe('..**************..');
@@ -155,7 +155,7 @@ describe('StreamScrubber', () => {
     }
   });
 
-  it('waits for the earliest of several patterns that have begun', () => {
+  it('waits for the earliest of several started patterns', () => {
     for (let cut = 0; cut <= 16; cut += 1) {
       expect(scrubbed(['abcdefghijklmnop', 'cdefghijkQRSTU', '01234567'], 'abcdefghijklmnop', [cut])).toBe(
         '*'.repeat(16),
@@ -163,11 +163,11 @@ describe('StreamScrubber', () => {
     }
   });
 
-  it('knows what form writers leave and what they escape', () => {
+  it('knows the forms and the escapes of text writers', () => {
     expect(scrubbed(["it's *a~b"], 'a=it%27s+*a%7Eb&c', [])).toBe(`a=${'*'.repeat(13)}&c`);
   });
 
-  it('masks a secret within a longer one that is begun and not ended, and nothing besides', () => {
+  it('masks a secret within a longer unfinished one, and nothing else', () => {
     for (let cut = 0; cut <= 12; cut += 1) {
       expect(scrubbed(['wxabcdefghyz12', 'abcdefgh'], 'wxabcdefgh!!', [cut])).toBe('wx********!!');
     }
@@ -180,7 +180,7 @@ describe('StreamScrubber', () => {
     expect(scrubbed(['abcdefg\\\\'], '{"a":"abcdefg\\\\', [])).toBe('{"a":"*********');
   });
 
-  it('agrees with a search of the whole text, whatever the pieces', () => {
+  it('agrees with a search of the whole text, for any split', () => {
     const secrets = ['aaaaaaab', 'abaababa', 'babababab', 'abaababaabab', 'aaaaaaabbbabab'];
     fc.assert(
       fc.property(fc.string({ maxLength: 80, unit: fc.constantFrom('a', 'b') }), anyCuts, (text, cuts) => {
@@ -190,7 +190,7 @@ describe('StreamScrubber', () => {
     );
   });
 
-  it('passes a large chunk without a match on uncopied, but for the tail', () => {
+  it('passes a large chunk without a match on uncopied, except its tail', () => {
     const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY));
     const chunk = latin1Bytes('data '.repeat(1000));
     const [output] = scrubber.push(chunk);
@@ -199,7 +199,7 @@ describe('StreamScrubber', () => {
     expect(joinBytes(scrubber.flush()).length).toBe(1024);
   });
 
-  it('keeps back a tail of constant size, whatever it holds, and never masks what is no whole match', () => {
+  it('holds back a tail of constant size for any content, and never masks an incomplete match', () => {
     for (const last of ['S3CR3T-TOKE', 'nothing-like', 'S3CR3T-TOKEN']) {
       const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY));
       const text = 'x'.repeat(2000) + last;
@@ -210,7 +210,7 @@ describe('StreamScrubber', () => {
     }
   });
 
-  it('keeps back more for longer secrets, by their length alone', () => {
+  it('holds back more for longer secrets, by their length alone', () => {
     const secrets = ['12345678', 'x'.repeat(128), 'x'.repeat(129), '/'.repeat(129)];
     expect(secrets.map((secret) => compileScrubPatterns([secret], SAMPLE_SEARCH_KEY).tailBytes)).toEqual([
       1024, 1024, 2048, 2048,
@@ -239,7 +239,7 @@ describe('StreamScrubber', () => {
 });
 
 describe('ScrubPatterns', () => {
-  it('prints nothing of what it holds', () => {
+  it('prints none of its content', () => {
     const patterns = compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY);
     expect(JSON.stringify({ patterns })).not.toContain('S3CR3T');
     expect(inspect(patterns, { depth: 9, showHidden: true })).not.toContain('S3CR3T');
@@ -248,7 +248,7 @@ describe('ScrubPatterns', () => {
 });
 
 describe('the work of a StreamScrubber', () => {
-  it.each([1, 2, 7, 100, 1023, 1024, 1025, 65_536])('is bounded for each byte, in pieces of %d', (size) => {
+  it.each([1, 2, 7, 100, 1023, 1024, 1025, 65_536])('is bounded per byte, in pieces of %d', (size) => {
     const patterns = compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY);
     const find = vi.spyOn(patterns, 'find');
     const scrubber = new StreamScrubber(patterns);
@@ -274,7 +274,7 @@ function maskedByHand(secrets: readonly string[], text: string): string {
 }
 
 describe('Node buffers', () => {
-  it('are masked like any bytes, and never changed', () => {
+  it('are masked like other bytes, and never modified', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[A-Za-z0-9_-]{16,40}$/),

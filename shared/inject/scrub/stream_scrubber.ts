@@ -7,21 +7,21 @@ const NOTHING = new Uint8Array(0);
 const NO_MATCHES: readonly number[] = [];
 
 /**
- * Masks every whole match in a byte stream, so that lengths stay true. Whether, when and in what pieces bytes leave never
- * depends on what is searched for (design section 13, invariant 9): a tail of constant size is always kept back, and leaves
- * with more bytes, at the end of a part of the format, or at the end of the stream. An incomplete match is never masked.
+ * Masks every whole match in a byte stream, keeping its length. Whether, when and in which pieces bytes are sent never
+ * depends on the secrets (design section 13, invariant 9): a tail of constant size is always held back, and is sent with
+ * further bytes, at the end of a part of the format, or at the end of the stream. An incomplete match is never masked.
  *
- * Less than a tail is gathered before it is searched, so each byte is searched and copied at most a fixed number of times,
- * however small the pieces are that it comes in.
+ * Input smaller than a tail is gathered before it is searched, so each byte is searched and copied a bounded number of
+ * times, even for tiny pieces.
  */
 export class StreamScrubber {
   readonly #patterns: ScrubPatterns;
   readonly #isText: boolean;
   readonly #partEnds: PartEnds | null;
-  /** What is kept back, as it came, and the matches that end in it or after it, by their place from its beginning. */
+  /** The bytes held back, unmasked, and the matches that end in them or later, by offset from their start. */
   #tail: Uint8Array = NOTHING;
   #tailMatches: readonly number[] = NO_MATCHES;
-  /** What came after the tail and was not searched yet: the first `#gathered` bytes, fewer than a tail has. */
+  /** The bytes after the tail that were not searched yet: the first `#gathered`, fewer than a tail. */
   #gathering: Uint8Array = NOTHING;
   #gathered = 0;
   #maskedAny = false;
@@ -32,14 +32,14 @@ export class StreamScrubber {
     this.#partEnds = patterns.isEmpty ? null : format.partEnds();
   }
 
-  /** Whether a match was masked since this was last asked. */
+  /** Whether a match was masked since the last call. */
   takeMasked(): boolean {
     const masked = this.#maskedAny;
     this.#maskedAny = false;
     return masked;
   }
 
-  /** What leaves now, in order: a large chunk without a match uncopied. Writes nothing into `chunk` and keeps none of it. */
+  /** The bytes to send now, in order; a large chunk without a match is not copied. It never modifies or keeps `chunk`. */
   push(chunk: Uint8Array): Uint8Array[] {
     if (chunk.length === 0) return [];
     if (this.#patterns.isEmpty) return [chunk];
@@ -51,7 +51,7 @@ export class StreamScrubber {
       : this.#release(this.#takeGathered(chunk), Math.max(ended, tooMany));
   }
 
-  /** All that is kept back, when no more bytes come. */
+  /** The bytes still held back, at the end of the stream. */
   flush(): Uint8Array[] {
     const bytes = this.#takeGathered(NOTHING);
     return this.#release(bytes, bytes.length);
@@ -64,7 +64,7 @@ export class StreamScrubber {
     return [];
   }
 
-  /** What was gathered, with `chunk` after it. */
+  /** The gathered bytes followed by `chunk`. */
   #takeGathered(chunk: Uint8Array): Uint8Array {
     if (this.#gathered === 0) return chunk;
     const bytes = joinBytes(this.#gathering.subarray(0, this.#gathered), chunk);
@@ -72,7 +72,7 @@ export class StreamScrubber {
     return bytes;
   }
 
-  /** Lets the tail and the first `leaving` of `bytes` go; the rest of them, at most a tail, is kept back. */
+  /** Sends the tail and the first `leaving` of `bytes`; holds back the rest, at most a tail. */
   #release(bytes: Uint8Array, leaving: number): Uint8Array[] {
     const tail = this.#tail;
     const body = bytes.subarray(0, leaving);
@@ -93,7 +93,7 @@ export class StreamScrubber {
     return dropEmpty([output.subarray(0, tail.length), output.subarray(tail.length)]);
   }
 
-  /** Matches in the tail and the bytes after it, by their place from the beginning of the tail. */
+  /** Matches in the tail and the bytes after it, by offset from the start of the tail. */
   #matchesIn(tail: Uint8Array, bytes: Uint8Array): readonly number[] {
     if (tail.length === 0) return this.#patterns.find(bytes, this.#isText);
     const { tailBytes } = this.#patterns;
@@ -108,7 +108,7 @@ function dropEmpty(pieces: readonly Uint8Array[]): Uint8Array[] {
   return pieces.filter((piece) => piece.length > 0);
 }
 
-/** A copy, whatever kind of array it is: `slice` of a Buffer is a view, and the bytes are the caller's. */
+/** Always a copy: `slice` of a Buffer is only a view, and the bytes belong to the caller. */
 function copyOf(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }

@@ -1,7 +1,7 @@
-/** What the header of a WebSocket frame says (RFC 6455 section 5.2). */
+/** The header of a WebSocket frame (RFC 6455 section 5.2). */
 export interface FrameHeader {
   readonly final: boolean;
-  /** The three bits that extensions use, in their place in the first byte. */
+  /** The three extension bits, in their position in the first byte. */
   readonly reserved: number;
   readonly opcode: number;
   readonly masked: boolean;
@@ -21,7 +21,7 @@ const CLOSE_OPCODE = 0x8;
 /** The largest payload of a control frame (RFC 6455 section 5.5). */
 export const MOST_CONTROL_BYTES = 125;
 
-/** How long a frame header is, by its first two bytes. */
+/** The length of a frame header, from its first two bytes. */
 export function frameHeaderLength(secondByte: number): number {
   const length = secondByte & LENGTH;
   const extended = length === LENGTH_IN_8_BYTES ? 8 : length === LENGTH_IN_2_BYTES ? 2 : 0;
@@ -59,7 +59,7 @@ function lengthBytes(length: number): readonly number[] {
   return [LENGTH_IN_8_BYTES, ...bytes];
 }
 
-/** Ping, pong and close may come between the fragments of a message. */
+/** Ping, pong and close frames may come between the fragments of a message. */
 export function isControl(frame: FrameHeader): boolean {
   return frame.opcode >= FIRST_CONTROL_OPCODE;
 }

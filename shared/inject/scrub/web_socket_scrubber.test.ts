@@ -36,7 +36,7 @@ function scrubbed(stream: string, cuts: readonly number[] = []): string {
   for (const end of [...ends, stream.length]) {
     const chunk = latin1Bytes(stream.slice(from, end));
     output.push(...scrubber.push(chunk).map((piece) => piece.slice()));
-    // What waits must not rest on a buffer that the caller uses again.
+    // Held-back bytes must not share a buffer that the caller reuses.
     chunk.fill(0xff);
     from = end;
   }
@@ -85,7 +85,7 @@ function whole(opcode: number, payload: string): string {
   return encoded({ opcode, final: true, payload });
 }
 
-/** What a client makes of frames: messages with their opcode, whole, and control frames in between; `open`: not ended. */
+/** A client's view of the frames: whole messages with their opcode, and control frames in between; `open`: not ended. */
 function received(stream: string): string[] {
   const told: string[] = [];
   let text = '';
@@ -124,7 +124,7 @@ describe('WebSocketScrubber', () => {
         (messages, cuts) => {
           const stream = messages.flat().map(encoded).join('');
           const result = received(scrubbed(stream, cuts));
-          // Messages in their order, and control frames in theirs: a control frame does not wait for the message around it.
+          // Messages in order, and control frames in order: a control frame does not wait for the message around it.
           for (const kind of ['message', 'control']) {
             const ofKind = (told: string): boolean => told.startsWith(kind);
             expect(result.filter(ofKind)).toEqual(masked(received(stream)).filter(ofKind));
@@ -142,13 +142,13 @@ describe('WebSocketScrubber', () => {
     }
   });
 
-  it('gives the end of a message out at once', () => {
+  it('sends the end of a message at once', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
     const frame = encoded({ opcode: TEXT, final: true, payload: 'ends like S3CR3T' });
     expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(frame))))).toBe(frame);
   });
 
-  it('gives what waits out before a close frame', () => {
+  it('sends held-back bytes before a close frame', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
     const frames =
       encoded({ opcode: TEXT, final: false, payload: 'a S3CR3T' }) +
@@ -156,7 +156,7 @@ describe('WebSocketScrubber', () => {
     expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(frames))))).toBe(frames);
   });
 
-  it('never masks a part of the secret, nor lets a control frame wait, however many come within a message', () => {
+  it('never masks part of the secret nor delays a control frame, however many come within a message', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
     const first = encoded({ opcode: TEXT, final: false, payload: `a ${SECRET.slice(0, -1)}` });
     const ping = encoded({ opcode: PING, final: true, payload: '' });
@@ -179,7 +179,7 @@ describe('WebSocketScrubber', () => {
     }
   });
 
-  it('says of each message and control frame that something in it was masked', () => {
+  it('reports each message and control frame in which something was masked', () => {
     let count = 0;
     const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
     const frames = [whole(TEXT, `${SECRET} ${SECRET}`), whole(PING, SECRET), whole(TEXT, 'ok'), whole(TEXT, SECRET)];
@@ -187,7 +187,7 @@ describe('WebSocketScrubber', () => {
     expect(count).toBe(3);
   });
 
-  it('counts a message that never ends once, as soon as something in it is masked', () => {
+  it('counts an endless message once, as soon as something in it is masked', () => {
     let count = 0;
     const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
     const fragment = (opcode: number): Uint8Array =>
@@ -199,7 +199,7 @@ describe('WebSocketScrubber', () => {
     expect(count).toBe(1);
   });
 
-  it('counts a message that breaks off', () => {
+  it('counts a truncated message', () => {
     let count = 0;
     const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
     scrubber.push(latin1Bytes(encoded({ opcode: TEXT, final: false, payload: SECRET })));
@@ -212,7 +212,7 @@ describe('WebSocketScrubber', () => {
     expect(scrubbed(frame, [1, 4, 9])).toBe(frame);
   });
 
-  it('passes everything when there is nothing to search for', () => {
+  it('passes everything if there is nothing to search for', () => {
     const chunk = latin1Bytes(encoded({ opcode: TEXT, final: true, payload: SECRET }));
     expect(new WebSocketScrubber(compileScrubPatterns([], SAMPLE_SEARCH_KEY)).push(chunk)).toEqual([chunk]);
   });

@@ -13,25 +13,25 @@ import {
 const CONTINUATION = 0;
 
 /**
- * Masks matches in what a WebSocket's server sends (RFC 6455 section 5): in messages, also across their fragments, and in
- * control frames. The end of a message is the end of a part: nothing of it is kept back any longer. A message leaves as one
- * frame, or in fragments that follow from lengths alone (section 5.4 lets an intermediary choose them), so control frames
- * never wait for it. A frame that no client may accept (masked, or a control frame over 125 bytes) passes as it is.
+ * Masks matches in the frames of a WebSocket's server (RFC 6455 section 5): in messages, also across their fragments, and in
+ * control frames. Nothing is held back after the end of a message. A message is sent as one frame, or in fragments whose
+ * sizes depend on lengths alone (section 5.4 lets an intermediary choose them), so control frames never wait for it. A frame
+ * that every client must refuse (masked, or a control frame over 125 bytes) passes unchanged.
  */
 export class WebSocketScrubber {
   readonly #isEmpty: boolean;
   readonly #message: StreamScrubber;
   readonly #control: StreamScrubber;
   readonly #onMasked: () => void;
-  /** The bytes of a frame header that is not whole yet. */
+  /** The bytes of an incomplete frame header. */
   #header: number[] = [];
   #frame: FrameHeader | null = null;
   #payloadLeft = 0;
   #messageIsCounted = false;
-  /** How the next fragment of the message under way begins; null between two messages. */
+  /** How the next fragment of the current message begins; null between messages. */
   #next: Pick<FrameHeader, 'opcode' | 'reserved'> | null = null;
 
-  /** `onMasked` is called for each message and each control frame with a masked match. */
+  /** Calls `onMasked` for each message and each control frame with a masked match. */
   constructor(patterns: ScrubPatterns, onMasked: () => void = () => undefined) {
     this.#onMasked = onMasked;
     this.#isEmpty = patterns.isEmpty;
@@ -49,7 +49,7 @@ export class WebSocketScrubber {
     return output;
   }
 
-  /** What is kept back of a message that breaks off. */
+  /** The held-back bytes of a truncated message. */
   flush(): Uint8Array[] {
     const output: Uint8Array[] = [];
     this.#sendFragment(this.#message.flush(), false, output);
@@ -91,7 +91,7 @@ export class WebSocketScrubber {
     return from + payload.length;
   }
 
-  /** `clean`: what the last bytes of the frame let go. */
+  /** `clean`: the bytes that the end of the frame released. */
   #endFrame(frame: FrameHeader, clean: readonly Uint8Array[], output: Uint8Array[]): void {
     this.#frame = null;
     if (passesUnread(frame)) return;
@@ -102,7 +102,7 @@ export class WebSocketScrubber {
     else this.#sendFragment(clean, false, output);
   }
 
-  /** A fragment of the message under way; none where there is nothing to send and the message goes on. */
+  /** A fragment of the current message; none if there is nothing to send and the message continues. */
   #sendFragment(payload: readonly Uint8Array[], final: boolean, output: Uint8Array[]): void {
     if (this.#next === null || (payload.length === 0 && !final)) return;
     output.push(...formatFrame({ ...this.#next, final }, payload));
@@ -110,7 +110,7 @@ export class WebSocketScrubber {
     this.#next = final ? null : { opcode: CONTINUATION, reserved: 0 };
   }
 
-  /** A message counts as soon as something in it is masked: one that never ends would not be counted at its end. */
+  /** A message counts as soon as something in it is masked, because an endless one has no end to count at. */
   #countMessage(isOver: boolean): void {
     if (this.#message.takeMasked() && !this.#messageIsCounted) {
       this.#messageIsCounted = true;

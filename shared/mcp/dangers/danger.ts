@@ -1,6 +1,6 @@
 import { replaceHidden } from '../../model/shown_text.ts';
 
-/** What can be wrong with how a server is started. */
+/** The ways in which starting a server can be dangerous. */
 export const DANGER_CODES = [
   'program_path',
   'bad_text',
@@ -24,13 +24,13 @@ export const DANGER_CODES = [
 export type DangerCode = (typeof DANGER_CODES)[number];
 
 /**
- * One thing that is wrong. `refuse`: never stored, never started. `unchecked`: it runs code that no rule here knows, and
- * takes a consent of its own. `warn`: told to whoever decides.
+ * One problem. `refuse`: never stored, never started. `unchecked`: it runs code that no rule here knows, and needs its own
+ * consent. `warn`: shown to whoever decides.
  */
 export interface Danger {
   readonly severity: 'refuse' | 'unchecked' | 'warn';
   readonly code: DangerCode;
-  /** The problem and the fix, for a person: the rest of a sentence that begins with "the server". */
+  /** The problem and the fix for a person, as a predicate for "the server". */
   readonly message: string;
 }
 
@@ -42,14 +42,14 @@ export function warn(code: DangerCode, message: string): Danger {
   return { severity: 'warn', code, message };
 }
 
-/** `what`: the rest of a sentence that begins with "the server runs code that nobody checked: it". */
+/** `what`: a predicate that continues "the server runs code that nobody checked: it". */
 export function markUnchecked(what: string): Danger {
   return { severity: 'unchecked', code: 'unchecked_code', message: `runs code that nobody checked: it ${what}` };
 }
 
 const SHOWN_CHARACTERS = 80;
 
-/** A word of a command as a message quotes it: bounded, and nothing in it steers a terminal. */
+/** A word of a command, quoted for a message: truncated, and without terminal escapes. */
 export function quoteWord(word: string): string {
   const plain = replaceHidden(word.slice(0, SHOWN_CHARACTERS), { keepsLines: false, write: () => '?' });
   return `"${plain}${word.length > SHOWN_CHARACTERS ? '...' : ''}"`;

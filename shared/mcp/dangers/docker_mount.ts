@@ -1,6 +1,6 @@
 import { quoteWord, refuse, warn, type Danger } from './danger.ts';
 
-/** Directories of the machine that hold its secrets or its sockets, or run it; with all that is in them. */
+/** Directories with the machine's secrets, sockets or system files, and everything below them. */
 const SYSTEM_DIRECTORIES = [
   '/etc',
   '/proc',
@@ -24,7 +24,7 @@ const SYSTEM_DIRECTORIES = [
   '/system',
   '/library',
 ];
-/** Directories that hold those of everybody, or everything of one person. */
+/** Directories with the files of all users, or of one user. */
 const WHOLE_DIRECTORIES = [
   /^\/(?:var|tmp|private|volumes|media)?$/,
   /^\/(?:var|private)\/tmp$/,
@@ -34,7 +34,7 @@ const WHOLE_DIRECTORIES = [
   /^\/volumes\/[^/]+$/,
   /^\/mnt(?:\/[a-z](?:\/users(?:\/[^/]+)?)?)?$/,
 ];
-/** What programs keep credentials in, wherever it lies. */
+/** Directories and files in which programs keep credentials, at any location. */
 const CREDENTIAL_NAMES =
   /\/(?:\.svc|\.ssh|\.aws|\.azure|\.gnupg|\.docker|\.kube|\.config|\.local|\.npmrc|\.netrc|\.git-credentials|\.pypirc|\.password-store|\.mozilla|\.cargo|\.m2|\.terraform\.d|\.claude|\.claude\.json|\.codex|\.gemini|\.cursor|\.[a-z]+_history|keychains|keyrings)(?:\/|$)|^\/users\/[^/]+\/library(?:\/|$)/;
 const SOCKET = /\.sock(?:\/|$)|docker_engine|containerd|podman\.sock/;
@@ -52,7 +52,7 @@ const MOUNT_KEYS = new Set([
   'bind-recursive',
 ]);
 
-/** What is wrong with the value of `-v`. */
+/** Checks the value of `-v`. */
 export function volumeDanger(value: string): Danger | null {
   const [source = '', target, options = '', ...more] = value.split(':');
   if (target === undefined) return value.startsWith('/') ? null : refuseUnreadable(value);
@@ -63,7 +63,7 @@ export function volumeDanger(value: string): Danger | null {
   return sourceDanger(source);
 }
 
-/** What is wrong with the value of `--mount`. */
+/** Checks the value of `--mount`. */
 export function mountDanger(value: string): Danger | null {
   if (value.includes('"')) return refuseUnreadable(value);
   const pairs = value.split(',').map((pair) => pair.split('='));
@@ -79,7 +79,7 @@ export function mountDanger(value: string): Danger | null {
   return sourceDanger(source);
 }
 
-/** What is wrong with mounting this directory (or named volume) of the machine into a container. */
+/** Checks whether this directory (or named volume) of the machine may be mounted into a container. */
 function sourceDanger(source: string): Danger | null {
   if (VOLUME_NAME.test(source)) return null;
   if (!isAbsolutePath(source)) return refuseUnreadable(source);
@@ -104,7 +104,7 @@ function isSensitive(path: string): boolean {
   return SYSTEM_DIRECTORIES.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }
 
-/** Lower-case, for some file systems do not tell case; `C:\x` as `/x`. */
+/** Lower-case, because some file systems ignore case; `C:\x` as `/x`. */
 function normalise(source: string): string {
   const slashes = source
     .replace(/^[a-z]:(?=[\\/])/i, '')

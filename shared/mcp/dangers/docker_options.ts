@@ -1,7 +1,7 @@
 import { quoteWord, refuse, warn, type Danger } from './danger.ts';
 import { mountDanger, volumeDanger } from './docker_mount.ts';
 
-/** An option of `docker run` that a server may be started with. Whatever has no row here is refused. */
+/** An option of `docker run` that a server may use. An option without a row here is refused. */
 interface DockerOption {
   readonly names: readonly string[];
   readonly takesValue: boolean;
@@ -63,20 +63,20 @@ const BY_NAME: ReadonlyMap<string, DockerOption> = new Map(
   OPTIONS.flatMap((option) => option.names.map((name) => [name, option] as const)),
 );
 
-/** What `docker run` is told, taken apart. */
+/** The parsed arguments of `docker run`. */
 export interface DockerRun {
   readonly options: readonly { readonly name: string; readonly value: string | null }[];
   readonly image: string;
-  /** What the program in the container is given. */
+  /** The arguments for the program in the container. */
   readonly args: readonly string[];
 }
 
-/** Whether the option takes a value; null for one that is not allowed at all. */
+/** Whether the option takes a value; null if it is not allowed. */
 export function dockerOptionTakesValue(name: string): boolean | null {
   return BY_NAME.get(name)?.takesValue ?? null;
 }
 
-/** What is wrong with an option and its value; null when nothing is. An option that is not listed is refused. */
+/** Checks an option and its value; null if it is fine. An unlisted option is refused. */
 export function dockerOptionDanger(name: string, value: string | null): Danger | null {
   const option = BY_NAME.get(name);
   if (option === undefined) {
@@ -92,8 +92,8 @@ export function dockerOptionDanger(name: string, value: string | null): Danger |
 }
 
 /**
- * Reads the arguments of `docker run` the way docker does, over the allowed options only. An option that is not known may
- * take a value or not, so nothing can be said of what follows it: the reading ends there, refused.
+ * Reads the arguments of `docker run` as docker does, for the allowed options only. Whether an unknown option takes a value
+ * is unknown too, so parsing ends there with a refusal.
  */
 export function readDockerRun(args: readonly string[]): {
   readonly run: DockerRun | null;
@@ -119,7 +119,7 @@ export function readDockerRun(args: readonly string[]): {
   return { run: { options, image, args: args.slice(index + 1) }, dangers };
 }
 
-/** `--name=value` and `--name`; `-n`; and letters together only when all of them stand alone (`-di` is refused as `-d`). */
+/** `--name=value` and `--name`; `-n`; and combined letters only if none takes a value (`-di` is refused as `-d`). */
 function parseOptionWord(word: string): readonly { readonly name: string; readonly value: string | null }[] {
   const equals = word.indexOf('=');
   if (word.startsWith('--')) {

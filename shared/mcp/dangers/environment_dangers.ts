@@ -4,8 +4,8 @@ import { isPlainVariable } from './unchecked_variables.ts';
 import { listHiddenCharacters } from '../../model/shown_text.ts';
 
 /**
- * Variables that load code, choose a program, or send a program to other servers for its code, by what they do. Compared
- * in upper case, for some systems do not tell case.
+ * Variables that load code, choose a program, or change the servers that code comes from, by their effect. Compared in upper
+ * case, because some systems ignore case.
  */
 const REFUSED: readonly (readonly [RegExp, string])[] = [
   [/^(?:LD|DYLD)_|^GLIBC_TUNABLES$|^GCONV_PATH$|^LOCPATH$|^MALLOC_/, 'changes what the system loads into programs'],
@@ -54,12 +54,12 @@ const REFUSED: readonly (readonly [RegExp, string])[] = [
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** What is wrong with the variables that a server is started with. */
+/** Checks the variables that a server is started with. */
 export function environmentDangers(env: Readonly<Record<string, string>>): readonly Danger[] {
   return Object.entries(env).flatMap(([name, value]) => variableDangers(name, value));
 }
 
-/** Why a variable of this name is never given to a server, as the rest of a sentence; null when it may be. */
+/** Why a variable with this name is never given to a server, as a predicate; null if it may be. */
 export function findVariableRefusal(name: string): string | null {
   const upper = name.toUpperCase();
   return REFUSED.find(([pattern]) => pattern.test(upper))?.[1] ?? null;

@@ -4,15 +4,15 @@ import { quoteWord, refuse, markUnchecked, warn, type Danger } from './danger.ts
 import { packageNameDangers } from './unchecked_packages.ts';
 import { moduleNameDangers, optionValueDangers, scriptNameDangers } from './unchecked_scripts.ts';
 
-/** How an interpreter is called, as far as a server may be started with it. */
+/** The allowed ways to start a server with an interpreter. */
 interface Interpreter {
-  /** Options before the script that change nothing about which code runs. Every other one is refused. */
+  /** Options before the script that do not affect which code runs. All others are refused. */
   readonly plain: RegExp;
   /** Those of them whose value is the next word. */
   readonly withValue: readonly string[];
-  /** Options after which the next word is the module to run. */
+  /** Options whose next word is the module to run. */
   readonly module: readonly string[];
-  /** Words that only say that a script follows. */
+  /** Words that only announce a script. */
   readonly subcommands: readonly string[];
 }
 
@@ -34,7 +34,7 @@ const PYTHON: Interpreter = {
   subcommands: [],
 };
 
-/** Interpreters by the name of their program, without a version at its end. */
+/** Interpreters by program name, without a version suffix. */
 const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
   ['node', { plain: NODE_OPTION, withValue: [], module: [], subcommands: [] }],
   ['nodejs', { plain: NODE_OPTION, withValue: [], module: [], subcommands: [] }],
@@ -76,11 +76,11 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
   ['groovy', SCRIPTS_ONLY],
 ]);
 
-/** Modules of Python that run code given as an argument, or install more of it. */
+/** Python modules that run code from an argument, or install code. */
 const MODULES_THAT_RUN_CODE =
   /^(?:code|codeop|timeit|pdb|trace|profile|cprofile|runpy|doctest|pip|ensurepip|venv|idlelib|easy_install|pty|this|pipx|uv|virtualenv|poetry|pdm|hatch|nox|tox|invoke|ipython|jupyter)(?:\.|$)/i;
 
-/** First words that are a script's own code, or a shell's. */
+/** First words that make the script an inline program or a shell line. */
 const REFUSED_SUBCOMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['node', ['inspect', 'debug']],
   ['nodejs', ['inspect', 'debug']],
@@ -88,19 +88,19 @@ const REFUSED_SUBCOMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['bun', ['repl', 'exec', 'install', 'add', 'upgrade', 'create', 'x']],
 ]);
 
-/** True when the option of node changes nothing about which code runs. */
+/** True if the node option does not affect which code runs. */
 export function isNodeOption(word: string): boolean {
   return NODE_OPTION.test(word);
 }
 
-/** True when the program, by {@link baseName}, runs code that a script or an argument holds. */
+/** True if the program, by {@link baseName}, runs code from a script or an argument. */
 export function isInterpreter(program: string): boolean {
   return INTERPRETERS.has(program);
 }
 
 /**
- * What is wrong with the words after an interpreter. Code in an argument is refused: it is a program that no one can look
- * at or pin. So is every option that is not known, for what follows one cannot be told from code.
+ * Checks the words after an interpreter. Code in an argument is refused, because nobody can review or pin it. An unknown
+ * option is refused too, because what follows it may be code.
  */
 export function interpreterDangers(program: string, args: readonly string[]): readonly Danger[] {
   const interpreter = INTERPRETERS.get(program);
@@ -126,7 +126,7 @@ export function interpreterDangers(program: string, args: readonly string[]): re
   return [refuse('inline_code', `starts ${program} without a script, which then runs what it reads; name the script`)];
 }
 
-/** Whoever stores the credential would choose the code, after somebody consented to it. */
+/** Otherwise whoever stores the credential would choose the code, after somebody consented to it. */
 function referenceDanger(program: string): Danger {
   return refuse(
     'inline_code',
@@ -147,18 +147,18 @@ function scriptDangers(program: string, script: string, index: number, isArchive
     ];
   }
   if (/^(?:npm|jsr):/i.test(script)) return packageDangers(script);
-  // Java reads options out of a file so named.
+  // Java reads options from such a file.
   if (script.startsWith('@') || script.startsWith('/dev/') || script.startsWith('/proc/')) {
     return [refuse('inline_code', `runs ${quoteWord(script)}, which is no script; name a file`)];
   }
-  // Java takes any other word for a class, which may be one of its own that runs what its arguments say.
+  // Java treats any other word as a class, possibly one of its own that runs what its arguments say.
   if (program === 'java' && !isArchive && !script.endsWith('.java')) {
     return [markUnchecked(`has java start the class ${quoteWord(script)}`)];
   }
   return scriptNameDangers(program, script, isInterpreter);
 }
 
-/** A package that deno fetches. */
+/** A package fetched by deno. */
 function packageDangers(script: string): readonly Danger[] {
   const spec = readNpmSpec(script.slice('npm:'.length));
   if (spec === null) return [refuse('remote_code', `runs ${quoteWord(script)}, which is no package of a registry`)];

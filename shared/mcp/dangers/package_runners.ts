@@ -12,7 +12,7 @@ import {
 import { cargoDangers, goDangers, nixDangers } from './source_runners.ts';
 import { scriptNameDangers } from './unchecked_scripts.ts';
 
-/** Only options that npx knows to stand alone: after another one it takes the package for a value, and reads on. */
+/** Only options that npx itself knows as valueless: after any other it would read the package as the option's value. */
 const NPX: PackageRunner = {
   plain: /^(?:-y|--yes|-q|--quiet|--silent|--prefer-offline|--offline|--prefer-online|--ignore-scripts)$/,
   packages: ['-p', '--package'],
@@ -57,7 +57,7 @@ const DNX: PackageRunner = {
 
 type RunnerRule = (args: readonly string[], dangersOf: DangersOf) => readonly Danger[];
 
-/** Runners of packages by the name of their program. */
+/** Package runners by program name. */
 const RUNNERS: ReadonlyMap<string, RunnerRule> = new Map<string, RunnerRule>([
   ['npx', (args, dangersOf) => packageDangers('npx', NPX, args, dangersOf)],
   ['bunx', (args, dangersOf) => packageDangers('bunx', BUNX, args, dangersOf)],
@@ -75,12 +75,12 @@ const RUNNERS: ReadonlyMap<string, RunnerRule> = new Map<string, RunnerRule>([
   ['cargo', cargoDangers],
 ]);
 
-/** True for the name of a program that fetches a package, or makes a program of its source, and runs it. */
+/** True for a program that fetches a package, or builds a program from source, and runs it. */
 export function isPackageRunner(program: string): boolean {
   return RUNNERS.has(program);
 }
 
-/** What is wrong with the words after a package runner; null for a program that is none. */
+/** Checks the words after a package runner; null if the program is none. */
 export function packageRunnerDangers(
   program: string,
   args: readonly string[],
@@ -124,7 +124,7 @@ function uvDangers(args: readonly string[], dangersOf: DangersOf): readonly Dang
   return [...specs, ...dangersOf(program)];
 }
 
-/** A script of Python, or a program; what follows either is its own. */
+/** A Python script, or a program; the words after it belong to it. */
 function uvProgram(target: readonly string[], words: readonly string[], module: number): readonly string[] {
   const whole = module < 0 ? target : [...target, ...words.slice(module)];
   const [first = ''] = whole;
@@ -133,7 +133,7 @@ function uvProgram(target: readonly string[], words: readonly string[], module: 
 
 /**
  * `dotnet tool exec` and `dotnet dnx` are dnx; `dotnet file.dll` starts a program of this machine. `dotnet run` builds one:
- * properties that choose what is built and run come from options and from any variable, so there is no telling.
+ * options and any variable can set properties that choose what is built and run, so it cannot be checked.
  */
 function dotnetDangers(args: readonly string[], dangersOf: DangersOf): readonly Danger[] {
   const [first = '', second] = args;

@@ -1,4 +1,4 @@
-/** Shells, and programs that run a shell's lines or scripts of the system. */
+/** Shells, and programs that run shell lines or the system's scripts. */
 const SHELLS = new Set(
   (
     'sh bash rbash zsh dash ash ksh mksh pdksh csh tcsh fish elvish nu xonsh busybox toybox cmd command powershell pwsh ' +
@@ -23,17 +23,14 @@ const LAUNCHERS = new Set(
   ).split(' '),
 );
 
-/**
- * The name of a program as its kind is told: without directory, ending and version, in lower case: `/usr/bin/Python3.12`
- * is `python`.
- */
+/** The program name for classification: without directory, extension and version, in lower case: `/usr/bin/Python3.12` is `python`. */
 export function baseName(program: string): string {
   const plain = fileName(program).toLowerCase();
   const named = plain.replace(/[-_]?\d[\d.]*(?:t|d|m|w)?$/, '');
   return named === '' || named === 'pythonw' ? named.replace(/w$/, '') : named;
 }
 
-/** The name of a program's file, without directory, and without the ending that every program of Windows has. */
+/** The name of a program's file, without directory, and without the extension of Windows programs. */
 export function fileName(program: string): string {
   const file = program.split(/[\\/]/).at(-1) ?? '';
   return file.replace(/\.(?:exe|com)$/i, '');

@@ -4,19 +4,19 @@ import { quoteWord, refuse, warn, type Danger } from './danger.ts';
 import { isInterpreter } from './interpreters.ts';
 import { isOfPackage, packageNameDangers } from './unchecked_packages.ts';
 
-/** The options that a runner may be given. Every other one is refused. */
+/** The options that a runner may be given. All others are refused. */
 export interface RunnerOptions {
-  /** Options that stand alone and change nothing about where the code comes from. */
+  /** Options without a value that do not affect where the code comes from. */
   readonly plain: RegExp;
   /** Options whose value is a package. */
   readonly packages: readonly string[];
-  /** Options with another value, and what that may be. */
+  /** Options with another value, and the allowed values. */
   readonly values: Readonly<Record<string, RegExp>>;
-  /** True when options may also follow the package, up to `--`. */
+  /** True if options may also follow the package, up to `--`. */
   readonly readsAfterPackage: boolean;
 }
 
-/** How a program that fetches a package and runs it is called, as far as a server may be started with it. */
+/** The allowed ways to start a server with a program that fetches and runs a package. */
 export interface PackageRunner extends RunnerOptions {
   readonly read: (text: string) => PackageSpec | null;
   readonly example: string;
@@ -27,18 +27,18 @@ export const VERSION = /^[\w.@+-]+$/;
 /** An absolute path. */
 export const PATH = /^(?:\/|[a-z]:[\\/])[^\p{Cc}]*$/iu;
 
-/** What a runner's words come to. */
+/** The parsed words of a runner. */
 export interface RunnerReading {
   readonly packages: readonly string[];
-  /** The first word that is no option, and those after it. */
+  /** The first word that is not an option, and those after it. */
   readonly target: readonly string[];
   readonly dangers: readonly Danger[];
 }
 
-/** The dangers of a command, asked again for the program that a runner starts. */
+/** Checks the command that a runner starts. */
 export type DangersOf = (command: readonly string[]) => readonly Danger[];
 
-/** What is wrong with the words after a runner: its options, and the package that it is to run. */
+/** Checks the words after a runner: its options, and the package to run. */
 export function packageDangers(
   program: string,
   runner: PackageRunner,
@@ -53,13 +53,13 @@ export function packageDangers(
       refuse('runner_option', `starts ${program} without a package; name one, such as ${quoteWord(runner.example)}`),
     ];
   const specs = reading.packages.flatMap((text) => specDangers(program, runner, text));
-  // With packages named apart, the target is a program that the system's own path may answer for: a shell, an interpreter.
+  // If packages are named separately, the target may also be a program from the system's own path: a shell, an interpreter.
   if (reading.packages.length > 0)
     return [...specs, ...findStartedDangers(reading.packages, [target, ...rest], dangersOf)];
   return [...specDangers(program, runner, target), ...packageNameDangers(program, target, isInterpreter)];
 }
 
-/** What is started beside packages: a program that one of them brings along, as far as its name says, is known. */
+/** The target beside the packages: if its name matches one of them, it is that package's program. */
 function findStartedDangers(
   packages: readonly string[],
   command: readonly string[],
@@ -73,7 +73,7 @@ function findStartedDangers(
   return isTheirs ? dangers.filter(({ severity }) => severity !== 'unchecked') : dangers;
 }
 
-/** Options before the target, as the runner reads them; the first that is not known ends the reading, refused. */
+/** The options before the target, read as the runner does. The first unknown one ends the parsing with a refusal. */
 export function readRunner(program: string, runner: RunnerOptions, args: readonly string[]): RunnerReading {
   const packages: string[] = [];
   const target: string[] = [];
@@ -89,7 +89,7 @@ export function readRunner(program: string, runner: RunnerOptions, args: readonl
     const name = equals < 0 ? word : word.slice(0, equals);
     const hasValue = runner.packages.includes(name) || Object.hasOwn(runner.values, name);
     const value = equals >= 0 ? word.slice(equals + 1) : hasValue ? (args[(index += 1)] ?? '') : null;
-    // Whoever stores the credential would choose the project, or the package, after somebody consented to it.
+    // Otherwise whoever stores the credential would choose the project or the package, after somebody consented to it.
     if (hasReference(word) || hasReference(value ?? ''))
       return { packages, target, dangers: [optionDanger(program, word)] };
     const isFine = value === null ? runner.plain.test(word) : hasValue && runner.values[name]?.test(value) !== false;

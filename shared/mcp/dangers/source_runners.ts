@@ -10,7 +10,7 @@ import {
   VERSION,
 } from './runner_options.ts';
 
-// Programs that make another one out of its source, and run it.
+// Programs that build another program from source and run it.
 
 const GO_RUN: PackageRunner = {
   plain: /^-(?:race|trimpath|v|mod=(?:readonly|vendor))$/,
@@ -57,14 +57,14 @@ export function nixDangers(args: readonly string[], dangersOf: DangersOf): reado
   if (before.dangers.length > 0) return before.dangers;
   const words = args.slice(at + 1);
   const dangers = packageDangers('nix run', NIX_RUN, words, dangersOf);
-  // Nix's own list has every interpreter that there is; a server's name says that it is one.
+  // Nixpkgs includes every interpreter, and names do not tell which package is one.
   const isAny = words.some((word) => /(?:^|[:/])nixpkgs(?:$|[/#])/i.test(word) && !/mcp/i.test(word));
   return isAny && words.length > 1
     ? [...dangers, markUnchecked('has nix run a program of nixpkgs with arguments')]
     : dangers;
 }
 
-/** `cargo run` compiles a project of this machine, and fetches what that depends on. */
+/** `cargo run` compiles a project of this machine and fetches its dependencies. */
 export function cargoDangers([subcommand = '', ...args]: readonly string[]): readonly Danger[] {
   if (subcommand !== 'run') return [refuseSubcommand('cargo', subcommand)];
   const { target, dangers } = readRunner('cargo run', CARGO_RUN, args);

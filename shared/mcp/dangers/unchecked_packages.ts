@@ -2,8 +2,8 @@ import { quoteWord, markUnchecked, type Danger } from './danger.ts';
 import { baseName, isLauncher, isShell } from './program_names.ts';
 
 /**
- * Packages of registries that run what their arguments hold, or fetch it, or start another program: interpreters, shells,
- * task runners, wrappers of MCP servers. By their name without scope, extras and version.
+ * Registry packages that run or fetch what their arguments say, or start another program: interpreters, shells, task
+ * runners, wrappers of MCP servers. By name without scope, extras and version.
  */
 const PACKAGES_THAT_RUN_MORE: ReadonlySet<string> = new Set(
   // JavaScript: interpreters and compilers
@@ -29,7 +29,7 @@ const PACKAGES_THAT_RUN_MORE: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Wrappers that start other MCP servers, or fetch them. Under a publisher's scope such a name is the publisher's own server. */
+/** Wrappers that start or fetch other MCP servers. Within a publisher's scope the same name is the publisher's own server. */
 const WRAPPERS: ReadonlySet<string> = new Set(
   (
     'supergateway mcp-proxy mcpo mcp-hub mcp-inspector smithery install-mcp mcp-get mcpm mcp-cli mcptools mcp-tools mcp-use ' +
@@ -40,14 +40,14 @@ const WRAPPERS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** A system in a container, and nothing else: its arguments are the program. */
+/** Images of a bare operating system: the arguments are the program. */
 const PLAIN_IMAGES: ReadonlySet<string> = new Set(
   'alpine ubuntu debian fedora centos rockylinux almalinux archlinux opensuse busybox bash ubi-minimal ubi amazonlinux wolfi-base git curl'.split(
     ' ',
   ),
 );
 
-/** The name of a package as it is told apart: no scope, no extras, no version, lower case. */
+/** The package name for comparison: no scope, no extras, no version, lower case. */
 export function plainPackageName(text: string): string {
   const name = text.replace(/^(?:npm|jsr):/i, '').replace(/(?!^)(?:@|==|\[|[<>~!]=?).*$/s, '');
   const parts = name.split('/').filter((part) => part !== 'cmd');
@@ -62,7 +62,7 @@ function scopedName(text: string): string {
     .toLowerCase();
 }
 
-/** A package that is an interpreter, a shell or a launcher runs what nobody looked at, as the program of that name does. */
+/** A package that is an interpreter, a shell or a launcher runs unchecked code, like the program of that name. */
 export function packageNameDangers(
   runner: string,
   text: string,
@@ -80,7 +80,7 @@ export function runsMore(name: string, isProgram: (name: string) => boolean): bo
   );
 }
 
-/** A program that a package brings along is named like it; another one may be any of the machine. */
+/** A package's program is named like the package; another name may be any program of the machine. */
 export function isOfPackage(program: string, packages: readonly string[]): boolean {
   const words = wordsOf(program);
   return packages.some((text) => wordsOf(plainPackageName(text)).some((word) => words.includes(word)));
@@ -108,7 +108,7 @@ function wordsOf(name: string): readonly string[] {
     .filter((word) => word.length > 2 && !GENERIC.has(word));
 }
 
-/** What an image is told to run, where that is a program of its own: an interpreter, a shell, a launcher. */
+/** The command for an image, if it is a program of its own: an interpreter, a shell, a launcher. */
 export function imageDangers(
   image: string,
   args: readonly string[],

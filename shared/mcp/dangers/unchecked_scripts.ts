@@ -2,7 +2,7 @@ import { quoteWord, markUnchecked, type Danger } from './danger.ts';
 import { baseName, isShell } from './program_names.ts';
 import { plainPackageName, runsMore } from './unchecked_packages.ts';
 
-/** Where a system and its tools keep code of their own, which is nobody's server. */
+/** Directories in which a system and its tools keep their own code, never a server's. */
 const SYSTEM =
   /^(?:\/(?:usr(?!\/(?:local|src)\/)|lib|lib32|lib64|libexec|bin|sbin|etc|system|library|opt\/homebrew|home\/linuxbrew)\/|[a-z]:\\windows\\)/i;
 /** Programs packed in one file that run what their arguments say: compilers, interpreters and package managers. */
@@ -10,7 +10,7 @@ const PACKED =
   /(?:^|[\\/])(?:fsi|fsc|csi|csc|vbc|msbuild|nuget|dotnet-[\w-]+|composer|phpunit|psysh|php-cs-fixer|groovy|jruby|jython|clojure|scala|kotlin|rhino|js|nashorn|graaljs|bsh|beanshell|kawa|abcl|frege|ammonite|jbang|ant|maven|gradle|ivy|coursier|h2|hsqldb|derby)[\w.-]*\.(?:dll|phar|jar|pyz|par)$/i;
 const MODULE_FOLDER = /^(.*)[\\/](?:node_modules|site-packages|dist-packages)[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;
 
-/** Modules of Python's own library and of its tools that a server is none of, which MODULES_THAT_RUN_CODE does not refuse. */
+/** Modules of Python's library and tools that are never a server, and that MODULES_THAT_RUN_CODE does not refuse. */
 const MODULES_OF_NO_SERVER: ReadonlySet<string> = new Set(
   (
     'antigravity ast asyncio base64 bdb bpython calendar cgi cgitb compileall coverage cprofile ctypes curses dbm debugpy ' +
@@ -24,7 +24,7 @@ const MODULES_OF_NO_SERVER: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** What of a script's own name is not plain: its place, or that it is a tool which runs more. */
+/** Why a script's name is suspicious: its location, or because it is a tool that runs other code. */
 export function scriptNameDangers(
   program: string,
   script: string,
@@ -33,7 +33,7 @@ export function scriptNameDangers(
   if (/^[a-z][a-z0-9+.-]+:/i.test(script)) {
     return [markUnchecked(`has ${program} run ${quoteWord(script)}, which is no file of this machine`)];
   }
-  // A bare word is one of the interpreter's own commands, or looked up in places that nobody named.
+  // A bare word is one of the interpreter's own commands, or is looked up in a search path.
   if (!/[\\/.]/.test(script))
     return [markUnchecked(`starts ${program} with ${quoteWord(script)}, which is no name of a file`)];
   const [, , folder] = MODULE_FOLDER.exec(script) ?? [];
@@ -52,23 +52,23 @@ export function scriptNameDangers(
   return [];
 }
 
-/** A module that belongs to Python or a tool, and is no server. */
+/** A module of Python or of a tool that is not a server. */
 export function moduleNameDangers(program: string, module: string): readonly Danger[] {
   const [first = ''] = module.toLowerCase().split('.');
   if (!MODULES_OF_NO_SERVER.has(first)) return [];
   return [markUnchecked(`starts "${program} -m ${module}", a module of Python or of a tool`)];
 }
 
-/** Properties of Java that are data to what commonly reads them. */
+/** Java properties that are plain data to the programs that commonly read them. */
 const JAVA_PROPERTY =
   /^-D(?:file\.encoding|sun\.(?:stdout|stderr)\.encoding|(?:stdout|stderr)\.encoding|user\.(?:timezone|language|country)|java\.awt\.headless|java\.net\.prefer(?:IPv4Stack|IPv6Addresses)|https?\.(?:proxyHost|proxyPort|nonProxyHosts)|server\.port|spring\.(?:profiles\.active|main\.(?:banner-mode|web-application-type))|spring\.ai\.mcp\.server\.(?:stdio|name|version|type)|logging\.(?:level\.[\w.-]+|pattern\.console|file\.name)|quarkus\.(?:log\.level|http\.port))=[ -~]*$/;
-/** Options of Python's -X that change how it reports, and no place that code is loaded from. */
+/** Values of Python's -X that only change reporting, not where code is loaded from. */
 const PYTHON_X =
   /^(?:utf8(?:=[01])?|dev|faulthandler|importtime|showrefcount|tracemalloc(?:=\d+)?|no_debug_ranges|int_max_str_digits=\d+|warn_default_encoding|cpu_count=(?:\d+|default)|gil=[01]|frozen_modules=(?:on|off)|disable[-_]remote[-_]debug)$/;
-/** A filter of warnings that names no category of a module, which would be imported. */
+/** A warning filter without a category of a module, because that module would be imported. */
 const PYTHON_W = /^(?:default|error|always|all|module|once|ignore)(?:::[A-Z][A-Za-z]*Warning)?$/;
 
-/** What of a known option is not known: a value that chooses code. */
+/** Why a known option is unchecked: its value chooses code. */
 export function optionValueDangers(program: string, option: string, value: string | null): readonly Danger[] {
   if (program === 'java' && option.startsWith('-D') && !JAVA_PROPERTY.test(option)) {
     return [markUnchecked(`gives java the property ${quoteWord(option)}, which may load code`)];

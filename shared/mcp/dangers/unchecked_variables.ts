@@ -1,9 +1,9 @@
 /**
- * Which variables are plain configuration, by their names. The rule is the other way round than that of variables which are
- * refused: what is not known to be data counts as code that nobody checked.
+ * Decides by name which variables are plain configuration. In contrast to refused variables, the default is distrust: a
+ * variable that is not known to be data counts as unchecked code.
  */
 
-/** Names that are data, whatever else they look like. */
+/** Names that are data, whatever else they resemble. */
 const KNOWN: ReadonlySet<string> = new Set(
   (
     'NODE_ENV NODE_OPTIONS NODE_NO_WARNINGS NODE_TLS_REJECT_UNAUTHORIZED NODE_DEBUG NO_COLOR FORCE_COLOR CLICOLOR LANG LANGUAGE TZ ' +
@@ -14,11 +14,11 @@ const KNOWN: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Runtimes, systems and tools, whose variables choose what is loaded or run. Those of python are told apart elsewhere. */
+/** Runtimes, systems and tools whose variables choose what is loaded or run. Python's are handled separately. */
 const NAMESPACE =
   /^_*(?:NODE|JAVA|JDK|JRE|JVM|JAVAC|JPDA|CATALINA|JBOSS|TOMCAT|JETTY|SPRING|QUARKUS|KOTLIN|SCALA|SBT|GROOVY|CLOJURE|LEIN|ANT|M2|MAVEN|GRADLE|ANDROID|ELIXIR|ERL|ERTS|ERLANG|IEX|MIX|HEX|REBAR|RELX|RELEASE|GHC|GHCRTS|STACK|CABAL|OCAML|OPAM|SBCL|GUILE|RACKET|PLT|CHICKEN|LUA|LUAJIT|LUAROCKS|TCL|PERL|RUBY|RACK|RAILS|IRB|RBENV|RVM|PHP|JULIA|RSCRIPT|DART|FLUTTER|PUB|SWIFT|ZIG|NIM|CRYSTAL|HAXE|MONO|MSBUILD|DOTNET|COMPLUS|COREHOST|POWERSHELL|PSMODULE|CC|CXX|CPP|CFLAGS|CXXFLAGS|CPPFLAGS|LDFLAGS|MAKEFLAGS|MAKEFILES|MAKESHELL|GNUMAKEFLAGS|CMAKE|NINJA|MESON|PKG_CONFIG|CCACHE|SCCACHE|DISTCC|LLVM|CLANG|GCC|ASAN|LSAN|UBSAN|TSAN|LD|DYLD|GLIBC|GCONV|NSS|NIS|RES|LIBC|LIBGL|MESA|EGL|GBM|VK|OCL|OPENCL|CUDA|NVIDIA|VDPAU|LIBVA|GTK|GDK|GIO|GI|GLIB|GST|GSETTINGS|QT|QML|KDE|SDL|ALSA|PULSE|LADSPA|LV2|VST|MAGICK|GS|FONTCONFIG|XKB|XLOCALEDIR|WAYLAND|DBUS|PKCS11|P11|OPENSSL|SSL_CERT|GNUTLS|KRB5|GSS|SASL|PAM|ODBC|TNS|ORACLE_HOME|VIM|NVIM|EMACS|LESS|MORE|MAN|TERM|TERMINFO|TERMCAP|READLINE|INPUTRC|TMUX|SCREEN|BASH|ZSH|KSH|FISH|ENV|SHELL|HISTFILE|PROMPT|PS[0-9]|SUDO|SSH|GPG|GNUPG|SVN|HG|CVS|BZR|P4|GH_(?:PATH|EDITOR|BROWSER|PAGER|CONFIG)|TF_(?:CLI|PLUGIN|REATTACH|LOG_PROVIDER)|HELM|KUBE|KUBECONFIG|KREW|ANSIBLE|PACKER|VAGRANT|CHEF|PUPPET|SALT|VIRTUAL|VIRTUALENV|WORKON|PYENV|CONDA|MAMBA|IPYTHON|JUPYTER|MYPY|COVERAGE|PYTEST|TOX|NOX|CYTHON|NUMBA|TORCH|TORCHINDUCTOR|TRITON|TF|XLA|JAX|HF_HUB|TRANSFORMERS|CHROME|CHROMIUM|PUPPETEER|PLAYWRIGHT|SELENIUM|WDM|ELECTRON|CYPRESS|ESBUILD|SHARP|PRISMA|SENTRYCLI|SWC|SASS|TURBO|NX|TSX|TS_NODE|BABEL|JEST|VITE|WEBPACK|NVM|FNM|VOLTA|ASDF|MISE|SDKMAN|HOMEBREW|PLUGINS?|WASMTIME|WASMER|WINE|QEMU|VALGRIND|GDB|LLDB|STRACE|LTRACE|SYSTEMD|INIT|RC|UV|PIPX|SETUPTOOLS|DISTUTILS|WINDIR|COMSPEC|PROGRAMFILES|PROGRAMDATA|SYSTEMDRIVE|ALLUSERSPROFILE|HOMEDRIVE|HOMEPATH|PROCESSOR|__COMPAT)(?:\d|_|$)/;
 
-/** Words of names that say that something is loaded or run, wherever in the name they stand. */
+/** Words that, anywhere in a name, mean that something is loaded or run. */
 const CODE_WORDS: ReadonlySet<string> = new Set(
   (
     'OPTS OPTIONS OPTS_APPEND FLAGS ARGS ARGV CMD CMDLINE COMMAND EXEC EXECUTABLE BINARY BIN SHELL PROGRAM INTERPRETER ' +
@@ -29,7 +29,7 @@ const CODE_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Last words of names whose values are data: credentials, addresses, names, numbers, switches, places of data. */
+/** Last words of names whose values are data: credentials, addresses, names, numbers, switches, data locations. */
 const DATA_WORDS: ReadonlySet<string> = new Set(
   // credentials and identities
   (
@@ -65,13 +65,13 @@ const DATA_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Last words of numbers, which say nothing that could be run, whatever stands before. */
+/** Last words of numbers, which cannot be run, with any words before them. */
 const NUMBER_WORDS =
   /^(?:TIMEOUT|TTL|LIMIT|SIZE|COUNT|LENGTH|RETRIES|ATTEMPTS|DELAY|INTERVAL|SECONDS|SECS|SEC|S|MS|MINUTES|HOURS|DAYS|CAPACITY|THRESHOLD|PORT|CHECKPOINT|AUTOCHECKPOINT|VERBOSITY)$/;
-/** Words of switches and bounds. */
+/** Words of switches and limits. */
 const SWITCH_WORDS = /^(?:ENABLE|ENABLED|DISABLE|DISABLED|ALLOW|ALLOWED|DENY|SKIP|MAX|MIN|USE|INCLUDE|EXCLUDE)$/;
 
-/** Last words that name a place; what is there counts, so the word before has to be of data too. */
+/** Last words that name a location. Its content matters, so the word before must mean data too. */
 const PLACE_WORDS: ReadonlySet<string> = new Set(
   'PATH PATHS DIR DIRS DIRECTORY DIRECTORIES FILE FILES FILEPATH FILENAME FOLDER FOLDERS ROOT ROOTS'.split(' '),
 );
@@ -85,17 +85,17 @@ const PLACES_OF_DATA: ReadonlySet<string> = new Set(
     'TASKS TASK TODO CSV JSON XML PDF EXCEL SPEC OPENAPI SWAGGER SCHEMA PROTO USER GIT MOUNT TESTBED'
   ).split(' '),
 );
-/** Last words of credentials: what is loaded or run is never named so. */
+/** Last words of credentials, which are never loaded or run. */
 const CREDENTIAL_WORDS = /^(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|USERNAME|EMAIL|ID)$/;
-/** Ends of words that are written together: `PGPASSWORD`, `APIKEY`. */
+/** Suffixes of words written without a separator: `PGPASSWORD`, `APIKEY`. */
 const TOGETHER =
   /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|USERNAME|USER|HOST|PORT|URL|URI|DATABASE|APPID|EMAIL|LEVEL|TIMEOUT)$/;
-/** A switch or a number says nothing that could be run. */
+/** A switch or a number cannot be run. */
 const PLAIN_VALUE = /^(?:true|false|yes|no|on|off|\d{1,9}(?:\.\d{1,6})?)$/i;
-/** A Java database URL may hold statements that run programs. */
+/** A Java database URL may contain statements that run programs. */
 const CODE_VALUE = /^\s*jdbc:/i;
 
-/** True for a variable that is plain configuration, by its name and, for a switch or a number, its value. */
+/** True if a variable is plain configuration, by its name and, for a switch or a number, its value. */
 export function isPlainVariable(name: string, value: string): boolean {
   const upper = name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
@@ -103,7 +103,7 @@ export function isPlainVariable(name: string, value: string): boolean {
     .toUpperCase();
   if (KNOWN.has(upper) || /^LC_[A-Z]+$/.test(upper) || /^PYTHON[A-Z0-9]+$/.test(upper)) return !CODE_VALUE.test(value);
   if (CODE_VALUE.test(value)) return false;
-  // No program takes code from a variable of one letter.
+  // No program reads code from a variable with a one-letter name.
   if (/^[A-Z]$/.test(upper)) return true;
   const words = upper.split('_').filter((word) => word !== '');
   const last = wordOf(words.at(-1) ?? '');
@@ -118,7 +118,7 @@ export function isPlainVariable(name: string, value: string): boolean {
   return DATA_WORDS.has(last) || TOGETHER.test(last);
 }
 
-/** Without the number at its end: `URL2` is a URL. */
+/** Without a number suffix: `URL2` is a URL. */
 function wordOf(word: string): string {
   return word.replace(/\d+$/, '') || word;
 }

@@ -2,18 +2,18 @@ import type { InputFormat, RegistryInput, RegistryVariable } from '../registry/r
 import { credentialNameOf, isPlaceholder, namesSecret, makeUnique } from './input_names.ts';
 import type { InputPlace, Piece, PlanInput, Template } from './plan.ts';
 
-/** Where a value goes. */
+/** Where a value is used. */
 export interface ValuePlace {
   readonly place: InputPlace;
-  /** For people: `variable API_KEY`. */
+  /** For display: `variable API_KEY`. */
   readonly goesTo: string;
-  /** What an input is called when the publisher gives no name. */
+  /** The input's name if the publisher gives none. */
   readonly name: string;
-  /** The name that its credential must have, for that is the name of the variable; null: any. */
+  /** The required name of its credential, which is the variable's name; null if any name will do. */
   readonly credentialName: string | null;
 }
 
-/** What an input is asked for, before it has a name. */
+/** An input before it has a name. */
 interface Asked {
   readonly name: string;
   readonly variable: Omit<RegistryVariable, 'name' | 'value'>;
@@ -24,13 +24,13 @@ interface Asked {
 const VARIABLE = /\$?\{([A-Za-z_][\w.-]{0,127})\}/g;
 const NAME_CHARACTER = /^[A-Za-z0-9_]/;
 
-/** More than a person can be asked for, and than any real entry has; a bound on the work that an entry makes. */
+/** More inputs than a person can fill in, and than any real entry has; limits the work that an entry causes. */
 export const MAX_INPUTS = 300;
 const MAX_VARIABLES = 50;
 
-/** The inputs of one plan, as its values are read. */
+/** Collects the inputs of one plan while its values are read. */
 export class InputCollector {
-  /** More was asked for than is kept: what was read is no plan. */
+  /** True if there were too many inputs; then the plan is not used. */
   isOverfull = false;
   readonly #inputs = new Map<string, PlanInput>();
   readonly #credentials = new Set<string>();
@@ -39,15 +39,12 @@ export class InputCollector {
     return [...this.#inputs.values()];
   }
 
-  /** Keeps the name for a variable of the environment, whose credential has its name. */
+  /** Reserves the name for an environment variable whose credential has the same name. */
   reserveCredential(name: string): void {
     this.#credentials.add(name);
   }
 
-  /**
-   * The template of a value that the publisher fixed, or that is asked for. What only says where a value belongs is no
-   * value: it is asked for.
-   */
+  /** The template of a fixed or requested value. A placeholder text is not a value: an input is requested for it. */
   valueOf(input: RegistryInput, at: ValuePlace, isRepeated = false): Template {
     const { value } = input;
     if (value === null || value === '' || isPlaceholder(value)) {
@@ -64,7 +61,7 @@ export class InputCollector {
     );
   }
 
-  /** The template of the one input that a value is. */
+  /** The template of a value that is one input. */
   collectWhole(variable: Omit<RegistryVariable, 'name' | 'value'>, at: ValuePlace, isRepeated = false): Template {
     return [this.#ask({ name: at.name, variable, isRepeated, mayBeReferred: true }, at)];
   }
@@ -78,7 +75,7 @@ export class InputCollector {
     return piece.kind === 'input' ? piece.input : '';
   }
 
-  /** Text with `{variable}`s in it; null when a secret in it could not be told from the text after it. */
+  /** Text with `{variable}`s in it; null if a secret in it could not be separated from the following text. */
   templateOf(text: string, variables: readonly RegistryVariable[], isSecret: boolean, at: ValuePlace): Template | null {
     return this.#templateOf(text, { variables, isSecret, isRequired: false }, at);
   }
@@ -110,7 +107,7 @@ export class InputCollector {
     return pieces;
   }
 
-  /** A variable of a template that is asked for with the same words twice is one input; every other input is its own. */
+  /** Variables of a template with the same description are one input; every other input is separate. */
   #ask(asked: Asked, at: ValuePlace): Piece {
     const { variable, name } = asked;
     if (this.#inputs.size >= MAX_INPUTS) this.isOverfull = true;
@@ -159,13 +156,13 @@ export class InputCollector {
   }
 }
 
-/** A value that the configuration need not hold: every secret, and what only the environment or a header is given. */
+/** A value that the configuration can do without: every secret, and inputs used only in the environment or a header. */
 function mayRefer(secret: boolean, places: readonly InputPlace[]): boolean {
   if (places.includes('url_host') || places.includes('url_path')) return false;
   return secret || places.every((place) => place === 'env' || place === 'header');
 }
 
-/** A variable that a template names and nobody declared is asked for like one that is required. */
+/** A variable that a template uses but does not declare is a required input. */
 function askedOf(
   name: string,
   owner: Pick<RegistryInput, 'variables' | 'isSecret' | 'isRequired'>,

@@ -1,11 +1,11 @@
 import { MCP_CREDENTIAL_NAME } from '../../model/mcp_server.ts';
 
-/** Ends of names whose values are secrets, for publishers often do not say so. */
+/** Suffixes of names whose values are secrets; publishers often do not mark them. */
 const SECRET_NAME =
   /(?:^|[_.-])(?:api[_-]?key|app[_-]?key|key[_-]?secret|access[_-]?key|private[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd|passphrase|passcode|credentials?|authorization|authentication|auth|pat|bearer|cookie|session[_-]?key|connection[_-]?string|dsn|(?<!(?:public|primary|foreign|partition|sort|ssh)[_-])key)$/i;
 const CAMEL_SECRET_NAME = /(?:[a-z]|^)(?:ApiKey|AccessKey|Secret|Token|Password|apiKey|apikey|Passcode)$/;
 
-/** True for the name of something that is a secret, whatever the entry says. */
+/** True if the name means a secret, whatever the entry says. */
 export function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name) || CAMEL_SECRET_NAME.test(name);
 }
@@ -22,12 +22,12 @@ const PLACEHOLDERS = [
   /^(?:todo|tbd|changeme|placeholder|example|none|null|undefined)$/i,
 ];
 
-/** True for a text that says where a value belongs and is none; it is never used as a value. */
+/** True for a placeholder text, which is never used as a value. */
 export function isPlaceholder(text: string): boolean {
   return PLACEHOLDERS.some((pattern) => pattern.test(text.trim()));
 }
 
-/** A name of a credential made of a publisher's name, other than those taken. */
+/** A credential name made from a publisher's name, distinct from the ones in use. */
 export function credentialNameOf(name: string, taken: ReadonlySet<string>): string {
   const plain = name
     .replaceAll(/[^A-Za-z0-9_]+/g, '_')
@@ -38,7 +38,7 @@ export function credentialNameOf(name: string, taken: ReadonlySet<string>): stri
   return makeUnique(usable, '_', taken);
 }
 
-/** The name, or the name with the first number that makes it another one. */
+/** The name, or the name with the first number that makes it unique. */
 export function makeUnique(name: string, separator: string, taken: ReadonlySet<string>): string {
   if (!taken.has(name)) return name;
   let number = 2;

@@ -1,14 +1,14 @@
 import { hasReference } from '../references.ts';
 import type { InstallationPlan, PlanInput } from './plan.ts';
 
-/** What whoever installs gives, by the input's name; a list for an input that is repeated. */
+/** The installing person's values by input name; a list for a repeated input. */
 export type InputValues = Readonly<Record<string, string | readonly string[]>>;
 
-/** Why an input is not as it has to be. The message quotes no value: it may be a secret in the wrong place. */
+/** Why an input is invalid. The message quotes no value, because it may be a secret in the wrong field. */
 export interface InputProblem {
   readonly input: string;
   readonly code: 'missing' | 'invalid' | 'unknown';
-  /** The rest of a sentence that begins with the input's name. */
+  /** A predicate for the input's name. */
   readonly message: string;
 }
 
@@ -16,7 +16,7 @@ const MAX_VALUE = 8_000;
 const MAX_REPEATED = 50;
 const HOST_PART = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i;
 
-/** The values of a plan's inputs: as given, or their defaults. Inputs without either are not in it. */
+/** The values of a plan's inputs: as given, or their defaults. Inputs with neither are absent. */
 export function inputValues(plan: InstallationPlan, given: InputValues): ReadonlyMap<string, readonly string[]> {
   const values = new Map<string, readonly string[]>();
   for (const input of plan.inputs) {
@@ -29,7 +29,7 @@ export function inputValues(plan: InstallationPlan, given: InputValues): Readonl
   return values;
 }
 
-/** Everything that is wrong with what was given: unknown inputs, values that do not fit, and those that are missing. */
+/** All problems with the given values: unknown inputs, invalid values, and missing ones. */
 export function inputProblems(plan: InstallationPlan, given: InputValues): readonly InputProblem[] {
   const known = new Set(plan.inputs.map(({ name }) => name));
   const unknown = Object.keys(given)
@@ -86,7 +86,7 @@ function formatProblem({ format }: PlanInput, value: string): string | null {
 }
 
 function placesProblem({ places, secret }: PlanInput, value: string): string | null {
-  // A value with several lines, such as a private key, is one in the environment and nowhere else.
+  // A multi-line value, such as a private key, is allowed only in the environment.
   const isOneLine = !(secret && places.every((place) => place === 'env'));
   if (isOneLine && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)) return 'has a line break or another control character';
   if (places.includes('header') && (!/^[ -~]+$/.test(value) || value.trim() !== value)) {

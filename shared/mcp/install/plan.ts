@@ -2,41 +2,41 @@ import type { McpMode, McpTransport } from '../../model/mcp_server.ts';
 import type { DangerCode } from '../dangers/danger.ts';
 import type { InputFormat } from '../registry/registry_input.ts';
 
-/** A piece of a value: text as it is, or what an input is given. */
+/** A part of a value: fixed text, or an input. */
 export type Piece =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'input'; readonly input: string };
 export type Template = readonly Piece[];
 
-/** One argument: a word, an option, or an option with its value. Left out when one of its inputs has no value. */
+/** One argument: a word, an option, or an option with its value. Omitted if one of its inputs has no value. */
 export interface PlanArgument {
-  /** The word before the value, or the word itself; null for a value that stands alone. */
+  /** The word before the value, or the word itself; null for a value without an option. */
   readonly flag: string | null;
   /** `--name=value`, one word. */
   readonly isJoined: boolean;
-  /** Null: the flag stands alone. */
+  /** Null: a flag without a value. */
   readonly value: Template | null;
-  /** The flag stands alone, there only when this input is true. */
+  /** A flag without a value, present only if this input is true. */
   readonly when: string | null;
 }
 
-/** A variable of the environment or a header. Left out when one of its inputs has no value. */
+/** An environment variable or a header. Omitted if one of its inputs has no value. */
 export interface PlanField {
   readonly name: string;
   readonly value: Template;
 }
 
-/** `https://` and these. */
+/** The part after `https://`. */
 export interface PlanUrl {
   readonly authority: Template;
   readonly path: Template;
-  /** Without `?`; null when there is none. */
+  /** Without `?`; null if there is none. */
   readonly query: Template | null;
 }
 
 export type InputPlace = 'env' | 'argument' | 'header' | 'url_host' | 'url_path' | 'url_query';
 
-/** What whoever installs is asked for. The texts are the publisher's. */
+/** An input that the installing person is asked for. The texts are the publisher's. */
 export interface PlanInput {
   /** The key of its value; unique in the plan. */
   readonly name: string;
@@ -44,17 +44,17 @@ export interface PlanInput {
   readonly required: boolean;
   /** Its value goes into the vault, and the configuration only refers to it. */
   readonly secret: boolean;
-  /** Null: text, or nothing but the option itself (`true`). */
+  /** Null: text, or a boolean option (`true`). */
   readonly format: InputFormat | null;
   readonly default: string | null;
   readonly placeholder: string | null;
   /** Empty: any value. */
   readonly choices: readonly string[];
   readonly isRepeated: boolean;
-  /** Where it goes, in words: `variable API_KEY`, `argument --unit`, `header Authorization`, `url`. */
+  /** Where it is used, in words: `variable API_KEY`, `argument --unit`, `header Authorization`, `url`. */
   readonly goesTo: readonly string[];
   readonly places: readonly InputPlace[];
-  /** The name under which the vault can hold it, so that it may also be given later; null: it has to be given now. */
+  /** The name under which the vault can hold it, so that it may also be given later; null if it must be given now. */
   readonly credential: string | null;
 }
 
@@ -75,20 +75,20 @@ export interface PlanWarning {
   readonly message: string;
 }
 
-/** One of an entry's packages or remotes, by its place in the entry. */
+/** One of an entry's packages or remotes, by its index in the entry. */
 export interface InstallChoice {
   readonly kind: 'package' | 'remote';
   readonly index: number;
 }
 
-/** How an entry is installed, before anything is asked. */
+/** How an entry is installed, before inputs are given. */
 export interface InstallationPlan {
   readonly registryId: string;
   readonly choice: InstallChoice;
   /** `npm`, `pypi`, `oci`, `nuget`, or `remote`. */
   readonly ecosystem: string;
   readonly mode: McpMode;
-  /** The release that is started; of a remote server the entry's. */
+  /** The release that is started; for a remote server the entry's version. */
   readonly version: string | null;
   readonly command: readonly PlanArgument[];
   readonly env: readonly PlanField[];
@@ -129,7 +129,7 @@ export interface NotInstallable {
   readonly message: string;
 }
 
-/** The whole word, as it is. */
+/** The whole word, unchanged. */
 export function word(text: string): PlanArgument {
   return { flag: text, isJoined: false, value: null, when: null };
 }
@@ -139,7 +139,7 @@ export function option(flag: string, value: Template): PlanArgument {
   return { flag, isJoined: false, value, when: null };
 }
 
-/** The text of a template without inputs; null for one that has any. */
+/** The text of a template without inputs; null if it has any. */
 export function fixedText(template: Template | null): string | null {
   if (template === null || template.some((piece) => piece.kind === 'input')) return null;
   return template.map((piece) => (piece.kind === 'text' ? piece.text : '')).join('');

@@ -7,13 +7,13 @@ import type { NotInstallable, PlanArgument, PlanField, PlanWarning, Template } f
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
-/** Headers that are HTTP's or the protocol's own. */
+/** Headers that belong to HTTP or the protocol. */
 const OWN_HEADERS =
   /^(?:mcp-.*|accept|accept-encoding|content-type|content-length|last-event-id|origin|host|connection|transfer-encoding|te|trailer|upgrade|expect|keep-alive|proxy-.*|cookie|set-cookie|forwarded|x-forwarded-.*|via)$/i;
-/** The name of an option, with a letter or digit after its dashes: never a word that is two. */
+/** The name of an option: dashes, then a letter or digit, and always one word. */
 const FLAG = /^-{0,2}[A-Za-z0-9][\w.:@/-]*=?$/;
 
-/** Collects what a plan is made of: inputs, variables, headers, warnings. */
+/** Collects the parts of a plan: inputs, variables, headers, warnings. */
 export class PlanBuilder {
   readonly inputs = new InputCollector();
   readonly warnings: PlanWarning[] = [];
@@ -23,7 +23,7 @@ export class PlanBuilder {
     this.warnings.push({ code, message });
   }
 
-  /** The variables of a package. One that no server may be given is left out, unless the package cannot do without it. */
+  /** The variables of a package. One that no server may get is omitted, unless the package requires it. */
   addEnvironment(variables: readonly RegistryInput[]): NotInstallable | null {
     for (const variable of variables) this.inputs.reserveCredential(variable.name);
     for (const variable of variables) {
@@ -74,7 +74,7 @@ export class PlanBuilder {
     return ok(fields);
   }
 
-  /** The words of arguments that the package's own program reads. */
+  /** Arguments for the package's own program. */
   argumentsOf(list: readonly RegistryArgument[]): Result<readonly PlanArgument[], NotInstallable> {
     const words: PlanArgument[] = [];
     for (const argument of list) {
@@ -130,7 +130,7 @@ export class PlanBuilder {
   }
 }
 
-/** Many publishers write the name of an option without its dashes. */
+/** Many publishers write an option's name without its dashes. */
 function addDashes(name: string): string {
   if (name.startsWith('-')) return name;
   return name.length === 1 ? `-${name}` : `--${name}`;

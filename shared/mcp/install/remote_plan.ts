@@ -5,7 +5,7 @@ import type { RegistryRemote, RegistryEntry } from '../registry_entry.ts';
 import type { InputPlace, NotInstallable, PlanField, PlanUrl, Template } from './plan.ts';
 import type { PlanBuilder } from './plan_builder.ts';
 
-/** What a remote server is called with. */
+/** The URL and headers of a remote server. */
 export interface RemoteParts {
   readonly url: PlanUrl;
   readonly headers: readonly PlanField[];
@@ -14,8 +14,8 @@ export interface RemoteParts {
 const HTTPS = 'https://';
 
 /**
- * The address and headers of a remote server. Only https: what is sent there is a credential. A secret stands in a header
- * or in the query, never in a host or a path, which are logged and shown.
+ * The address and headers of a remote server. Only https, because credentials are sent to it. A secret may be in a header or
+ * in the query, never in the host or the path, which are logged and shown.
  */
 export function remoteParts(
   remote: RegistryRemote,
@@ -57,7 +57,7 @@ function urlOf(remote: RegistryRemote, entry: RegistryEntry, builder: PlanBuilde
   return ok({ authority: parts.authority, path: parts.path, query: parts.query });
 }
 
-/** What is wrong with the address, with a word in place of each variable. */
+/** What is wrong with the address, checked with a word in place of each variable. */
 function addressProblem(url: string): NotInstallable | null {
   const shown = quoteWord(url);
   const sample = url.replaceAll(/\$?\{[^{}]*\}/g, 'x');
@@ -86,7 +86,7 @@ function addressProblem(url: string): NotInstallable | null {
   return null;
 }
 
-/** An address is a name in public: a literal one is the local network's, or hides who it is. */
+/** Only public names: an IP literal is in the local network, or hides its owner. */
 function isLocal(hostname: string): boolean {
   const host = hostname.toLowerCase();
   return (

@@ -6,22 +6,22 @@ import type { PlanBuilder } from '../install/plan_builder.ts';
 import { readOciReference } from '../oci_reference.ts';
 import type { RegistryArgument } from '../registry/registry_input.ts';
 
-/** What an entry has docker told. */
+/** The parts of an entry's docker arguments. */
 export interface DockerArguments {
   readonly options: readonly PlanArgument[];
-  /** Arguments after the image's name, which its program reads. */
+  /** Arguments after the image's name, for its program. */
   readonly afterImage: readonly RegistryArgument[];
 }
 
-/** Words that stand before the options of `docker run`. */
+/** Words before the options of `docker run`. */
 const COMMAND_WORDS = new Set(['docker', 'podman', 'container', 'run']);
 const MOUNTS = new Set(['-v', '--volume', '--mount']);
-/** Options that the derived command has, and a terminal, which a protocol on standard streams must not have. */
+/** Options that the derived command already has, and a terminal, which would break a stdio protocol. */
 const IMPLIED = new Set(['-i', '--interactive', '--rm', '-t', '--tty', '-it', '-ti']);
 
 /**
- * The options of docker that an entry asks for, over a list of those allowed: an option that is not on it is refused, for
- * docker's options open the machine. A value that is asked for is looked at again when it is there.
+ * The docker options that an entry asks for. Options outside the allowed list are refused, because docker's options can open
+ * the machine. A requested value is checked again once it is given.
  */
 export function dockerArguments(
   list: readonly RegistryArgument[],
@@ -45,7 +45,7 @@ export function dockerArguments(
   return ok({ options, afterImage: [] });
 }
 
-/** The image itself, which publishers repeat with or without the host of its registry. */
+/** The image itself, which publishers repeat with or without its registry host. */
 function isImage(text: string, repository: string): boolean {
   const named = readOciReference(text)?.repository;
   return named !== undefined && withoutHost(named) === withoutHost(repository);
@@ -55,7 +55,7 @@ function withoutHost(repository: string): string {
   return repository.replace(/^[^/]*[.:][^/]*\//, '');
 }
 
-/** Null for an option that can be left out, and has to be. */
+/** Null for an option that can and must be omitted. */
 function dockerOption(
   argument: RegistryArgument,
   builder: PlanBuilder,
@@ -100,9 +100,7 @@ function environmentOption(
   return problem === null ? ok([]) : err(problem);
 }
 
-/**
- * Options with the values that follow them as arguments of their own, and `--name=value` apart: publishers write both.
- */
+/** Splits options into name and value: publishers write `--name value` and `--name=value`. */
 function pairOptions(list: readonly RegistryArgument[]): readonly RegistryArgument[] {
   const words: RegistryArgument[] = [];
   for (let index = 0; index < list.length; index += 1) {

@@ -5,8 +5,8 @@ import type { PlanBuilder } from '../install/plan_builder.ts';
 import type { PackageInEntry } from './package_runtime.ts';
 
 /**
- * The exact version of a package: its own, or when it names none (or `latest`) that of the entry. A range, a tag, or
- * anything that is no version is refused: what is installed must be the same program tomorrow.
+ * The exact version of a package: its own or, if it names none (or `latest`), the entry's. A range, a tag, or anything else
+ * is refused, because the same program must be installed tomorrow.
  */
 export function exactVersion(
   { entry, package: { version } }: PackageInEntry,
@@ -19,7 +19,7 @@ export function exactVersion(
     if (isExact(own)) return ok(own);
     return refuseUnpinned(`Its package names the version ${quoteWord(own)}, which is not one exact release.`);
   }
-  // A version that is not a release of its own ("0.0.1-seed") was made up by a registry, not by who published the package.
+  // A version that is not a release ("0.0.1-seed") was made up by a registry, not by the publisher.
   if (entry.version === null || entry.version.includes('-') || !isExact(entry.version)) {
     return refuseUnpinned(
       own === null ? 'Its package names no version.' : 'Its package names no version but "latest".',

@@ -4,21 +4,21 @@ import type { NotInstallable } from '../install/plan.ts';
 import type { PlanBuilder } from '../install/plan_builder.ts';
 import type { RegistryArgument } from '../registry/registry_input.ts';
 
-/** Which words a runner may be given, and which are the package's. */
+/** Which words may go to a runner, and which belong to the package. */
 export interface RunnerWords {
   readonly program: string;
-  /** Words that the derived command has anyway. */
+  /** Words that the derived command already has. */
   readonly implied: ReadonlySet<string>;
-  /** Options of the runner that decide where code comes from, or which code runs. */
+  /** Runner options that decide where code comes from, or which code runs. */
   readonly refused: ReadonlySet<string>;
-  /** True for the package itself, as the runner would be told of it. */
+  /** True for the package itself, as a runner argument. */
   readonly isPackage: (text: string) => boolean;
 }
 
 /**
- * The arguments that an entry means for the package's runner, as far as they are the package's own. A runner is given
- * nothing by an entry: what it is told anyway is dropped, what would change the code that runs is refused, and what it
- * does not know is meant for the program in the package, after whose name it is put.
+ * The arguments that an entry has for the package's runner, reduced to those of the package itself. An entry cannot give a
+ * runner arguments: words that the runner gets anyway are dropped, words that would change the code are refused, and unknown
+ * words are passed to the package's program, after its name.
  */
 export function runnerArguments(
   list: readonly RegistryArgument[],

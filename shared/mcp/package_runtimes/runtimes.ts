@@ -5,7 +5,7 @@ import { ociRuntime } from './oci.ts';
 import type { PackageRuntime } from './package_runtime.ts';
 import { pypiRuntime } from './pypi.ts';
 
-/** Every kind of package that is known, npm first: it is preferred (specification section 4, Marketplace). */
+/** Every known package runtime, npm first because it is preferred (specification section 4, Marketplace). */
 export const PACKAGE_RUNTIMES: readonly PackageRuntime[] = [
   npmRuntime,
   pypiRuntime,
@@ -14,7 +14,7 @@ export const PACKAGE_RUNTIMES: readonly PackageRuntime[] = [
   mcpbRuntime,
 ];
 
-/** The runtime of a registry's packages; undefined for a registry that nothing is known of. */
+/** The runtime for a registry's packages; undefined for an unknown registry. */
 export function runtimeOf(registryType: string): PackageRuntime | undefined {
   return PACKAGE_RUNTIMES.find((runtime) => runtime.registryType === registryType);
 }

@@ -4,24 +4,24 @@ import { cutText, looseFlag, looseObject, looseText, readMember, type LooseObjec
 export const INPUT_FORMATS = ['string', 'number', 'boolean', 'filepath'] as const;
 export type InputFormat = (typeof INPUT_FORMATS)[number];
 
-/** A value that whoever installs gives, or that the publisher fixed. */
+/** A value that the installing person gives, or that the publisher fixed. */
 export interface RegistryVariable {
   readonly name: string;
   readonly description: string;
   readonly isRequired: boolean;
   readonly isSecret: boolean;
-  /** Null: not said, which means a text. */
+  /** Null: unspecified, which means text. */
   readonly format: InputFormat | null;
-  /** Fixed by the publisher; may have `{variable}`s in it. */
+  /** Fixed by the publisher; may contain `{variable}`s. */
   readonly value: string | null;
   readonly default: string | null;
-  /** An example, which is never a value. */
+  /** An example, never used as a value. */
   readonly placeholder: string | null;
   /** Empty: any. */
   readonly choices: readonly string[];
 }
 
-/** A variable of the environment or a header: a value with the variables of its template. */
+/** An environment variable or a header: a value with its template's variables. */
 export interface RegistryInput extends RegistryVariable {
   readonly variables: readonly RegistryVariable[];
 }
@@ -41,7 +41,7 @@ const MAX_VALUE = 4_096;
 const MAX_CHOICE = 256;
 const MAX_DESCRIPTION = 2_000;
 
-/** Variables of the environment, or headers: each with a name, the first one of each. */
+/** Environment variables or headers: each has a name, and the first of each name counts. */
 export function readInputs(value: unknown, what: string, reading: EntryReading): readonly RegistryInput[] {
   const inputs = new Map<string, RegistryInput>();
   for (const item of reading.items(value, `${what}s`, MAX_INPUTS)) {
@@ -54,7 +54,7 @@ export function readInputs(value: unknown, what: string, reading: EntryReading):
   return [...inputs.values()];
 }
 
-/** Arguments, in their order. One of no known kind is told by whether it has a name. */
+/** Arguments, in order. If the kind is unknown, an argument with a name is a named one. */
 export function readArguments(value: unknown, reading: EntryReading): readonly RegistryArgument[] {
   const list: RegistryArgument[] = [];
   for (const item of reading.items(value, 'arguments', MAX_INPUTS)) {
@@ -65,7 +65,7 @@ export function readArguments(value: unknown, reading: EntryReading): readonly R
   return list;
 }
 
-/** `{name: {...}}`, as the variables of a template are written. */
+/** `{name: {...}}`, the variables of a template. */
 export function readVariables(value: unknown, reading: EntryReading): readonly RegistryVariable[] {
   const object = looseObject(value);
   if (object === null) return [];

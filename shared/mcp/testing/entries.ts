@@ -5,7 +5,7 @@ import { planInstallation } from '../installation.ts';
 import { readRegistryEntry, type RegistryEntry } from '../registry_entry.ts';
 import { SERVER_ID } from './servers.ts';
 
-/** An entry of the registry; throws for what is none. */
+/** A registry entry; throws if it is invalid. */
 export function entryOf(value: unknown): RegistryEntry {
   const result = readRegistryEntry(value);
   if (!result.ok) throw new Error(result.error);
@@ -33,21 +33,21 @@ export function remoteEntry(remote: Readonly<Record<string, unknown>>): Registry
   return entryOf({ name: 'io.example/demo', version: '1.2.3', remotes: [{ ...known, ...remote }] });
 }
 
-/** The plan of an entry; throws where there is none. */
+/** The plan of an entry; throws if there is none. */
 export function planOf(entry: RegistryEntry): InstallationPlan {
   const plan = planInstallation(entry);
   if (!plan.ok) throw new Error(plan.error.message);
   return plan.value;
 }
 
-/** Why an entry has no plan; throws where there is one. */
+/** Why an entry has no plan; throws if there is one. */
 export function refusalOfEntry(entry: RegistryEntry): NotInstallable {
   const plan = planInstallation(entry);
   if (plan.ok) throw new Error('the entry can be installed');
   return plan.error;
 }
 
-/** What an entry comes to; throws where an input is missing or wrong. */
+/** The configuration from an entry; throws if an input is missing or invalid. */
 export function installEntry(entry: RegistryEntry, values: InputValues = {}): CompletedInstallation {
   const completed = completeInstallation(planOf(entry), SERVER_ID, values);
   if (!completed.ok) throw new Error(completed.error.map(({ input, message }) => `${input} ${message}`).join('; '));

@@ -2,7 +2,7 @@ import type { McpServer } from '../../model/mcp_server.ts';
 
 export const SERVER_ID = 'mcp_00000000000000000000000001';
 
-/** A valid local server, with what a test changes about it. */
+/** A valid local server, with the test's changes. */
 export function localServer(changes: Partial<McpServer> = {}): McpServer {
   return {
     id: SERVER_ID,
@@ -25,7 +25,7 @@ export function localServer(changes: Partial<McpServer> = {}): McpServer {
   };
 }
 
-/** A valid remote server, with what a test changes about it. */
+/** A valid remote server, with the test's changes. */
 export function remoteServer(changes: Partial<McpServer> = {}): McpServer {
   const remote = {
     mode: 'remote',

@@ -112,7 +112,7 @@ describe('what is wrong is told at its field', () => {
   test.each([
     [{ program: '' }, 'program', 'is missing'],
     [{ arguments: 'a\n"b' }, 'arguments', 'has line 2'],
-    [{ arguments: 'vault://user/github' }, 'arguments', 'has argument 1, which holds a reference'],
+    [{ arguments: 'vault://user/github' }, 'arguments', 'has argument 1, which contains a reference'],
     [{ env: 'NO-NAME=1' }, 'env', 'has NO-NAME, which is no name of a variable'],
     [{ env: 'A=1\nA=2' }, 'env', 'has A twice'],
     [{ env: 'A=vault://mcp-servers/mcp_01k0000000000000000000000b/A\u0000' }, 'env', 'has A, which'],
