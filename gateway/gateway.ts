@@ -22,13 +22,13 @@ export interface GatewayOptions {
   /** Tools of the gateway itself. */
   readonly sources: readonly ToolSource[];
   readonly limits: GatewayLimits;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The core that all fronts share: the servers, who is connected, and what is sent where. */
+/** The core that all fronts share: servers, connected clients and routing. */
 export class Gateway {
   readonly version: string;
   readonly limits: GatewayLimits;
@@ -81,24 +81,24 @@ export class Gateway {
     this.#unwatch = sources.map((source) => source.watch(() => this.audience.listChanged('tools', null)));
   }
 
-  /** Follows the servers from now on. */
+  /** Starts following the list of servers. */
   start(): void {
     this.fleet.start();
   }
 
-  /** How many tools a server listed the last time; null when it was not asked, or does not run. */
+  /** The number of tools in a server's last list; null if it was not asked or does not run. */
   toolCount(serverId: string): number | null {
     return this.#catalog.countOf('tools', serverId);
   }
 
-  /** A client has gone: what it asked for is ended. */
+  /** A client disconnected: ends its calls and subscriptions. */
   leave(clientKey: string): void {
     this.audience.remove(clientKey);
     this.subscriptions.removeClient(clientKey);
     this.#held.dropClient(clientKey);
   }
 
-  /** The level that clients want messages from has changed; servers are told the one that lets most through. */
+  /** The clients' log levels changed: sends the lowest one to the servers. */
   logLevelChanged(): void {
     const level = this.audience.leastLogLevel();
     if (level === null || level === this.#logLevel) return;
@@ -127,7 +127,7 @@ export class Gateway {
     };
   }
 
-  /** A message goes to the one client whose call is running; between calls, to the only client there is. */
+  /** A message goes to the client whose call is running; without a call, to the only connected client. */
   #log(serverId: string, message: LoggingMessageNotificationParams): void {
     if (!this.#limitOf(serverId).allow()) return;
     const name = this.fleet.nameOf(serverId);
@@ -158,17 +158,17 @@ export class Gateway {
   }
 }
 
-/** An answer that comes at the last moment still finds its call. */
+/** Grace time, so that an answer at the last moment still finds its call. */
 const HELD_LONGER_MS = 60_000;
-/** Of one server; nobody reads more. */
+/** Limit per server and second. */
 const MOST_MESSAGES_PER_SECOND = 100;
 
-/** A key for a client that has a connection. */
+/** A key for a client with a connection. */
 export function newClientKey(): string {
   return randomUUID();
 }
 
-/** Servers of the later generation are told with each request. */
+/** Servers of the later generation receive the level with each request. */
 function setLevel(current: ReturnType<Fleet['running']>[number]['current'], level: LoggingLevel): void {
   if (current === null || current.client.getProtocolEra() !== 'legacy') return;
   if (current.client.getServerCapabilities()?.logging === undefined) return;

@@ -1,47 +1,47 @@
 /** Limits of the gateway. Times in milliseconds. */
 export interface GatewayLimits {
-  /** How long a list waits for servers that are starting. */
+  /** How long a list waits for starting servers. */
   readonly listWaitMs: number;
-  /** How long a server has to start and to shake hands; a package that is fetched first counts too. */
+  /** How long a server may take to start and complete the handshake, including fetching its package. */
   readonly startMs: number;
-  /** How long a local server has to answer which revision it speaks, before it is taken for one of the earlier ones. */
+  /** How long a local server may take to answer which revision it speaks; after that, an earlier one is assumed. */
   readonly probeMs: number;
-  /** How long a server has for a list, a prompt, a resource or a completion. */
+  /** How long a server may take for a list, a prompt, a resource or a completion. */
   readonly requestMs: number;
-  /** How long a tool call may be silent; progress begins it anew. */
+  /** How long a tool call may be silent; progress restarts the time. */
   readonly callMs: number;
   /** How long a tool call may take in all. */
   readonly maxCallMs: number;
-  /** How long a call waits for what it asked its client for. */
+  /** How long a call waits for input from its client. */
   readonly inputMs: number;
-  /** Servers that are starting at one time. */
+  /** How many servers may start at the same time. */
   readonly maxStarting: number;
   readonly maxCalls: number;
   readonly maxCallsOfServer: number;
   readonly maxArgumentBytes: number;
   readonly maxReplyBytes: number;
-  /** One message of a server. */
+  /** Maximum size of one message from a server. */
   readonly maxMessageBytes: number;
-  /** Of a server's output that is no message, before the server is ended for it. */
+  /** How much output that is not a message a server may write before it is ended. */
   readonly maxGarbageBytes: number;
   readonly maxGarbageLines: number;
-  /** What is read of a server's output in a second; the rest waits. */
+  /** How much of a server's output is read per second; the rest waits. */
   readonly maxBytesPerSecond: number;
   readonly maxMessagesPerSecond: number;
   readonly maxListItems: number;
   readonly maxListPages: number;
-  /** Items in one page of a list of ours. */
+  /** Items in one page of our lists. */
   readonly pageItems: number;
   readonly maxSessions: number;
   readonly maxSessionsOfCaller: number;
   readonly sessionIdleMs: number;
-  /** Failed starts in a row before a server is given up until it is asked for again. */
+  /** Failed starts in a row before a server is left stopped until the next request. */
   readonly maxFailures: number;
-  /** A server that ran this long before it ended is not one that cannot run. */
+  /** If a server ran this long before it ended, its failures are reset. */
   readonly steadyMs: number;
-  /** How long a server that was given up is left alone, whoever asks for it. */
+  /** After giving up, how long requests do not start the server. */
   readonly giveUpMs: number;
-  /** Between asking a server to end and making it. */
+  /** Time between asking a server to end and killing it. */
   readonly stopMs: number;
 }
 

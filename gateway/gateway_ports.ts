@@ -4,50 +4,53 @@ import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
 import type { Clock } from '../shared/model/clock.ts';
 
-/** What the gateway of MCP servers needs from around it. One process has one of these, whoever its clients are. */
+/** The gateway's ports. One process has one instance, shared by all clients. */
 export interface GatewayPorts {
   /**
-   * The servers that this gateway may use: the newest list at once, and the whole list again at each change. Resolves when
-   * `signal` is aborted. While there is no list to be had, `onChange` is not called and what runs goes on running.
+   * Watches the servers that this gateway may use: reports the newest list immediately and the full list after each change.
+   * Resolves when `signal` is aborted. While no list is available, `onChange` is not called and running servers keep running.
    */
   watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void>;
   /**
-   * What a server is launched with. Asked for at each launch and never kept. `consentHash` is the SHA-256 of the consent
-   * text of what is about to be started (null for a remote server), so that a value is released to what was consented to
-   * and to nothing else.
+   * The credentials to launch a server with, requested at each launch and never stored. `consentHash` is the SHA-256 of the
+   * consent text of the configuration to start (null for a remote server), so that a value is released only to a configuration
+   * with consent.
    */
   release(server: McpServer, consentHash: string | null): Promise<Result<ReleasedValues, LaunchProblem>>;
-  /** Holds until a person has decided, or the call is gone. */
+  /** Waits until a person has decided or the call is cancelled. */
   approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>>;
-  /** Keeps an event. No call is made and no server started while {@link GatewayPorts.accepting} is false; what ends then is told all the same. */
+  /**
+   * Records an event. While {@link GatewayPorts.accepting} is false, no call is made and no server started, but ends are still
+   * recorded.
+   */
   record(event: GatewayEvent): void;
-  /** False when nothing more can be recorded: tool calls are refused then, and no server is started. */
+  /** False if no more events can be recorded: tool calls are then refused and no server is started. */
   accepting(): boolean;
-  /** The state of every server, whenever one of them changes and at least once a minute. */
+  /** Reports the state of all servers, on each change and at least once a minute. */
   reportHealth(states: readonly ServerHealth[]): void;
   readonly clock: Clock;
 }
 
-/** A server as the control plane has it, and what this machine knows about it. */
+/** A server's configuration from the control plane, with this machine's state of it. */
 export interface GatewayServer {
   readonly server: McpServer;
   readonly consent: 'given' | 'needed' | 'not_needed';
-  /** The vault paths that the server refers to and that hold no value; a server with one is not started. */
+  /** The vault paths that the server refers to but that have no value; such a server is not started. */
   readonly missing: readonly string[];
-  /** Changes whenever another value is stored for one of its references, so that the server is started with it. */
+  /** Changes when a new value is stored for one of its references, so that the server is restarted with it. */
   readonly credentials?: string;
 }
 
 export interface ReleasedValues {
-  /** By vault path (`mcp-servers/<id>/<NAME>`), one for each reference of the server. */
+  /** The values by vault path (`mcp-servers/<id>/<NAME>`), one for each reference of the server. */
   readonly values: ReadonlyMap<string, Secret>;
-  /** The access token of a remote server that was signed in to; sent as `Authorization: Bearer`. */
+  /** The access token of an authorised remote server; sent as `Authorization: Bearer`. */
   readonly bearer: BearerToken | null;
 }
 
 export interface BearerToken {
   readonly token: Secret;
-  /** It must not be used from then on. Milliseconds since the epoch; null when it is not known. */
+  /** Expiry in milliseconds since the epoch; null if unknown. The token must not be used after it. */
   readonly expiresAt: number | null;
 }
 
@@ -62,17 +65,17 @@ export interface LaunchProblem {
   readonly message: string;
 }
 
-/** One tool call that somebody has to allow. */
+/** A tool call that needs an approval. */
 export interface ToolApproval {
   readonly server: McpServer;
-  /** As the server names it. */
+  /** The server's own name for the tool. */
   readonly tool: string;
   /** SHA-256, hex, over the canonical JSON of the arguments: the same for identical calls only. */
   readonly argumentsHash: string;
-  /** What a person is told: the server, the tool, the names and the sizes of the arguments. Nothing in it steers a terminal. */
+  /** The summary for the person: server, tool, argument names and sizes. It contains no control characters. */
   readonly summary: string;
   readonly sessionId: string | null;
-  /** Aborted when the client has gone or has cancelled the call. */
+  /** Aborted if the client disconnects or cancels the call. */
   readonly signal: AbortSignal;
 }
 
@@ -81,7 +84,7 @@ export interface ApprovalProblem {
   readonly message: string;
 }
 
-/** What is audited. Never holds an argument's value, a result, or a reason that a server worded itself. */
+/** An audit event. It never contains an argument's value, a result, or a reason in a server's words. */
 export type GatewayEvent =
   | { readonly type: 'mcp.server.started' | 'mcp.server.stopped'; readonly server: McpServer }
   | {
@@ -125,7 +128,7 @@ export const SERVER_PROBLEM_REASONS = [
 ] as const;
 export type ServerProblemReason = (typeof SERVER_PROBLEM_REASONS)[number];
 
-/** Why a tool call is refused before the server is asked. */
+/** Why a tool call is refused before it is sent. */
 export const TOOL_DENIALS = [
   'tool_not_allowed',
   'approval_required',

@@ -8,8 +8,8 @@ import type { DaemonAddress } from './sidecar/daemon_calls.ts';
 import { type GatewayRun, runSocketGateway, runStdioGateway } from './run_gateway.ts';
 
 /**
- * Composition root of the gateway that the daemon starts (`--socket PATH`), which ends with its input: the daemon keeps that
- * open as long as it lives. Without a socket it serves one client over its input and output.
+ * Composition root of the gateway that the sidecar starts (`--socket PATH`). It ends when its stdin closes, which the sidecar
+ * keeps open while it runs. Without a socket it serves one client over stdin and stdout.
  */
 
 const EXIT_USAGE = 2;
@@ -31,7 +31,7 @@ function version(): string {
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
-/** The token may have been made anew with the daemon, so that it is read each time. */
+/** The token is read each time, because the sidecar may have been restarted with a new one. */
 function locate(home: string, origin: URL): DaemonAddress | null {
   const token = readPrivateFile(join(home, 'sidecar', 'host.token'));
   return token.ok && token.value !== null ? { origin, hostToken: token.value.trim() } : null;

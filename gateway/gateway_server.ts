@@ -20,18 +20,18 @@ const INSTRUCTIONS =
   'Tools and prompts of several MCP servers, each named <server>__<name>. A server that is starting, or that waits for ' +
   'consent or a credential, is left out; the list changes when it comes.';
 
-/** How many times a call may ask for input of its client before it is given up. */
+/** How many times a call may ask its client for input before it is ended. */
 const MAX_ROUNDS = 32;
 
-/** What one client is served with: the SDK's server, and what to do when the client has gone. */
+/** The SDK's server for one client, and what to do when the client disconnects. */
 export interface ServedClient {
   readonly server: Server;
   readonly client: GatewayClient;
 }
 
 /**
- * The SDK's server for one client, on the core. With `connected`, the client has a connection of its own: it is told of
- * changes, and what it asked for is ended with it. Without, it serves one request.
+ * Creates the SDK's server for one client. With `connected`, the client has a connection: it is notified of changes, and its
+ * calls end with the connection. Without, the server handles one request.
  */
 export function gatewayServer(gateway: Gateway, caller: Caller, connected: boolean): ServedClient {
   const { limits, version } = gateway;
@@ -45,7 +45,7 @@ export function gatewayServer(gateway: Gateway, caller: Caller, connected: boole
   );
   const level: { now: LoggingLevel | null } = { now: null };
   const client: GatewayClient = { key: connected ? newClientKey() : null, caller, logLevel: () => level.now };
-  // What a client sends out of turn is answered by the SDK; there is nothing to be done about it here.
+  // The SDK answers unexpected messages of a client; nothing to do here.
   Object.assign(server, { onerror: () => undefined });
   serveTools(gateway, server, client);
   servePrompts(gateway, server, client);
@@ -121,7 +121,7 @@ function join(gateway: Gateway, server: Server, client: GatewayClient, key: stri
   Object.assign(server, { onclose: () => gateway.leave(key) });
 }
 
-/** A client that has gone is not told. */
+/** A disconnected client is not notified. */
 function told(sent: Promise<void>): void {
   sent.catch(() => undefined);
 }

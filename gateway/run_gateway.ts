@@ -18,26 +18,26 @@ import { serveStdioFront } from './fronts/stdio_front.ts';
 export interface GatewayRun {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
-  /** Where the daemon is now; null when it does not run. */
+  /** The sidecar's current address; null if it does not run. */
   readonly locate: () => DaemonAddress | null;
-  /** The program's own environment. */
+  /** The program's environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
   readonly pid: number;
   readonly clock: Clock;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly warn: (message: string) => void;
-  /** Aborted when the program is to end. */
+  /** Aborted when the program should end. */
   readonly stop: AbortSignal;
 }
 
-/** How much longer than its last client a gateway may live. */
+/** How long a gateway may run after its last client disconnects. */
 const CLOSE_MS = 2_000;
-/** How old what a person is shown of a server may be. */
+/** Maximum age of the server state that a person sees. */
 const DETAILS_MS = 5_000;
 
-/** Serves one client over the program's own input and output, until it goes. Refuses when there is no daemon. */
+/** Serves one client over stdin and stdout until it disconnects. Fails if there is no sidecar. */
 export async function runStdioGateway(
   run: GatewayRun,
   { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Writable },
@@ -53,7 +53,7 @@ export async function runStdioGateway(
   return ok(undefined);
 }
 
-/** Serves the daemon on a socket that only this user reaches, until the program is to end. Refuses when there is no daemon. */
+/** Serves the sidecar on a socket that only this user can reach, until the program should end. Fails if there is no sidecar. */
 export async function runSocketGateway(
   run: GatewayRun,
   socketPath: string,
@@ -63,7 +63,7 @@ export async function runSocketGateway(
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
   const front = createHttpFront({ gateway: local.gateway, now: () => run.clock.now() });
-  // A client may listen for as long as it likes; what a request may be, the daemon has checked.
+  // No time limit: a client may listen indefinitely, and the sidecar has already checked the request.
   const server = createServer({ requestTimeout: 0, headersTimeout: CLOSE_MS }, httpFrontListener(front));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

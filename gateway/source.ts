@@ -1,29 +1,29 @@
 import type { CallToolResult, Progress, Tool } from '@modelcontextprotocol/server';
 import type { Caller } from '../machine/mcp_caller.ts';
 
-/** One call of a tool that is built into the gateway. */
+/** One call of a built-in tool of the gateway. */
 export interface SourceCall {
   readonly caller: Caller;
-  /** As the source named it in {@link ToolSource.tools}. */
+  /** The name that {@link ToolSource.tools} returned. */
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
-  /** Aborted when the client cancels, goes away, or the time for a call is over. */
+  /** Aborted if the client cancels or disconnects, or the call times out. */
   readonly signal: AbortSignal;
-  /** Told to the client when it asked for progress. */
+  /** Sent to the client if it asked for progress. */
   progress(progress: Progress): void;
 }
 
 /**
- * Tools that the gateway has of itself, beside those of downstream servers. What they do is authorised, limited and
- * audited by the source, for only the source knows what a call comes to.
+ * Built-in tools of the gateway, in addition to those of downstream servers. The source authorises, limits and audits their
+ * calls, because only it knows their effects.
  */
 export interface ToolSource {
-  /** Prefix of the names of its tools; no server's name begins like it (`_` cannot be in a server's name). */
+  /** Prefix of its tools' names; no server's name can begin with it (`_` is not allowed in a server's name). */
   readonly prefix: string;
-  /** The tools that this caller may call now. Rejects when they cannot be told; the other sources are listed all the same. */
+  /** The tools that this caller may call now. If this rejects, other sources are still listed. */
   tools(caller: Caller, signal: AbortSignal): Promise<readonly Tool[]>;
-  /** A refusal is a result with `isError`; rejects on a bug. */
+  /** A refusal is a result with `isError`; rejects only on a bug. */
   call(call: SourceCall): Promise<CallToolResult>;
-  /** Calls `onChange` whenever {@link ToolSource.tools} may say something else; returns what ends that. */
+  /** Calls `onChange` whenever {@link ToolSource.tools} may have changed; returns the function to stop that. */
   watch(onChange: () => void): () => void;
 }

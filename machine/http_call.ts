@@ -6,7 +6,7 @@ import { createTrustingContext } from './trusted_roots.ts';
 
 export interface HttpCall {
   readonly method: 'GET' | 'POST';
-  /** Path and query, as they are to be sent. */
+  /** Path and query to send. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -16,7 +16,7 @@ export interface HttpCall {
 
 export interface HttpReply {
   readonly status: number;
-  /** The first value of a header; undefined when it is absent. */
+  /** The first value of a header; undefined if absent. */
   header(lowerName: string): string | undefined;
   readonly body: string;
 }
@@ -34,12 +34,12 @@ export interface HttpClient {
 
 export interface HttpClientOptions {
   readonly baseUrl: URL;
-  /** PEM certificates to trust besides the runtime's and the system's. */
+  /** PEM certificates to trust in addition to the runtime's and the system's. */
   readonly extraCa?: readonly string[];
   readonly maxReplyBytes: number;
 }
 
-/** A client for one origin with keep-alive: no redirects are followed, no cookies kept, no proxy variables read. */
+/** A keep-alive client for one origin. It follows no redirects, keeps no cookies and ignores proxy variables. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const secure = options.baseUrl.protocol === 'https:';
   const agent = secure ? httpsAgent(options) : new HttpAgent({ keepAlive: true });
@@ -72,7 +72,7 @@ function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent
 
 interface Attempt {
   readonly result: Result<HttpReply, HttpFailure>;
-  /** The kept connection was closed by the peer before it answered: the call may be sent again on a new one. */
+  /** The peer closed the kept connection before it answered: the call may be retried on a new one. */
   readonly staleConnection: boolean;
 }
 
@@ -132,7 +132,7 @@ const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO
 
 function failureOf(error: Error): HttpFailure {
   const code = errorCode(error);
-  if (code === 'ABORT_ERR') return { reason: 'aborted', message: 'the call was given up' };
+  if (code === 'ABORT_ERR') return { reason: 'aborted', message: 'the call was cancelled' };
   if (CERTIFICATE_CODES.test(code)) {
     return { reason: 'untrusted_certificate', message: `its certificate is not trusted (${code})` };
   }

@@ -3,7 +3,7 @@ import { callerHeader, HOST_CALLER, mayUse, readCallerHeader } from './mcp_calle
 import { qualifiedUri, readQualifiedUri } from '../gateway/routing/qualified_uri.ts';
 import { isLargerThan } from '../gateway/routing/json_size.ts';
 
-test('a caller is read as it was written', () => {
+test('a caller round-trips', () => {
   for (const caller of [
     HOST_CALLER,
     { sessionId: 'ses_1', servers: ['a', 'b'] },
@@ -13,7 +13,7 @@ test('a caller is read as it was written', () => {
   }
 });
 
-test('what is no caller is nobody, never the host', () => {
+test('invalid input is no caller, never the host', () => {
   const texts = [
     '',
     '{}',
@@ -28,7 +28,7 @@ test('what is no caller is nobody, never the host', () => {
   expect([readCallerHeader(null), readCallerHeader('%%')]).toEqual([null, null]);
 });
 
-test('a caller may use the servers that it names, and the host every one', () => {
+test('a caller may use its servers, and the host all', () => {
   expect([mayUse({ sessionId: 's', servers: ['a'] }, 'a'), mayUse({ sessionId: 's', servers: ['a'] }, 'b')]).toEqual([
     true,
     false,
@@ -36,7 +36,7 @@ test('a caller may use the servers that it names, and the host every one', () =>
   expect([mayUse(HOST_CALLER, 'b'), mayUse({ sessionId: null, servers: [] }, 'b')]).toEqual([true, false]);
 });
 
-test('a URI with its server in it is read back', () => {
+test('a qualified URI round-trips', () => {
   for (const uri of ['file:///a b', 'demo://x/{id}?q=1#f', 'ü']) {
     expect(readQualifiedUri(qualifiedUri('git-2', uri))).toEqual({ server: 'git-2', uri });
   }
@@ -45,7 +45,7 @@ test('a URI with its server in it is read back', () => {
   }
 });
 
-test('the size of a value is about that of its JSON', () => {
+test('estimates the JSON size of a value', () => {
   const value = { a: ['x'.repeat(100), { b: 1 }], c: null };
   expect([isLargerThan(value, 200), isLargerThan(value, 90), isLargerThan('x'.repeat(9), 5)]).toEqual([
     false,

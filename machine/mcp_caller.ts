@@ -1,28 +1,28 @@
 import { parseJson } from '../shared/model/json.ts';
 
-/** Who a client of the gateway is, as whoever let it in says. */
+/** A client of the gateway, as authenticated by the front that accepted it. */
 export interface Caller {
-  /** The launch session that it belongs to; null for the host itself. */
+  /** Its launch session; null for the host. */
   readonly sessionId: string | null;
-  /** Ids of the servers that it may use; null for all of them. */
+  /** Ids of the servers that it may use; null for all. */
   readonly servers: readonly string[] | null;
 }
 
-/** The host itself, which may use everything. */
+/** The host, which may use everything. */
 export const HOST_CALLER: Caller = { sessionId: null, servers: null };
 
 /**
- * Carries a {@link Caller} from the daemon to the gateway's socket, as JSON in base64url. Only the daemon can reach that
- * socket, and it removes the header from what a client sent.
+ * Carries a {@link Caller} from the sidecar to the gateway's socket, as JSON in base64url. Only the sidecar can reach that
+ * socket, and it removes this header from clients' requests.
  */
 export const CALLER_HEADER = 'svc-mcp-caller';
 
-/** The text of {@link CALLER_HEADER}. */
+/** Encodes {@link CALLER_HEADER}. */
 export function callerHeader(caller: Caller): string {
   return Buffer.from(JSON.stringify({ session_id: caller.sessionId, servers: caller.servers })).toString('base64url');
 }
 
-/** What {@link CALLER_HEADER} says, or null when it says nothing that may be believed. */
+/** Decodes {@link CALLER_HEADER}; null if it is invalid. */
 export function readCallerHeader(text: string | null): Caller | null {
   if (text === null || !/^[\w-]{1,65536}$/.test(text)) return null;
   const value = parseJson(Buffer.from(text, 'base64url').toString('utf8'));

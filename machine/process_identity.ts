@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { errorCode } from '../shared/model/error_code.ts';
 
-/** True when a process with this id exists (also one that belongs to somebody else). */
+/** True if a process with this id exists, even if it belongs to another user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -11,13 +11,13 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** A process that can be told from a later one with the same id: `started` is null where the system does not say it. */
+/** Identifies a process even after its id is reused: `started` is its start time, null if the system does not provide it. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly started: string | null;
 }
 
-/** The identity of a running process, or null when there is none with this id. */
+/** The identity of a running process, or null if none has this id. */
 export function identify(pid: number): ProcessIdentity | null {
   if (!isAlive(pid)) return null;
   try {
@@ -30,7 +30,7 @@ export function identify(pid: number): ProcessIdentity | null {
   }
 }
 
-/** True when that very process still runs. */
+/** True if exactly that process still runs. */
 export function isRunning(known: ProcessIdentity): boolean {
   const found = identify(known.pid);
   return found !== null && (found.started === null || known.started === null || found.started === known.started);

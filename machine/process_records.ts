@@ -11,16 +11,16 @@ const record = z.object({
   server_id: z.string().nullable().default(null),
 });
 
-/** A server process that was started, by whom, and the mark that it and what it started bear. */
+/** A started server process, the gateway that started it, and the mark of its processes. */
 export interface ProcessRecord {
   readonly server: ProcessIdentity;
   readonly gateway: ProcessIdentity;
   readonly runId: string;
-  /** Whose process it is; null when an earlier version wrote it. */
+  /** The gateway's process; null if an earlier version wrote the record. */
   readonly serverId: string | null;
 }
 
-/** What runs for gateways, in `$SVC_HOME/mcp/running`: how a gateway finds what one before it, that was killed, left. */
+/** Records of running servers in `$SVC_HOME/mcp/running`. A gateway uses them to find leftovers of a killed one. */
 export class ProcessRecords {
   readonly #directory: string;
   readonly #gateway: ProcessIdentity;
@@ -41,7 +41,7 @@ export class ProcessRecords {
     rmSync(this.#path(pid), { force: true });
   }
 
-  /** The records of gateways that are gone. A file that is no record is removed. */
+  /** The records of dead gateways. Invalid files are removed. */
   listAbandoned(): readonly ProcessRecord[] {
     return recordFiles(this.#directory).flatMap((path) => {
       const found = read(path);
@@ -55,11 +55,11 @@ export class ProcessRecords {
   }
 }
 
-/** The servers of which something may run, whichever gateway has started it; null when that cannot be told. */
+/** The servers that may have running processes, of any gateway; null if unknown. */
 export function serversInUse(mcpHome: string): ReadonlySet<string> | null {
   const directory = recordsDirectory(mcpHome);
   const records = existsSync(directory) ? recordFiles(directory).map((path) => read(path)) : [];
-  // One that cannot be read may be about to be written.
+  // An unreadable record may be in the middle of being written.
   if (records.includes(null)) return null;
   const running = records.filter((found) => found !== null && (isRunning(found.server) || isRunning(found.gateway)));
   const ids = running.map((found) => found?.serverId ?? null);

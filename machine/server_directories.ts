@@ -6,7 +6,7 @@ export interface ServerDirectories {
   readonly temporary: string;
 }
 
-/** Where every server has a directory of its own. */
+/** The parent of all servers' directories. */
 export function serversDirectory(mcpHome: string): string {
   return join(mcpHome, 'servers');
 }

@@ -38,18 +38,18 @@ afterEach(() => {
   rmSync(home, { recursive: true });
 });
 
-/** Writes text as the identity's file, whatever it is. */
+/** Writes any text as the identity file. */
 async function overwrite(text: string): Promise<void> {
   await saveIdentity(path, record);
   writeFileSync(path, text);
 }
 
 describe('an identity', () => {
-  it('is null when the sidecar was never enrolled', async () => {
+  it('is null if the sidecar was never enrolled', async () => {
     expect(await loadIdentity(path)).toEqual({ ok: true, value: null });
   });
 
-  it('is read back as it was saved, from a file that only its owner may read', async () => {
+  it('round-trips through a file that only its owner can read', async () => {
     await saveIdentity(path, record);
     expect(await loadIdentity(path)).toMatchObject({ ok: true, value: { sidecarId: record.sidecar_id } });
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -60,11 +60,11 @@ describe('an identity', () => {
   it.each<[string, () => string]>([
     ['empty', () => ''],
     ['half written', () => JSON.stringify(record).slice(0, 90)],
-    ['another thing', () => '[]'],
+    ['another object', () => '[]'],
     ['without a key', () => JSON.stringify({ ...record, signing_key: undefined })],
-    ['with a key that is none', () => JSON.stringify({ ...record, signing_key: { ...record.signing_key, d: 'x' } })],
+    ['with an invalid key', () => JSON.stringify({ ...record, signing_key: { ...record.signing_key, d: 'x' } })],
     ['of a later version', () => JSON.stringify({ ...record, version: 2 })],
-  ])('that is %s is an error that names the file and the fix, and the file stays', async (_what, text) => {
+  ])('that is %s is an error with the file and the fix, and the file is kept', async (_what, text) => {
     await overwrite(text());
     const loaded = await loadIdentity(path);
     expect(loaded).toMatchObject({ ok: false, error: { reason: 'state_file_corrupt', path } });
@@ -72,7 +72,7 @@ describe('an identity', () => {
     expect(readFileSync(path, 'utf8')).toBe(text());
   });
 
-  it('that others may read is refused with the fix', async () => {
+  it('that others can read is refused with the fix', async () => {
     await saveIdentity(path, record);
     chmodSync(path, 0o640);
     const loaded = await loadIdentity(path);
@@ -88,7 +88,7 @@ describe('an identity', () => {
     });
   });
 
-  it('is whole or absent when writing it fails', async () => {
+  it('is complete or absent if a write fails', async () => {
     writeFileSync(join(home, 'file'), '');
     await expect(saveIdentity(join(home, 'file', 'identity.json'), record)).rejects.toThrow('');
     expect(existsSync(join(home, 'file', 'identity.json'))).toBe(false);

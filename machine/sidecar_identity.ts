@@ -6,17 +6,17 @@ import { id } from '../shared/wire/primitives.ts';
 import { signingKey } from '../shared/wire/sidecars.ts';
 import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from './state_file.ts';
 
-/** Who this sidecar is to its control plane, and the key of the control plane that it pinned when it was enrolled. */
+/** The sidecar's identity at its control plane, and the control plane's key that was pinned at enrolment. */
 export interface Identity {
   readonly sidecarId: string;
   readonly controlPlaneId: string;
-  /** Verifies what the control plane signs. */
+  /** Verifies the control plane's signatures. */
   readonly controlPlaneKey: CryptoKey;
   /** Signs this sidecar's calls, and the plans that are frozen here. */
   readonly signingKey: CryptoKey;
-  /** Verifies what the signing key signed. */
+  /** Verifies signatures of the signing key. */
   readonly verifyingKey: CryptoKey;
-  /** Opens what is sealed to this sidecar. */
+  /** Opens data that is sealed to this sidecar. */
   readonly receivingKey: CryptoKey;
 }
 
@@ -31,24 +31,24 @@ const identityRecord = z.strictObject({
   signing_key: privateSigningKey,
   receiving_key: privateReceivingKey,
 });
-/** `identity.json` as it is written. */
+/** The format of `identity.json`. */
 export type IdentityRecord = z.infer<typeof identityRecord>;
 
-/** The two key pairs of a new sidecar, as JWKs with their private halves. */
+/** The two key pairs of a new sidecar, as private JWKs. */
 export interface SidecarKeys {
   readonly signing: z.infer<typeof privateSigningKey>;
   readonly receiving: z.infer<typeof privateReceivingKey>;
 }
 
 const FIX =
-  'Nothing was changed. Restore the file, or move it away and start again: the sidecar is then enrolled anew, and the old one can be revoked in the list of sidecars.';
+  'Nothing was changed. Restore the file, or move it away and restart: the sidecar is then enrolled again, and you can revoke the old one in the list of sidecars.';
 
-/** Where the identity of a sidecar is kept. */
+/** The path of a sidecar's identity. */
 export function identityPath(sidecarDirectory: string): string {
   return join(sidecarDirectory, 'identity.json');
 }
 
-/** The identity in `identity.json`; null when this sidecar was never enrolled. A damaged file is an error, never replaced. */
+/** Reads `identity.json`; null if this sidecar was never enrolled. A damaged file is an error and is never replaced. */
 export async function loadIdentity(path: string): Promise<Result<Identity | null, StateFileError>> {
   const text = readPrivateFile(path);
   if (!text.ok) return text;
@@ -67,7 +67,7 @@ export async function saveIdentity(path: string, record: IdentityRecord): Promis
   await writePrivateFile(path, `${JSON.stringify(record, null, 2)}\n`);
 }
 
-/** Keys for a new sidecar: Ed25519 to sign, X25519 to receive. */
+/** Generates keys for a new sidecar: Ed25519 to sign, X25519 to receive. */
 export async function generateSidecarKeys(): Promise<SidecarKeys> {
   const signing = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
   const receiving = await generateKeyPair('ECDH-ES', { crv: 'X25519', extractable: true });
@@ -77,7 +77,7 @@ export async function generateSidecarKeys(): Promise<SidecarKeys> {
   };
 }
 
-/** The keys of an {@link IdentityRecord}, imported. Rejects when one of them is not a valid key. */
+/** Imports the keys of an {@link IdentityRecord}. Rejects if one is invalid. */
 export async function identityOf(record: IdentityRecord): Promise<Identity> {
   const [controlPlane, signing, verifying, receiving] = await Promise.all([
     importKey({ kty: 'OKP', crv: 'Ed25519', x: record.control_plane_key.x }, 'EdDSA'),

@@ -5,20 +5,20 @@ import { dirname } from 'node:path';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 
-/** A file of `$SVC_HOME` that cannot be used. It is never replaced: what it holds may be the only copy. */
+/** A file of `$SVC_HOME` that cannot be used. It is never replaced, because it may be the only copy. */
 export interface StateFileError {
   readonly reason: 'state_file_unreadable' | 'state_file_exposed' | 'state_file_corrupt';
   readonly path: string;
-  /** Names the file, what is wrong with it, and the fix. */
+  /** Names the file, the problem and the fix. */
   readonly message: string;
 }
 
-/** A {@link StateFileError} for a file whose content is not what it must be. */
+/** A {@link StateFileError} for a file with invalid content. */
 export function corruptStateFile(path: string, problem: string, fix: string): StateFileError {
   return { reason: 'state_file_corrupt', path, message: `${path} is damaged: ${problem}. ${fix}` };
 }
 
-/** The text of a file that only its owner may read; null when there is none. */
+/** Reads a file that only its owner may read; null if there is none. */
 export function readPrivateFile(path: string): Result<string | null, StateFileError> {
   try {
     const mode = statSync(path).mode & 0o777;
@@ -31,8 +31,8 @@ export function readPrivateFile(path: string): Result<string | null, StateFileEr
 }
 
 /**
- * Writes a file that only its owner may read, so that after a crash it holds either the old text or the new: a new file
- * beside it is synced and renamed over it. Rejects with what the file system throws.
+ * Writes a file that only its owner may read. After a crash it contains either the old text or the new: a new file is written,
+ * synced and renamed over it. Rejects with the file system's error.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });

@@ -66,7 +66,7 @@ test('a server that prints nothing but garbage is ended, and others work meanwhi
     await client.listTools();
     return stateOf(ports, bad)?.state === 'failed';
   });
-  expect(stateOf(ports, bad)?.lastError).toContain('no MCP message');
+  expect(stateOf(ports, bad)?.lastError).toContain('not an MCP message');
   expect(ports.events).toContainEqual(expect.objectContaining({ type: 'mcp.server.failed', reason: 'output_limit' }));
 });
 

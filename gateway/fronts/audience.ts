@@ -3,7 +3,7 @@ import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
 import type { ListKind } from './downstream.ts';
 import { isLogged, leastOf } from './log_levels.ts';
 
-/** A client that is told of what happens without having asked. */
+/** A client that receives notifications outside of its own requests. */
 export interface Listener {
   readonly key: string;
   readonly caller: Caller;
@@ -13,13 +13,13 @@ export interface Listener {
   log(message: LoggingMessageNotificationParams): void;
 }
 
-/** Changes that come together are told once. */
+/** Changes within this time are sent as one notification. */
 const TOGETHER_MS = 100;
 
-/** Who is connected, and who of them is told what: nobody hears of a server that they may not use. */
+/** The connected clients and what each is notified of. A client never hears of a server that it may not use. */
 export class Audience {
   readonly #listeners = new Map<string, Listener>();
-  /** Kinds of lists that changed, each with the servers that it changed for; null for all. */
+  /** The kinds of lists that changed, each with the affected servers; null for all. */
   readonly #changed = new Map<ListKind, Set<string> | null>();
   #timer: NodeJS.Timeout | null = null;
 
@@ -46,14 +46,14 @@ export class Audience {
     this.#timer.unref();
   }
 
-  /** A message that belongs to no call: for the only client there is, when it may use the server. */
+  /** A message that belongs to no call. It is sent only if there is exactly one client and it may use the server. */
   log(serverId: string, message: LoggingMessageNotificationParams): void {
     const [only, ...others] = this.#listeners.values();
     if (only === undefined || others.length > 0 || !mayUse(only.caller, serverId)) return;
     if (isLogged(message.level, only.logLevel())) only.log(message);
   }
 
-  /** The least severe messages that anybody wants. */
+  /** The lowest severity that any client wants. */
   leastLogLevel(): LoggingLevel | null {
     return leastOf(Array.from(this.#listeners.values(), (listener) => listener.logLevel()));
   }

@@ -16,15 +16,15 @@ import type { ServerProblem } from '../servers/server_problem.ts';
 
 export type ListKind = 'tools' | 'prompts' | 'resources';
 
-/** What a server asks its client for (specification revision 2025-11-25, client features). */
+/** Requests that a server may send to its client (specification revision 2025-11-25, client features). */
 export interface InputCall {
   readonly method: 'sampling/createMessage' | 'elicitation/create' | 'roots/list';
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** What a downstream server says by itself. */
+/** Messages that a downstream server sends on its own. */
 export interface DownstreamEvents {
-  /** Resolves with the client's answer, or rejects when no client can be asked. */
+  /** Resolves with the client's answer; rejects if no client can be asked. */
   input(call: InputCall, gone: AbortSignal): Promise<Record<string, unknown>>;
   listChanged(kind: ListKind): void;
   resourceUpdated(uri: string): void;
@@ -36,15 +36,15 @@ export interface DownstreamEvents {
 export interface Downstream {
   readonly client: Client;
   readonly mask: SecretMask;
-  /** Resolves when the connection has ended, with why. */
+  /** Resolves with the reason when the connection ends. */
   readonly closed: Promise<ServerProblem>;
   close(): Promise<void>;
 }
 
 /**
- * What the gateway tells servers that its clients can do. A server is told before it is known who will call it; what the
- * calling client cannot do is refused when it is asked for. Changes of roots are not announced: they would lead servers to
- * ask for roots outside of a call, and roots of a client replace the directories that some were started with.
+ * The client capabilities that the gateway declares to servers. It declares them before it knows which client will call; a
+ * request that the calling client does not support is refused. Changes of roots are not declared: servers would ask for roots
+ * outside of a call, and a client's roots replace the directories that some servers were started with.
  */
 export const CLIENT_CAPABILITIES: ClientCapabilities = {
   sampling: {},
@@ -52,7 +52,7 @@ export const CLIENT_CAPABILITIES: ClientCapabilities = {
   roots: {},
 };
 
-/** What a server returns is validated by the client that asked for it; here it would be a way to make us compile its schema. */
+/** Results are validated by the client. Validating them here would let a server make us compile its schema. */
 const UNCHECKED: jsonSchemaValidator = {
   getValidator:
     <T>(): JsonSchemaValidator<T> =>
@@ -65,7 +65,7 @@ const UNCHECKED: jsonSchemaValidator = {
 
 export interface ConnectOptions {
   readonly transport: Transport;
-  /** The server is known to speak an earlier revision, so it is not asked. */
+  /** The server is known to speak an earlier revision, so the newer one is not tried. */
   readonly isLegacy: boolean;
   readonly events: DownstreamEvents;
   readonly version: string;
@@ -73,7 +73,7 @@ export interface ConnectOptions {
   readonly signal: AbortSignal;
 }
 
-/** Shakes hands with a server of either generation. Rejects as the SDK does; the transport is closed then. */
+/** Performs the handshake with a server of either generation. On failure the transport is closed and the SDK's error is thrown. */
 export async function connectClient(options: ConnectOptions): Promise<Client> {
   const { transport, limits, events, signal } = options;
   const client = new Client(
@@ -104,7 +104,7 @@ function listenTo(client: Client, events: DownstreamEvents): void {
   for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list'] as const) {
     client.setRequestHandler(method, async (request, ctx) => {
       const answer = await events.input({ method, params: { ...request.params } }, ctx.mcpReq.signal);
-      // What the client of the call answered; the SDK checks it against the schema of the method.
+      // The client's answer; the SDK validates it against the method's schema.
       return z.custom<never>().parse(answer);
     });
   }
@@ -113,11 +113,11 @@ function listenTo(client: Client, events: DownstreamEvents): void {
   client.setNotificationHandler('notifications/elicitation/complete', ({ params }) =>
     events.elicitationComplete(params),
   );
-  // What a server sends out of turn is its own mistake; it is not ours to end for it.
+  // An unexpected message is the server's mistake and does not end the connection.
   Object.assign(client, { onerror: () => undefined });
 }
 
-/** True when the connection broke while the server was asked which revision it speaks: servers that end then are older ones. */
+/** True if the connection broke while the revision was negotiated: a server that ends then speaks an earlier revision. */
 export function endedAtProbe(error: unknown): boolean {
   return SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
 }

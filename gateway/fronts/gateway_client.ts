@@ -13,23 +13,23 @@ import type { Caller } from '../../machine/mcp_caller.ts';
 
 /** A client of the gateway. */
 export interface GatewayClient {
-  /** One for each connection; null where there are none and every request stands alone. */
+  /** One per connection; null if requests are independent (no connection). */
   readonly key: string | null;
   readonly caller: Caller;
-  /** The least severe messages that it wants to be told; null for none. */
+  /** The lowest severity of messages that it wants; null for none. */
   logLevel(): LoggingLevel | null;
 }
 
-/** A request of a client, without what is particular to its method. */
+/** The parts of a client's request that all methods share. */
 export interface ClientRequest {
   readonly client: GatewayClient;
   readonly round: CallRound;
   readonly capabilities: ClientCapabilities;
-  /** What the request carries for the server that answers it. */
+  /** Metadata of the request for the server. */
   readonly meta: Readonly<Record<string, unknown>>;
-  /** The least severe messages that the request wants to be told while it is answered; only of the later generation. */
+  /** The lowest severity of messages that the request wants; only in the later generation. */
   readonly logLevel: LoggingLevel | null;
-  /** The state that the client was told to send along, when this goes on with an earlier request. */
+  /** The state that the client sends back to continue an earlier request. */
   readonly state: string | undefined;
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
 }

@@ -22,19 +22,19 @@ import { listenedUris, subscribeAll } from './listen_filter.ts';
 export interface HttpFrontOptions {
   readonly gateway: Gateway;
   readonly now: () => number;
-  /** Names that a Host header may have, besides those of this machine. */
+  /** Names allowed in a Host header, in addition to this machine's. */
   readonly allowedHosts?: readonly string[];
-  /** Host names that a page's Origin may have, besides this machine's. */
+  /** Host names allowed in an Origin header, in addition to this machine's. */
   readonly allowedOrigins?: readonly string[];
 }
 
 export interface HttpFront {
-  /** Answers one request of a caller whom somebody else has let in. */
+  /** Answers one request of a caller that is already authenticated. */
   fetch(request: Request, caller: Caller): Promise<Response>;
   close(): Promise<void>;
 }
 
-/** One handler for each caller, so that its subscriptions hear of nothing that the caller may not use. */
+/** One handler per caller, so that its subscriptions cover only servers that the caller may use. */
 interface StatelessCaller {
   readonly handler: McpHttpHandler;
   readonly clientKey: string;
@@ -43,7 +43,7 @@ interface StatelessCaller {
 
 const MOST_CALLERS = 256;
 
-/** MCP over streamable HTTP in both generations: requests that stand alone, and sessions. */
+/** MCP over streamable HTTP in both generations: independent requests, and sessions. */
 export function createHttpFront(options: HttpFrontOptions): HttpFront {
   const { gateway, now } = options;
   const sessions = new HttpSessions(gateway, now);
@@ -70,23 +70,23 @@ export function createHttpFront(options: HttpFrontOptions): HttpFront {
   };
 }
 
-/** For Node's `http`: the caller is the one that {@link CALLER_HEADER} names, which only the daemon can send here. */
+/** For Node's `http`. {@link CALLER_HEADER} names the caller; only the sidecar can send it to this socket. */
 export function httpFrontListener(front: HttpFront): (request: IncomingMessage, response: ServerResponse) => void {
   const handler = toNodeHandler({
     fetch: (request) => {
       const caller = readCallerHeader(request.headers.get(CALLER_HEADER));
       return caller === null
-        ? Promise.resolve(refused(403, -32_000, 'the request does not say whom it is for'))
+        ? Promise.resolve(refused(403, -32_000, 'the request does not name its caller'))
         : front.fetch(request, caller);
     },
   });
   return (request, response) => void handler(INCOMING.parse(request), response);
 }
 
-/** Node's own request, which the SDK describes without the undefined members that it may have. */
+/** Node's request. The SDK's type omits members that may be undefined. */
 const INCOMING = z.custom<Parameters<ReturnType<typeof toNodeHandler>>[0]>();
 
-/** The parsed body, undefined where there is none; or the answer to a request whose body is none. */
+/** The parsed body (undefined if there is none), or the answer to a request with an invalid body. */
 async function bodyOf(request: Request, maxBytes: number): Promise<{ readonly body: unknown } | Response> {
   if (request.method !== 'POST') return { body: undefined };
   const read = await readRequestBody(request, maxBytes);

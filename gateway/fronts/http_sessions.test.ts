@@ -61,7 +61,7 @@ async function beginThree(caller: Caller): Promise<readonly string[]> {
   return [(await begin(caller)).id, (await begin(caller)).id, (await begin(caller)).id];
 }
 
-test('a caller that took every session and left makes room for another one', async () => {
+test('abandoned sessions of a caller are ended to make room', async () => {
   const ids = await beginThree(callerOf('greedy'));
   expect((await begin(callerOf('late'))).status).toBe(503);
   now += LONG_MS;
@@ -70,7 +70,7 @@ test('a caller that took every session and left makes room for another one', asy
   expect((await listen(callerOf('greedy'), ids[1] ?? '')).status).toBe(200);
 });
 
-test('a session on which somebody listens is in use until they have gone', async () => {
+test('a session with an open stream is in use until the stream closes', async () => {
   const ids = await beginThree(callerOf('a'));
   const streams = await Promise.all(ids.map((id) => listen(callerOf('a'), id)));
   now += LONG_MS;
@@ -82,12 +82,12 @@ test('a session on which somebody listens is in use until they have gone', async
   expect((await listen(callerOf('a'), ids[1] ?? '')).status).toBe(404);
 });
 
-test('a session of somebody else’s is none', async () => {
+test('a session of another caller is not found', async () => {
   const { id } = await begin(callerOf('a'));
   expect((await listen(callerOf('b'), id)).status).toBe(404);
 });
 
-test('a request that takes long to parse is refused before it is parsed', async () => {
+test('refuses a request that is expensive to parse before parsing it', async () => {
   const front = createHttpFront({ gateway, now: () => now });
   for (const body of ['['.repeat(200), `[${'{},'.repeat(200_000)}1]`]) {
     const request = new Request('http://127.0.0.1/mcp', { method: 'POST', headers: HEADERS, body });

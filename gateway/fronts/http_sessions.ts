@@ -15,12 +15,12 @@ interface Session {
 }
 
 const SWEEP_MS = 60_000;
-/** A session that was used within this is not ended to make room for another one. */
+/** A session used within this time is not ended to make room for another. */
 const FRESH_MS = 60_000;
 
 /**
- * The sessions of clients of the earlier generation (`Mcp-Session-Id`). A session belongs to whoever began it: with it,
- * another caller is told that there is no such session.
+ * The sessions of clients of the earlier generation (`Mcp-Session-Id`). A session belongs to the caller that began it; for any
+ * other caller it does not exist.
  */
 export class HttpSessions {
   readonly #gateway: Gateway;
@@ -67,7 +67,7 @@ export class HttpSessions {
     });
     await served.server.connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: body });
-    // A request that began nothing leaves nothing.
+    // If the request began no session, nothing is kept.
     if (transport.sessionId === undefined) await served.server.close();
     return response;
   }
@@ -92,8 +92,8 @@ export class HttpSessions {
   }
 
   /**
-   * Ends the oldest session that is not in use, when there are as many as may be: one of the caller's own, or where all
-   * callers together have too many, one of whoever has the most.
+   * At a limit, ends the oldest session that is not in use. At the caller's limit it is one of the caller's; at the total limit
+   * it is one of the caller with the most sessions.
    */
   #makeRoom(callerKey: string): boolean {
     const { maxSessions, maxSessionsOfCaller } = this.#gateway.limits;
@@ -128,7 +128,7 @@ export class HttpSessions {
   }
 }
 
-/** The response, with `done` called when all of it was read, or whoever read it has gone: a stream may be long. */
+/** The response. Calls `done` when it was read completely or its reader is gone, since a stream may be long. */
 function untilRead(response: Response, done: () => void): Response {
   const { body, status, statusText, headers } = response;
   if (body === null) {
@@ -155,7 +155,7 @@ function untilRead(response: Response, done: () => void): Response {
   return new Response(watched, { status, statusText, headers });
 }
 
-/** What tells callers apart. */
+/** A key that identifies a caller. */
 export function keyOf({ sessionId, servers }: Caller): string {
   return JSON.stringify([sessionId, servers]);
 }
@@ -169,7 +169,7 @@ function noSession(): Response {
   return refused(404, -32_001, 'Session not found');
 }
 
-/** An answer of ours to a request that no server of the SDK has seen. */
+/** An error answer to a request that did not reach the SDK. */
 export function refused(status: number, code: number, message: string): Response {
   return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
 }

@@ -4,7 +4,7 @@ import { LineSplitter } from './line_splitter.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-test('gives the same lines however the stream is cut', () => {
+test('returns the same lines wherever the stream is split', () => {
   const anyLine = fc.string({ unit: fc.constantFrom('a', 'ä', '🙂', '\r', ' '), maxLength: 12 });
   fc.assert(
     fc.property(fc.array(anyLine), fc.array(fc.nat(80)), (lines, cuts) => {
@@ -19,7 +19,7 @@ test('gives the same lines however the stream is cut', () => {
   );
 });
 
-test('refuses a line that is longer than the limit, also one that does not end', () => {
+test('refuses a line over the limit, even if it does not end', () => {
   const splitter = new LineSplitter(4);
   expect(splitter.push(bytes('1234\n'))).toEqual(['1234']);
   expect(splitter.push(bytes('12345\n'))).toBeNull();

@@ -1,6 +1,6 @@
 const LINE_FEED = 10;
 
-/** Lines of a byte stream, none longer than a limit. Each byte is copied once, however the stream is cut. */
+/** Splits a byte stream into lines up to a maximum length. Each byte is copied once, wherever the stream is split. */
 export class LineSplitter {
   readonly #maxBytes: number;
   #parts: Uint8Array[] = [];
@@ -10,7 +10,7 @@ export class LineSplitter {
     this.#maxBytes = maxBytes;
   }
 
-  /** The lines that end within `chunk`, without their line feeds; null when one is longer than the limit. */
+  /** The lines that end in `chunk`, without line feeds; null if one exceeds the limit. */
   push(chunk: Uint8Array): readonly string[] | null {
     const lines: string[] = [];
     let start = 0;

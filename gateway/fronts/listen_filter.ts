@@ -7,8 +7,8 @@ const MOST_URIS = 256;
 const params = z.looseObject({ notifications: z.looseObject({ resourceSubscriptions: z.array(z.string()) }) });
 
 /**
- * The resources that a `subscriptions/listen` request names. The SDK serves these requests by itself and tells nobody what
- * they name, so it is read here, for the servers have to be subscribed to as well.
+ * The resources that a `subscriptions/listen` request names. The SDK handles these requests itself and does not expose the
+ * names, so they are read here to subscribe with the servers.
  */
 export function listenedUris(message: unknown): readonly string[] {
   if (typeof message !== 'object' || message === null || !('method' in message) || !('params' in message)) return [];
@@ -17,7 +17,7 @@ export function listenedUris(message: unknown): readonly string[] {
   return read.success ? read.data.notifications.resourceSubscriptions.slice(0, MOST_URIS) : [];
 }
 
-/** Subscribes to the servers of these resources; one that there is not, or that refuses, changes nothing for the others. */
+/** Subscribes to these resources with their servers; an unknown resource or a refusal does not affect the others. */
 export function subscribeAll(
   gateway: Gateway,
   caller: Caller,

@@ -12,12 +12,12 @@ const LEVELS: readonly LoggingLevel[] = [
   'emergency',
 ];
 
-/** Whether a message of `level` is told to somebody who wants those from `least` on; null wants none. */
+/** Whether a message of `level` is sent to a client that wants messages from `least` on; null wants none. */
 export function isLogged(level: LoggingLevel, least: LoggingLevel | null): boolean {
   return least !== null && LEVELS.indexOf(level) >= LEVELS.indexOf(least);
 }
 
-/** The one of the levels that lets most through; null when there is none. */
+/** The lowest of the levels; null if there is none. */
 export function leastOf(levels: readonly (LoggingLevel | null)[]): LoggingLevel | null {
   return LEVELS.find((level) => levels.includes(level)) ?? null;
 }

@@ -14,12 +14,12 @@ export interface StdioFrontOptions {
 }
 
 export interface StdioFront {
-  /** Resolves when the client has gone: its end of the input is closed. */
+  /** Resolves when the client closes the input. */
   readonly ended: Promise<void>;
   close(): Promise<void>;
 }
 
-/** Serves one client over the program's own input and output, in whichever generation it opens with. */
+/** Serves one client over stdin and stdout, in the generation that the client starts with. */
 export function serveStdioFront({ gateway, caller, stdin, stdout }: StdioFrontOptions): StdioFront {
   const ended = Promise.withResolvers<void>();
   const gone = new AbortController();

@@ -31,13 +31,13 @@ function round(progressToken?: string) {
 }
 
 describe('a call', () => {
-  test('gives its result', async () => {
+  test('returns its result', async () => {
     const { call, result } = started();
     result.resolve({ content: [] });
     expect(await call.next(round().round)).toEqual({ kind: 'done', result: { content: [] } });
   });
 
-  test('hands what the server asks for to the client, and its answer back, and goes on', async () => {
+  test("passes the server's request to the client, returns the answer, and continues", async () => {
     const { call, result } = started();
     const first = call.next(round().round);
     const asked = call.ask(SAMPLE, never);
@@ -49,7 +49,7 @@ describe('a call', () => {
     expect(await second).toMatchObject({ kind: 'done' });
   });
 
-  test('tells the server when the client left an answer out', async () => {
+  test('tells the server if the client gave no answer', async () => {
     const { call } = started();
     const first = call.next(round().round);
     const asked = call.ask(SAMPLE, never);
@@ -58,7 +58,7 @@ describe('a call', () => {
     await expect(asked).rejects.toThrow('the client gave no answer');
   });
 
-  test('refuses what its client cannot do, by name', async () => {
+  test('refuses a request that its client does not support, by name', async () => {
     const { call } = started({ ...ALL, capabilities: { elicitation: { form: {} } } });
     await expect(call.ask(SAMPLE, never)).rejects.toThrow('does not support sampling');
     await expect(call.ask({ method: 'roots/list', params: {} }, never)).rejects.toThrow('does not support roots');
@@ -66,7 +66,7 @@ describe('a call', () => {
     await expect(call.ask(byUrl, never)).rejects.toThrow('does not support elicitation by URL');
   });
 
-  test('is ended when its client goes, and refuses what is asked afterwards', async () => {
+  test('ends when its client disconnects, and refuses later requests', async () => {
     const { call, signal } = started();
     const { gone, round: mine } = round();
     const next = call.next(mine);
@@ -76,7 +76,7 @@ describe('a call', () => {
     await expect(call.ask(SAMPLE, never)).rejects.toThrow('cannot ask for more input');
   });
 
-  test('is given up when it stays silent, but not while its client is asked', async () => {
+  test('times out when silent, but not while its client is asked', async () => {
     vi.useFakeTimers();
     try {
       const { call } = started();
@@ -97,7 +97,7 @@ describe('a call', () => {
     }
   });
 
-  test('tells progress under the token of the request that is open, no more often than anybody reads', () => {
+  test('reports progress under the token of the open request, with a rate limit', () => {
     const { call } = started();
     const { told, round: mine } = round('mine');
     void call.next(mine).catch(() => undefined);
@@ -108,7 +108,7 @@ describe('a call', () => {
 });
 
 describe('who is asked', () => {
-  test('is the one client whose call is running; nobody, or one of several, never is', async () => {
+  test('is the one client with a running call; with none or several, nobody is', async () => {
     const registry = new CallRegistry();
     const [one, two] = [started().call, started({ ...ALL, clientKey: 'b' }).call];
     await expect(registry.ask('s', SAMPLE, never)).rejects.toThrow('no call of a client is running');
@@ -125,7 +125,7 @@ describe('who is asked', () => {
 });
 
 describe('a call that waits for its client', () => {
-  test('goes on once, with the same request only', () => {
+  test('continues once, and only with the same request', () => {
     const held = new HeldCalls(60_000);
     const call = { subject: 'mine', clientKey: 'a', running: null, state: 's', finished, dropped: finished };
     const state = held.hold(call)!;
@@ -135,7 +135,7 @@ describe('a call that waits for its client', () => {
     expect(held.take(state, 'mine')).toBeNull();
   });
 
-  test('is ended when nobody comes back, or when its client has gone', async () => {
+  test('is ended if the client does not return or disconnects', async () => {
     vi.useFakeTimers();
     try {
       const held = new HeldCalls(1_000);
@@ -158,10 +158,10 @@ describe('a call that waits for its client', () => {
   });
 });
 
-describe('places of calls', () => {
+describe('call slots', () => {
   const limits = { maxCalls: 3, maxCallsOfServer: 2 };
 
-  test('are taken before anything is waited for, so that calls which come together do not share one', () => {
+  test('are taken synchronously, so that concurrent calls do not share one', () => {
     const registry = new CallRegistry();
     const leave = registry.take('s', limits);
     expect(registry.take('s', limits)).not.toBeNull();

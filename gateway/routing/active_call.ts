@@ -13,7 +13,7 @@ import { z } from 'zod';
 import type { InputCall } from '../fronts/downstream.ts';
 import { SecondLimit } from '../servers/second_limit.ts';
 
-/** One request of a client that is being answered. A call may take several, each of which brings what was asked for. */
+/** A client's open request. A call may take several requests, each carrying the input that was asked for. */
 export interface CallRound {
   /** Sends a notification that belongs to the request. */
   notify(notification: Notification): Promise<void>;
@@ -21,12 +21,12 @@ export interface CallRound {
   readonly signal: AbortSignal;
 }
 
-/** Who makes a call. */
+/** The client that makes a call. */
 export interface CallOwner {
-  /** One for each connection of a client; one for each call where there is no connection. */
+  /** One per connection of a client; without a connection, one per call. */
   readonly clientKey: string;
   readonly capabilities: ClientCapabilities;
-  /** Whether it wants to be told a message of this level. */
+  /** Whether it wants messages of this level. */
   wantsLog(level: LoggingLevel): boolean;
 }
 
@@ -34,7 +34,7 @@ export type CallStep =
   | { readonly kind: 'done'; readonly result: Result }
   | { readonly kind: 'input'; readonly requests: InputRequests };
 
-/** Why a call was ended from here. */
+/** Why the gateway ended a call. */
 export class CallEnded extends Error {
   readonly why: 'cancelled' | 'timeout';
 
@@ -55,9 +55,9 @@ const MOST_ASKED = 16;
 const MOST_PROGRESS_PER_SECOND = 50;
 
 /**
- * A request to a downstream server on behalf of a client. What the server asks its client for meanwhile is handed to the
- * client as input that the call requires; the call goes on with the client's next request, over whatever generation of the
- * protocol either side speaks.
+ * A request to a downstream server on behalf of a client. If the server asks the client for something meanwhile, the client
+ * receives it as required input, and the call continues with the client's next request. This works with either protocol
+ * generation on both sides.
  */
 export class ActiveCall {
   readonly owner: CallOwner;
@@ -71,7 +71,7 @@ export class ActiveCall {
   #timer: NodeJS.Timeout | null = null;
   readonly #progressLimit = new SecondLimit(MOST_PROGRESS_PER_SECOND);
 
-  /** `send` sends the request; it is given up when its signal is aborted. */
+  /** `send` sends the request; it is cancelled when its signal is aborted. */
   constructor(owner: CallOwner, silentMs: number, send: (signal: AbortSignal) => Promise<Result>) {
     this.owner = owner;
     this.#silentMs = silentMs;
@@ -84,7 +84,7 @@ export class ActiveCall {
     void this.#result.catch(() => undefined).then(() => this.#over());
   }
 
-  /** Resolves with the result, or with what the client is asked for. Rejects as the request does. */
+  /** Resolves with the result, or with the input that the client must provide. Rejects with the request's error. */
   async next(round: CallRound): Promise<CallStep> {
     this.#round = round;
     this.#listenForSilence();
@@ -105,7 +105,7 @@ export class ActiveCall {
     }
   }
 
-  /** The client's answers to what it was told of. What it left out was not answered. */
+  /** Passes on the client's answers. A missing answer counts as not answered. */
   answer(responses: Readonly<Record<string, unknown>> | undefined): void {
     for (const [key, asked] of this.#asked) {
       if (!asked.isTold) continue;
@@ -116,7 +116,7 @@ export class ActiveCall {
     }
   }
 
-  /** Asks the client of this call. Rejects when it cannot do that, or when the call is over. */
+  /** Asks the client of this call. Rejects if the client does not support the request or the call has ended. */
   ask(call: InputCall, gone: AbortSignal): Promise<Record<string, unknown>> {
     const missing = missingCapability(call, this.owner.capabilities);
     if (missing !== null) {
@@ -139,7 +139,7 @@ export class ActiveCall {
     });
   }
 
-  /** Tells the client how far the server is, when it asked for that; not more often than anybody can read. */
+  /** Reports progress to the client, if it asked for that, with a rate limit. */
   progressed(progress: Progress): void {
     this.#listenForSilence();
     const token = this.#round?.progressToken;
@@ -147,7 +147,7 @@ export class ActiveCall {
     this.notify({ method: 'notifications/progress', params: { ...progress, progressToken: token } });
   }
 
-  /** Sends the client of this call a notification that belongs to it; none while it is the client's turn. */
+  /** Sends the client a notification that belongs to this call; dropped while the call waits for the client. */
   notify(notification: Notification): void {
     this.#round?.notify(notification).catch(() => undefined);
   }
@@ -191,7 +191,7 @@ export class ActiveCall {
   }
 }
 
-/** What the client of a call would have to have said that it can do; null when it has. */
+/** The capability that the client of a call lacks for a request; null if it has it. */
 function missingCapability({ method, params }: InputCall, can: ClientCapabilities): string | null {
   if (method === 'sampling/createMessage') return can.sampling === undefined ? 'sampling' : null;
   if (method === 'roots/list') return can.roots === undefined ? 'roots' : null;

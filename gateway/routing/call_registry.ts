@@ -7,10 +7,10 @@ import type { GatewayLimits } from '../gateway_limits.ts';
 
 type CallLimits = Pick<GatewayLimits, 'maxCalls' | 'maxCallsOfServer'>;
 
-/** The calls that are running, by server: who is asked when a server asks for something. */
+/** The running calls by server: they decide which client is asked when a server sends a request. */
 export class CallRegistry {
   readonly #calls = new Map<string, Set<ActiveCall>>();
-  /** Places that were taken, by server. A call has one before it is sent, and so before it is among the calls. */
+  /** Taken slots by server. A call takes its slot before it is sent, and so before it is registered. */
   readonly #taken = new Map<string, number>();
   #count = 0;
   #allTaken = 0;
@@ -23,13 +23,13 @@ export class CallRegistry {
     return this.#calls.get(serverId)?.size ?? 0;
   }
 
-  /** Whether there is no place for another call of a server. */
+  /** Whether a server has no free slot for another call. */
   isFull(serverId: string, { maxCalls, maxCallsOfServer }: CallLimits): boolean {
     const ofServer = Math.max(this.countOf(serverId), this.#taken.get(serverId) ?? 0);
     return Math.max(this.#count, this.#allTaken) >= maxCalls || ofServer >= maxCallsOfServer;
   }
 
-  /** Takes a place until what it returns is called; null when there is none. Calls that come together do not share one. */
+  /** Takes a slot and returns the function that frees it; null if there is none. Concurrent calls never share a slot. */
   take(serverId: string, limits: CallLimits): (() => void) | null {
     if (this.isFull(serverId, limits)) return null;
     this.#taken.set(serverId, (this.#taken.get(serverId) ?? 0) + 1);
@@ -59,14 +59,14 @@ export class CallRegistry {
     if (calls.size === 0) this.#calls.delete(serverId);
   }
 
-  /** The newest call of the one client that uses the server now; null when there is none, or when there are several. */
+  /** The newest call of the only client that uses the server now; null if there is none or more than one. */
   findSoleCall(serverId: string): ActiveCall | null {
     const calls = [...(this.#calls.get(serverId) ?? [])];
     const clients = new Set(calls.map(({ owner }) => owner.clientKey));
     return clients.size === 1 ? (calls.at(-1) ?? null) : null;
   }
 
-  /** Asks the client whose call is running on the server. It is refused when that is nobody, or could be several. */
+  /** Asks the client whose call is running on the server. Refused if there is none or more than one. */
   ask(serverId: string, input: InputCall, gone: AbortSignal): Promise<Record<string, unknown>> {
     const call = this.findSoleCall(serverId);
     if (call !== null) return call.ask(input, gone);
@@ -77,22 +77,22 @@ export class CallRegistry {
 
 /** A call that waits for its client's next request. */
 export interface HeldCall {
-  /** Of the client, the method and its arguments: only the same request again may go on with it. */
+  /** Hash of the client, the method and its arguments: only the same request may continue the call. */
   readonly subject: string;
   readonly clientKey: string | null;
-  /** Of a server of the earlier generation: the call that is still running. */
+  /** Earlier generation: the call that is still running. */
   readonly running: ActiveCall | null;
-  /** Of a server of the later generation: what it wants to see again. */
+  /** Later generation: the state that the server wants back. */
   readonly state: string | undefined;
-  /** Called when the request that it belongs to is over. */
+  /** Called when its request has ended. */
   readonly finished: (outcome: McpOutcome) => void;
-  /** Called when nobody came back. */
+  /** Called if the client did not return in time. */
   readonly dropped: () => void;
 }
 
 const MOST_HELD = 1_024;
 
-/** The calls that wait for their clients, by the state that those were told to send along: random, and good for one use. */
+/** The calls that wait for their clients, by the state that the client must send back: random and valid once. */
 export class HeldCalls {
   readonly #held = new Map<string, { readonly call: HeldCall; readonly timer: NodeJS.Timeout }>();
   readonly #forMs: number;
@@ -101,7 +101,7 @@ export class HeldCalls {
     this.#forMs = forMs;
   }
 
-  /** The state to tell the client. Null when too many wait already. */
+  /** Returns the state for the client; null if too many calls are waiting. */
   hold(call: HeldCall): string | null {
     if (this.#held.size >= MOST_HELD) return null;
     const state = `svc.${randomBytes(24).toString('base64url')}`;
@@ -111,7 +111,7 @@ export class HeldCalls {
     return state;
   }
 
-  /** The call that a state belongs to, once; null when it is none, is over, or was of another request. */
+  /** Takes the call of a state; null if the state is unknown, expired, or belongs to another request. */
   take(state: string, subject: string): HeldCall | null {
     const held = this.#held.get(state);
     if (held === undefined || held.call.subject !== subject) return null;
@@ -120,7 +120,7 @@ export class HeldCalls {
     return held.call;
   }
 
-  /** Its client has gone for good. */
+  /** The client has disconnected. */
   dropClient(clientKey: string): void {
     for (const [state, { call }] of this.#held) if (call.clientKey === clientKey) this.#drop(state);
   }

@@ -4,7 +4,7 @@ import { argumentsHash, callSummary } from './call_summary.ts';
 
 const server = localServer({ name: 'files', description: 'Files of mine' });
 
-test('tells the tool and the arguments’ names and sizes, never a value', () => {
+test('contains the tool and argument names and sizes, never a value', () => {
   const args = { path: '/secret/place', lines: [1, 2], deep: { a: 1 }, count: 7, none: null };
   expect(callSummary(server, 'write_file', args)).toBe(
     'MCP server files (Files of mine): tool "write_file" with "path" (13 characters), "lines" (2 items), "deep" (1 members), "count" (number), "none" (null)',
@@ -12,7 +12,7 @@ test('tells the tool and the arguments’ names and sizes, never a value', () =>
   expect(callSummary(server, 'x', {})).toContain('without arguments');
 });
 
-test('is one line of bounded length that steers no terminal', () => {
+test('is one line of limited length without control characters', () => {
   const summary = callSummary(
     server,
     'a\u001B[2J\nb\u202E',
@@ -22,7 +22,7 @@ test('is one line of bounded length that steers no terminal', () => {
   expect(summary.length).toBeLessThanOrEqual(500);
 });
 
-test('the same call has the same hash, whatever the order of its arguments; any other has another', () => {
+test('equal calls have equal hashes in any argument order; different calls differ', () => {
   const hash = argumentsHash(server, 't', { a: 1, b: { c: [2] } });
   expect(hash).toMatch(/^[0-9a-f]{64}$/);
   expect(argumentsHash(server, 't', { b: { c: [2] }, a: 1 })).toBe(hash);

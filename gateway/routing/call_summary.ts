@@ -8,12 +8,12 @@ type Args = Readonly<Record<string, unknown>>;
 const MOST_CHARACTERS = 500;
 const MOST_NAMES = 20;
 
-/** SHA-256, hex, of what makes two calls the same: the server as it is configured now, the tool, the arguments. */
+/** SHA-256 (hex) over the server's current configuration, the tool and the arguments: equal for identical calls only. */
 export function argumentsHash({ id, revision }: McpServer, tool: string, args: Args): string {
   return sha256Hex(textOf([id, revision, tool, args]));
 }
 
-/** Arguments that canonical JSON cannot hold are still the same as themselves. */
+/** A fallback for arguments that canonical JSON cannot represent. */
 function textOf(value: unknown): string {
   try {
     return canonicalJson(value);
@@ -23,8 +23,8 @@ function textOf(value: unknown): string {
 }
 
 /**
- * What a person is asked to approve, in one line: the server, the tool, and of the arguments the names and how long they
- * are. Values are not told, for they may hold anything; nothing in the line can steer a terminal.
+ * The call in one line, for the person who approves it: server, tool, argument names and sizes. Values are left out, because
+ * they may contain anything. The line has no control characters.
  */
 export function callSummary({ name, description }: McpServer, tool: string, args: Args): string {
   const entries = Object.entries(args);

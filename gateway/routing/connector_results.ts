@@ -7,7 +7,7 @@ import type { ListedOperation } from '../../shared/wire/connector_operations.ts'
 import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-/** What an upstream answered, whatever its status: an error of it is a tool's error, with what it said. */
+/** The upstream's answer as a tool result. An error status becomes a tool error with the upstream's text. */
 export function repliedRun(reply: RunReply): CallToolResult {
   const { upstream_status: status } = reply;
   const failed = status >= 400;
@@ -23,7 +23,7 @@ export function repliedRun(reply: RunReply): CallToolResult {
   };
 }
 
-/** A refusal of the daemon, with what can be done about it. */
+/** A refusal of the sidecar with its fix. */
 export function refusedRun(operation: ListedOperation, problem: DaemonRefusal): CallToolResult {
   const error = { code: problem.code, message: problem.message, details: problem.details };
   return {
@@ -36,13 +36,13 @@ export function refusedRun(operation: ListedOperation, problem: DaemonRefusal): 
 const fieldsOf = z.object({ fields: z.array(z.object({ field: z.string(), message: z.string() })) });
 const approvalOf = z.object({ approval_id: z.string().regex(/^[a-z]{3}_[0-9A-Za-z]{1,64}$/) });
 
-/** Each argument by the name that the caller knows it by. */
+/** Names each argument as the caller knows it. */
 function problemText(operation: ListedOperation, { code, message, details }: DaemonRefusal): string {
   const fields = code === 'invalid_args' ? fieldsOf.safeParse(details) : null;
   if (fields?.success !== true || fields.data.fields.length === 0) return `${code}: ${message}`;
   const inputs = { inputNames: operation.input_names, hostProperty: operation.host_property };
   const lines = fields.data.fields.map((each) => `- ${propertyOfField(inputs, each.field)} ${each.message}`);
-  return ['invalid_args: these arguments do not fit:', ...lines].join('\n');
+  return ['invalid_args: these arguments are invalid:', ...lines].join('\n');
 }
 
 function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: DaemonRefusal): string {
@@ -50,14 +50,14 @@ function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: D
   switch (code) {
     case 'approval_required':
       return approval === undefined
-        ? 'Nobody has allowed it yet. A person can: svc approvals list. Then make the same call again.'
-        : `Nobody has allowed it yet. A person can: svc approvals approve ${approval}. Then make the same call again.`;
+        ? 'The call is not approved yet. A person can approve it: svc approvals list. Then repeat the same call.'
+        : `The call is not approved yet. A person can approve it: svc approvals approve ${approval}. Then repeat the same call.`;
     case 'approval_denied':
-      return 'A person has refused this call. Do not make it again unless you are told to.';
+      return 'A person has denied this call. Do not repeat it unless told to.';
     case 'binding_required':
-      return `The connector has no credential. A person can store one: svc connector credential set ${fqn} (or svc connector authorize ${fqn} where it is oauth2).`;
+      return `The connector has no credential. A person can store one: svc connector credential set ${fqn} (or svc connector authorize ${fqn} for oauth2).`;
     case 'reauthorisation_required':
-      return `A person has to authorise the connector again: svc connector authorize ${fqn}`;
+      return `A person must authorise the connector again: svc connector authorize ${fqn}`;
     case 'connector_operation_not_found':
       return 'The connector was changed or removed: list the tools again.';
     default:
@@ -92,7 +92,7 @@ function mediaType(contentType: string): string {
   return (contentType.split(';')[0] ?? '').trim().toLowerCase();
 }
 
-/** Null for what is no text. */
+/** Null if the bytes are not text. */
 function utf8(bytes: Buffer): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -41,7 +41,7 @@ function operation(changes: Partial<ListedOperation> = {}): ListedOperation {
   };
 }
 
-/** A daemon whose list and answers are what a test says. */
+/** A sidecar whose list and answers are what a test says. */
 class FakeDaemon implements ConnectorDaemon {
   list: Result<OperationList, DaemonRefusal> = ok({ etag: '"1"', operations: [operation()] });
   answer: Result<RunReply, DaemonRefusal> = ok(REPLY);
@@ -105,7 +105,7 @@ async function called(
 }
 
 describe('the tools of connectors', () => {
-  it('are one for each operation, with its schema', async () => {
+  it('exist for each operation, with its schema', async () => {
     expect(await toolsOf([operation()])).toEqual([
       {
         name: TOOL,
@@ -124,18 +124,18 @@ describe('the tools of connectors', () => {
     ['delete', false, true],
     ['spend', false, true],
     ['external-send', false, true],
-  ] as const)('of effect %s have the hints that fit it', async (effect, readOnlyHint, destructiveHint) => {
+  ] as const)('of effect %s have matching hints', async (effect, readOnlyHint, destructiveHint) => {
     const [tool] = await toolsOf([operation({ effect })]);
     expect(tool?.annotations).toMatchObject({ readOnlyHint });
     expect(tool?.annotations?.destructiveHint).toBe(destructiveHint);
   });
 
-  it('say that a person has to allow each call', async () => {
+  it('say that each call needs an approval', async () => {
     const [tool] = await toolsOf([operation({ approval: 'required' })]);
-    expect(tool?.description).toContain('A person has to allow each call.');
+    expect(tool?.description).toContain('Each call needs the approval of a person.');
   });
 
-  it('show what a spec hides in its texts from people', async () => {
+  it("show hidden characters in a spec's texts", async () => {
     const hidden = 'Reads\u{200b}\u{e0041} issues';
     const input_schema = { type: 'object', properties: { state: { type: 'string', description: hidden } } } as const;
     const [tool] = await toolsOf([operation({ summary: hidden, input_schema })]);
@@ -147,7 +147,7 @@ describe('the tools of connectors', () => {
     expect(JSON.stringify(tool)).not.toContain('\u{200b}');
   });
 
-  it('have names of their own, whatever connectors and operations are called', async () => {
+  it('have unique names for any connector and operation names', async () => {
     const named = [
       ['acme/tickets', 'list.issues'],
       ['acme/tickets', 'list_issues'],
@@ -163,7 +163,7 @@ describe('the tools of connectors', () => {
     for (const name of names) expect(name).toMatch(/^svc_run__[A-Za-z0-9_-]{1,55}$/);
   });
 
-  it('are asked for anew each time, and kept while they are the same', async () => {
+  it('are requested each time, and reused while unchanged', async () => {
     const fake = daemon();
     const source = sourceOf(fake);
     const first = await source.tools(HOST_CALLER, never);
@@ -173,7 +173,7 @@ describe('the tools of connectors', () => {
     expect(fake.asked.map(({ heldEtag }) => heldEtag)).toEqual([null, '"1"', '"1"']);
   });
 
-  it('are not told while the daemon cannot tell them', async () => {
+  it('are left out while the sidecar cannot list them', async () => {
     const fake = daemon();
     fake.list = err(UNREACHABLE);
     await expect(sourceOf(fake).tools(HOST_CALLER, never)).rejects.toThrow('it is away');
@@ -181,7 +181,7 @@ describe('the tools of connectors', () => {
 });
 
 describe('a call', () => {
-  it("is a run of the caller's session", async () => {
+  it("runs in the caller's session", async () => {
     const fake = daemon();
     await called(fake, { state: 'open' }, { sessionId: 'ses_1' });
     expect(fake.runs).toMatchObject([
@@ -197,7 +197,7 @@ describe('a call', () => {
     ]);
   });
 
-  it('takes properties back to the inputs and the host that they stand for', async () => {
+  it('maps properties back to inputs and host', async () => {
     const fake = daemon();
     const names = { input_names: { filter_state_: 'filter[state]' }, host_property: 'host' };
     fake.list = ok({ etag: '"2"', operations: [operation(names)] });
@@ -211,7 +211,7 @@ describe('a call', () => {
     expect(fake.runs).toHaveLength(1);
   });
 
-  it('gives the reply as text, and as an object where it is one', async () => {
+  it('returns the reply as text, and as an object if it is one', async () => {
     const { result } = await called(daemon());
     expect(result).toEqual({
       content: [{ type: 'text', text: '{"issues":[1]}' }],
@@ -225,7 +225,7 @@ describe('a call', () => {
     ['application/json', 'not json'],
     ['text/plain', '{"a":1}'],
     ['', 'hello'],
-  ])('gives a reply of type %j that is no JSON object as text alone', async (content_type, body) => {
+  ])('returns a reply of type %j that is not a JSON object only as text', async (content_type, body) => {
     const fake = daemon();
     fake.answer = ok({ ...REPLY, content_type, body_base64: base64(body) });
     const { result } = await called(fake);
@@ -233,7 +233,7 @@ describe('a call', () => {
     expect(result.structuredContent).toBeUndefined();
   });
 
-  it('gives an image as an image, other bytes as a resource, and no body in words', async () => {
+  it('returns an image as an image, other bytes as a resource, and a note for no body', async () => {
     const fake = daemon();
     const bytes = Buffer.from([0xff, 0xd8, 0xff]).toString('base64');
     fake.answer = ok({ ...REPLY, content_type: 'image/png', body_base64: bytes });
@@ -245,7 +245,7 @@ describe('a call', () => {
     expect((await called(fake)).result.content).toEqual([{ type: 'text', text: 'The upstream answered 204.' }]);
   });
 
-  it("is an error of the tool when the upstream's answer is one", async () => {
+  it("returns the upstream's error as a tool error", async () => {
     const fake = daemon();
     fake.answer = ok({ ...REPLY, upstream_status: 404, body_base64: base64('{"message":"none"}') });
     const { result } = await called(fake);
@@ -260,11 +260,11 @@ describe('a call', () => {
     ['approval_required', { approval_id: 'apr_7' }, 'svc approvals approve apr_7'],
     ['approval_required', { approval_id: '; rm -rf' }, 'svc approvals list'],
     ['approval_required', {}, 'svc approvals list'],
-    ['approval_denied', { approval_id: 'apr_7' }, 'Do not make it again'],
+    ['approval_denied', { approval_id: 'apr_7' }, 'Do not repeat it'],
     ['binding_required', {}, 'svc connector credential set acme/tickets'],
     ['reauthorisation_required', {}, 'svc connector authorize acme/tickets'],
     ['connector_operation_not_found', {}, 'list the tools again'],
-  ])('that is refused with %s %j says what to do: %s', async (code, details, advice) => {
+  ])('refused with %s %j says what to do: %s', async (code, details, advice) => {
     const fake = daemon();
     fake.answer = err({ code, message: 'why', details });
     const { result } = await called(fake);
@@ -273,7 +273,7 @@ describe('a call', () => {
     expect(result.content[0]).toMatchObject({ text: expect.stringContaining(advice) });
   });
 
-  it('with wrong arguments names each as the caller knows it', async () => {
+  it("names wrong arguments by the caller's names", async () => {
     const fake = daemon();
     fake.list = ok({ etag: '"2"', operations: [operation({ input_names: { filter_state_: 'filter[state]' } })] });
     const fields = [
@@ -283,18 +283,18 @@ describe('a call', () => {
     fake.answer = err({ code: 'invalid_args', message: 'all in one line', details: { fields } });
     const { result } = await called(fake);
     const text =
-      'invalid_args: these arguments do not fit:\n- filter_state_ must be a text\n- x is no argument of list-issues';
+      'invalid_args: these arguments are invalid:\n- filter_state_ must be a text\n- x is no argument of list-issues';
     expect(result).toMatchObject({ isError: true, content: [{ text }] });
   });
 
-  it('tells the client that it waits for a person', async () => {
+  it('tells the client that it waits for an approval', async () => {
     const fake = daemon();
     fake.list = ok({ etag: '"2"', operations: [operation({ approval: 'required' })] });
-    expect((await called(fake)).told).toMatchObject([{ progress: 0, message: expect.stringContaining('allows') }]);
+    expect((await called(fake)).told).toMatchObject([{ progress: 0, message: expect.stringContaining('approve') }]);
     expect((await called(daemon())).told).toEqual([]);
   });
 
-  it('of a tool that is gone is an error of the tool', async () => {
+  it('of a removed tool is a tool error', async () => {
     const fake = daemon();
     const { result } = await called(fake, {}, { tool: 'svc_run__acme_other__x' });
     expect(result).toMatchObject({ isError: true });
@@ -303,7 +303,7 @@ describe('a call', () => {
 });
 
 describe('watching', () => {
-  it('tells each change, and not the list that there was', async () => {
+  it('reports each change, but not the initial list', async () => {
     const fake = daemon();
     let changes = 0;
     const stop = sourceOf(fake).watch(() => (changes += 1));
@@ -317,7 +317,7 @@ describe('watching', () => {
     expect(changes).toBe(1);
   });
 
-  it('tells that the list can be had again, after it could not', async () => {
+  it('reports when the list is available again', async () => {
     const fake = daemon();
     let changes = 0;
     fake.list = err(UNREACHABLE);

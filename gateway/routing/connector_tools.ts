@@ -10,10 +10,10 @@ import { shownDefinition } from './shown_definition.ts';
 import type { SourceCall, ToolSource } from '../source.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
-/** What the tools of connectors need from around them. */
+/** The ports of the connectors' tools. */
 export interface ConnectorToolsPorts {
   readonly daemon: ConnectorDaemon;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -35,15 +35,15 @@ interface Listed {
 const NOTHING: Listed = { etag: null, tools: [], byName: new Map() };
 
 /**
- * The operations of the installed connectors as tools, for every caller: which of them a credential, a contract or an
- * approval allows is decided by the daemon at each run, and recorded there.
+ * The operations of the installed connectors as tools, for every caller. The sidecar decides at each run if credential,
+ * contract and approval allow it, and records that.
  */
 export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
   const { daemon } = ports;
   let held = NOTHING;
   const refreshed = async (signal: AbortSignal): Promise<Listed> => {
     const list = await daemon.operations(held.etag, 0, signal);
-    if (!list.ok) throw new Error(`The operations of connectors are not known: ${list.error.message}`);
+    if (!list.ok) throw new Error(`The operations of connectors cannot be listed: ${list.error.message}`);
     if (list.value !== null) held = listed(list.value);
     return held;
   };
@@ -62,7 +62,7 @@ export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
   };
 }
 
-/** A list that could not be had is told as a change once it can: whoever asked meanwhile was not given these tools. */
+/** When an unavailable list becomes available, this is reported as a change: clients that asked meanwhile did not get these tools. */
 async function watchList(
   { daemon, pause }: ConnectorToolsPorts,
   onChange: () => void,
@@ -89,7 +89,7 @@ function listed({ etag, operations }: OperationList): Listed {
   return { etag, byName, tools: Array.from(byName, ([name, operation]) => toolOf(name, operation)) };
 }
 
-/** A publisher or name with other characters makes a text that is no plain name, and so gets its digest. */
+/** A publisher or name with other characters is replaced by its digest. */
 function toolName({ connector_fqn: fqn, operation }: ListedOperation): string {
   const text = PLAIN_FQN.test(fqn) ? `${fqn.replace('/', '_')}__${operation}` : `${fqn}/${operation}`;
   return formatToolName(OWN_NAME, text, sha256Hex);
@@ -106,7 +106,7 @@ function toolOf(name: string, operation: ListedOperation): Tool {
   });
 }
 
-/** Of a write nobody says that it only adds, nor that it destroys. */
+/** For a write it is unknown if it only adds or also destroys. */
 function hintsOf(effect: ListedOperation['effect']): NonNullable<Tool['annotations']> {
   if (effect === 'read') return { readOnlyHint: true, destructiveHint: false };
   return effect === 'write' ? { readOnlyHint: false } : { readOnlyHint: false, destructiveHint: true };
@@ -122,7 +122,7 @@ const EFFECT_TEXTS: Readonly<Record<ListedOperation['effect'], string>> = {
 
 function descriptionOf(operation: ListedOperation): string {
   const { summary, description, effect, approval, connector_fqn: fqn } = operation;
-  const approvalText = approval === 'required' ? ' A person has to allow each call.' : '';
+  const approvalText = approval === 'required' ? ' Each call needs the approval of a person.' : '';
   const about = `Operation ${operation.operation} of the connector ${fqn}. ${EFFECT_TEXTS[effect]}${approvalText}`;
   return [summary, description, about].filter((text) => text !== '').join('\n\n');
 }
@@ -131,7 +131,7 @@ async function runTool(daemon: ConnectorDaemon, operation: ListedOperation, call
   const { args, host } = runInputs(inputsOf(operation), call.args);
   if (host !== undefined && typeof host !== 'string') return refusedRun(operation, hostIsNoText());
   if (operation.approval === 'required') {
-    call.progress({ progress: 0, message: 'Waiting until a person allows this call: svc approvals list' });
+    call.progress({ progress: 0, message: 'Waiting for a person to approve this call: svc approvals list' });
   }
   const request: RunRequest = {
     connector_fqn: operation.connector_fqn,
@@ -157,6 +157,6 @@ function hostIsNoText(): DaemonRefusal {
 }
 
 function noSuchTool(tool: string): CallToolResult {
-  const text = `There is no tool ${JSON.stringify(tool.slice(0, 80))} any more: list the tools again.`;
+  const text = `The tool ${JSON.stringify(tool.slice(0, 80))} no longer exists: list the tools again.`;
   return { isError: true, content: [{ type: 'text', text }] };
 }

@@ -5,12 +5,12 @@ import { exposedServerNames } from './exposed_servers.ts';
 const server = (id: string, name: string, owner: 'personal' | 'enterprise' = 'personal') =>
   localServer({ id, name, owner });
 
-test('a personal server keeps its name, and an enterprise’s of the same name gets a number', () => {
+test("a personal server keeps its name; an enterprise's with the same name gets a number", () => {
   const names = exposedServerNames([server('e', 'git', 'enterprise'), server('p', 'git'), server('q', 'git-2')]);
   expect(Object.fromEntries(names)).toEqual({ e: 'git-3', p: 'git', q: 'git-2' });
 });
 
-test('no two servers share a name, whatever they are called, and none becomes too long', () => {
+test('names are unique and never too long', () => {
   const long = 'x'.repeat(48);
   const all = (['personal', 'enterprise'] as const).flatMap((owner) =>
     [long, `${'x'.repeat(46)}-2`, 'a', 'a-2'].map((name) => server(`${owner}-${name}`, name, owner)),

@@ -3,8 +3,8 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 const MAX_CHARACTERS = 48;
 
 /**
- * The name of each server in its tools' names, by id. A name is unique among an owner's servers only: a personal server
- * keeps its name, and an enterprise's of the same name gets a number behind it.
+ * The name of each server in its tools' names, by id. Names are unique only per owner: a personal server keeps its name, and an
+ * enterprise's server with the same name gets a number.
  */
 export function exposedServerNames(servers: readonly McpServer[]): ReadonlyMap<string, string> {
   const taken = new Set<string>();

@@ -26,12 +26,12 @@ import { maskedError } from '../servers/masked_error.ts';
 import { ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
-/** A request to one server that may require input of the client before it is answered. */
+/** A request to one server that may need input from the client before it is answered. */
 export interface Target {
   readonly supervised: SupervisedServer;
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
   readonly params: Readonly<Record<string, unknown>>;
-  /** Of a tool call: what the server said of the tool. */
+  /** For a tool call: the server's definition of the tool. */
   readonly tool?: Tool;
 }
 
@@ -54,10 +54,10 @@ interface Leg {
 
 const ANY_RESULT = z.looseObject({});
 
-/** Sends requests on to servers and their answers back, with what either side asks for in between. */
+/** Forwards requests to servers and answers to clients, including requests for input in between. */
 export class Forwarder {
   readonly #options: ForwarderOptions;
-  /** Of the calls that wait for their clients: the connection that each is on. */
+  /** The connection of each call that waits for its client. */
   readonly #downstreamOf = new WeakMap<ActiveCall, Downstream>();
 
   constructor(options: ForwarderOptions) {
@@ -65,9 +65,9 @@ export class Forwarder {
   }
 
   /**
-   * The server's answer, masked. `begin` is called for a request that does not go on with an earlier one, before anything is
-   * sent; what it returns is called once when the request is over. Rejects with the server's own error, masked, with
-   * {@link ServerUnavailable}, or with {@link CallEnded}.
+   * Returns the server's answer, masked. For a new request (not a continuation), `begin` is called before anything is sent, and
+   * its result is called once when the request ends. Rejects with the server's error (masked), {@link ServerUnavailable} or
+   * {@link CallEnded}.
    */
   async run(target: Target, request: ClientRequest, begin: () => Promise<Finished>): Promise<Answer> {
     const subject = subjectOf(target, request);
@@ -101,7 +101,7 @@ export class Forwarder {
     } catch (error) {
       if (!(await this.#isStale(target.supervised, connected, error))) return failed(leg, error);
     }
-    // Nothing was done: the server no longer knew the session. With a new one it is asked again, once.
+    // The server did not know the session, so nothing was done: retry once with a new session.
     const downstream = await this.connection(target.supervised, request.round.signal).catch((error: unknown) =>
       failed(leg, error),
     );
@@ -109,7 +109,7 @@ export class Forwarder {
     return this.#step(again, this.#begin(again, held)).catch((error: unknown) => failed(again, error));
   }
 
-  /** The connection of a server, started if need be. Waits for it no longer than a list does. */
+  /** The connection of a server, started if necessary. Waits no longer than a list does. */
   async connection(supervised: SupervisedServer, signal: AbortSignal): Promise<Downstream> {
     const { listWaitMs } = this.#options.limits;
     const late = Promise.withResolvers<'late' | 'gone'>();
@@ -190,12 +190,11 @@ export class Forwarder {
     return { resultType: 'input_required', requestState, ...(inputRequests === undefined ? {} : { inputRequests }) };
   }
 
-  /** A remote server that wants other credentials, or forgot the session, is connected to anew. True when that may help. */
+  /** Reconnects to a remote server that refuses the credentials or does not know the session. True if a retry may help. */
   async #isStale(supervised: SupervisedServer, downstream: Downstream, error: unknown): Promise<boolean> {
     if (supervised.current !== downstream) return false;
     if (isUnauthorised(error)) {
-      const message =
-        'it refuses what it is called with (401); sign in to it again, or store another credential for it';
+      const message = 'it refuses the credentials (401); sign in again, or store another credential for it';
       await supervised.drop({ reason: 'authorisation_needed', message });
       return false;
     }
@@ -216,7 +215,7 @@ interface SendOptions {
   readonly onprogress: (progress: Progress) => void;
 }
 
-/** Over HTTP, the later generation wants arguments repeated in headers; the SDK does that when it knows the tool. */
+/** Over HTTP, the later generation repeats arguments in headers; the SDK does that if it knows the tool. */
 function send(
   target: Target,
   downstream: Downstream,
@@ -249,7 +248,7 @@ function paramsOf(
   };
 }
 
-/** A server of the later generation is told with each request what its client can do, so it is told of the real one. */
+/** In the later generation each request carries the client's capabilities, so the real client's are sent. */
 function envelopeOf({ capabilities, logLevel }: ClientRequest): Record<string, unknown> {
   const { sampling, elicitation, roots } = capabilities;
   const can: ClientCapabilities = {
@@ -260,7 +259,7 @@ function envelopeOf({ capabilities, logLevel }: ClientRequest): Record<string, u
   return { [CLIENT_CAPABILITIES_META_KEY]: can, ...(logLevel === null ? {} : { [LOG_LEVEL_META_KEY]: logLevel }) };
 }
 
-/** What a request has to be the same in, to go on with an earlier one. */
+/** The parts that must be equal for a request to continue an earlier one. */
 function subjectOf({ supervised, method, params }: Target, { client }: ClientRequest): string {
   return JSON.stringify([client.key, client.caller.sessionId, supervised.server.id, method, params]);
 }

@@ -1,4 +1,4 @@
-/** Whether a JSON value is larger than `limit` characters, about as it would be written; looks no further than that. */
+/** Whether a JSON value would take more than about `limit` characters; stops counting there. */
 export function isLargerThan(value: unknown, limit: number): boolean {
   return left(value, limit) < 0;
 }

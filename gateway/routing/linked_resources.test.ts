@@ -7,7 +7,7 @@ const one = { sessionId: 'ses_1', servers: ['mcp_1'] };
 const other = { sessionId: 'ses_2', servers: ['mcp_1'] };
 const linking = (uri: string) => ({ content: [{ type: 'resource_link', uri }] });
 
-test('a link is followed for whoever was given the result, and for nobody else', () => {
+test('a link works only for the caller that received the result', () => {
   const links = new LinkedResources();
   links.learn(one, 'mcp_1', linking(URI));
   expect(links.serversOf(one, URI)).toEqual(['mcp_1']);
@@ -15,13 +15,13 @@ test('a link is followed for whoever was given the result, and for nobody else',
   expect(links.serversOf(HOST_CALLER, URI)).toEqual([]);
 });
 
-test('a link that two servers gave is of both, and of none twice', () => {
+test('a link from two servers belongs to both, without duplicates', () => {
   const links = new LinkedResources();
   for (const id of ['mcp_1', 'mcp_2', 'mcp_1']) links.learn(one, id, linking(URI));
   expect(links.serversOf(one, URI)).toEqual(['mcp_1', 'mcp_2']);
 });
 
-test('of a result only so many are kept, none that is longer than a URI is, and of all only the newest', () => {
+test('limits the links per result, their length, and their total number', () => {
   const links = new LinkedResources();
   const many = Array.from({ length: 300 }, (_, index) => ({ type: 'resource', resource: { uri: `demo://${index}` } }));
   links.learn(one, 'mcp_1', { content: many });

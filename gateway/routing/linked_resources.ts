@@ -3,12 +3,12 @@ import type { Caller } from '../../machine/mcp_caller.ts';
 const MOST_LINKS = 4_096;
 const MOST_OF_RESULT = 256;
 
-/** The resources that results of tools named, which no list has: a link in a result is followed to the server it came from. */
+/** Resources that tool results named but no list contains: a link is resolved to the server whose result named it. */
 export class LinkedResources {
   /** By session and URI: the servers that named it to that session. */
   readonly #servers = new Map<string, readonly string[]>();
 
-  /** Keeps what a result of a server names, for whoever was given that result. */
+  /** Records the links in a server's result, for the caller that received it. */
   learn(caller: Caller, serverId: string, result: unknown): void {
     if (typeof result !== 'object' || result === null || !('content' in result) || !Array.isArray(result.content))
       return;

@@ -4,7 +4,7 @@ import { pageOf, sortedBy } from './paged.ts';
 
 const key = (text: string) => text;
 
-test('the pages of a list are the list', () => {
+test('the pages together are the whole list', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 30 }), fc.integer({ min: 1, max: 7 }), (items, size) => {
       const sorted = sortedBy(items, key);
@@ -20,13 +20,13 @@ test('the pages of a list are the list', () => {
   );
 });
 
-test('a list that changes between two pages repeats nothing and leaves out nothing that stayed', () => {
+test('a list that changes between pages repeats no item and skips none that stayed', () => {
   const first = pageOf(['b', 'c', 'd', 'e'], key, undefined, 2)!;
   expect(first.items).toEqual(['b', 'c']);
   expect(pageOf(['a', 'd', 'e'], key, first.nextCursor, 2)?.items).toEqual(['d', 'e']);
 });
 
-test('refuses a cursor of nobody’s', () => {
+test('refuses an unknown cursor', () => {
   for (const cursor of ['', 'x', Buffer.from('7').toString('base64url')])
     expect(pageOf(['a'], key, cursor, 2)).toBeNull();
 });

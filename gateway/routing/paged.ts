@@ -1,12 +1,12 @@
-/** One page of a list of ours. */
+/** One page of our lists. */
 export interface Page<T> {
   readonly items: readonly T[];
   readonly nextCursor: string | undefined;
 }
 
 /**
- * A page of a list that is in the order of its keys. The cursor is the last key of the page before, so that a list which
- * changes in between neither repeats an item nor leaves one out that was there all the time. Null for a cursor of nobody's.
+ * Returns a page of a list sorted by key. The cursor is the last key of the previous page, so that a list that changes in
+ * between repeats no item and skips none that stayed. Null for an invalid cursor.
  */
 export function pageOf<T>(
   sorted: readonly T[],
@@ -23,7 +23,7 @@ export function pageOf<T>(
   return { items, nextCursor: isMore ? encoded(keyOf(last)) : undefined };
 }
 
-/** The items in the order of their keys, as {@link pageOf} wants them. */
+/** The items sorted by key, as {@link pageOf} needs them. */
 export function sortedBy<T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] {
   return items.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }

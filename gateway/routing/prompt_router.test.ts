@@ -32,7 +32,7 @@ const completed = (router: PromptRouter): Promise<unknown> =>
     new AbortController().signal,
   );
 
-test('what completes an argument, and what refuses to, is told without the secret that it holds', async () => {
+test('masks secrets in completions and in refusals', async () => {
   const values = [`x ${SECRET}`];
   const answer = await completed(routerWith(() => Promise.resolve({ completion: { values } })));
   expect(answer).toEqual({ completion: { values: [`x ${'*'.repeat(SECRET.length)}`] } });

@@ -28,13 +28,13 @@ export interface PromptRouterOptions {
   readonly limits: GatewayLimits;
 }
 
-/** A prompt of a server, by the server's own name for it. */
+/** A prompt of a server, with the server's own name for it. */
 interface Found {
   readonly supervised: SupervisedServer;
   readonly prompt: string;
 }
 
-/** Prompts under names like those of tools, and what completes their arguments and those of resource templates. */
+/** Prompts, named like tools, and completion for arguments of prompts and resource templates. */
 export class PromptRouter {
   readonly #options: PromptRouterOptions;
 
@@ -54,7 +54,7 @@ export class PromptRouter {
       cursor,
       limits.pageItems,
     );
-    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
+    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     const { items, nextCursor } = page;
     return { prompts: [...items], ...(nextCursor === undefined ? {} : { nextCursor }) };
   }

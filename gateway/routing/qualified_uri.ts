@@ -6,7 +6,7 @@ export function qualifiedUri(server: string, uri: string): string {
   return `${SCHEME}${server}/${encodeURIComponent(uri)}`;
 }
 
-/** The server and the URI that a qualified one names; null when it is none. */
+/** The server and the URI of a qualified URI; null if it is not one. */
 export function readQualifiedUri(text: string): { readonly server: string; readonly uri: string } | null {
   const [, server, encoded] = QUALIFIED.exec(text) ?? [];
   if (server === undefined || encoded === undefined) return null;

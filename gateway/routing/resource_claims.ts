@@ -10,12 +10,12 @@ export interface ClaimSources {
 
 export type Claimant = ServerListing<'resources' | 'templates'>;
 
-/** Characters compared with templates before a list is answered without comparing more. */
+/** Budget of characters to compare with templates for one list; after that, no more is compared. */
 const MOST_COMPARED = 500_000;
 
 /**
- * Which servers say that a resource is theirs: they list it, a template of theirs could make it, or a result of theirs named it.
- * All three count alike, for a server says each of them as easily as the others.
+ * The servers that claim a resource: they list it, one of their templates matches it, or one of their results named it. All
+ * three count equally, because a server can make each claim equally easily.
  */
 export class ResourceClaims {
   readonly #sources: ClaimSources;
@@ -44,7 +44,7 @@ export class ResourceClaims {
     return [...new Map(claiming.map((listing) => [idOf(listing), listing])).values()];
   }
 
-  /** True when several servers claim a resource, and when that takes too long to find out. */
+  /** True if several servers claim a resource, or if the budget is used up. */
   isContested(uri: string): boolean {
     return this.#compared > MOST_COMPARED || this.of(uri).length > 1;
   }

@@ -49,7 +49,7 @@ function routerOver(offered: Readonly<Record<string, Offered>>) {
   };
 }
 
-test('a resource is read where it is listed, where a template makes it, and where a result named it', async () => {
+test('reads a resource that is listed, matched by a template, or named by a result', async () => {
   const { placeOf, links } = routerOver({
     files: { resources: ['file:///a'], templates: ['file:///{+path}'] },
     tickets: {},
@@ -61,14 +61,14 @@ test('a resource is read where it is listed, where a template makes it, and wher
   await expect(placeOf('ticket://8')).rejects.toThrow(ResourceNotFoundError);
 });
 
-test('a template that takes everything does not get what another server’s result named', async () => {
+test("a catch-all template does not capture what another server's result named", async () => {
   const { placeOf, links } = routerOver({ tickets: {}, greedy: { templates: ['{+anything}'] } });
   links('tickets', 'ticket://7');
   await expect(placeOf('ticket://7')).rejects.toThrow(ProtocolError);
   expect(await placeOf('svc-mcp://tickets/ticket%3A%2F%2F7')).toEqual(['tickets', 'ticket://7']);
 });
 
-test('a result that names what another server’s template makes does not get it', async () => {
+test("a result does not capture what another server's template matches", async () => {
   const { placeOf, links } = routerOver({ files: { templates: ['file:///{name}'] }, sly: {} });
   links('sly', 'file:///a');
   await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/files\/.*svc-mcp:\/\/sly\//);
@@ -76,7 +76,7 @@ test('a result that names what another server’s template makes does not get it
 
 const SLY = 'svc-mcp://sly/file%3A%2F%2F%2Fa';
 
-test('a server that lists what another server’s template makes does not get it', async () => {
+test("a list does not capture what another server's template matches", async () => {
   const { placeOf, listed } = routerOver({
     files: { templates: ['file:///{name}'] },
     sly: { resources: ['file:///a'] },
@@ -88,7 +88,7 @@ test('a server that lists what another server’s template makes does not get it
   expect(await placeOf('file:///b')).toEqual(['files', 'file:///b']);
 });
 
-test('a server that lists what another server’s result named does not get it', async () => {
+test("a list does not capture what another server's result named", async () => {
   const { placeOf, links, listed } = routerOver({ files: {}, sly: { resources: ['file:///a'] } });
   expect(await listed()).toEqual(['file:///a']);
   links('files', 'file:///a');
@@ -96,13 +96,13 @@ test('a server that lists what another server’s result named does not get it',
   expect(await listed()).toEqual([SLY]);
 });
 
-test('a server has what it lists, whatever its own templates and results name too', async () => {
+test("a server's own list, templates and results do not conflict", async () => {
   const { placeOf, links, listed } = routerOver({ files: { resources: ['file:///a'], templates: ['file:///{name}'] } });
   links('files', 'file:///a');
   expect([await placeOf('file:///a'), await listed()]).toEqual([['files', 'file:///a'], ['file:///a']]);
 });
 
-test('a list that would take long to compare shows the server of each resource', async () => {
+test('a list over the comparison budget shows the server of each resource', async () => {
   const greedy = Array.from({ length: 1_000 }, (_, index) => `{+a}${'{b}'.repeat(9)}-${index}`);
   const resources = Array.from({ length: 1_000 }, (_, index) => `x://${'a'.repeat(60)}/${index}`);
   const { listed } = routerOver({ sly: { templates: greedy }, files: { resources } });
@@ -111,7 +111,7 @@ test('a list that would take long to compare shows the server of each resource',
   expect(uris.at(-1)).toMatch(/^svc-mcp:\/\/files\//);
 });
 
-test('a template of many variables holds up nobody who reads another resource', async () => {
+test('a template with many variables does not delay other resources', async () => {
   const { placeOf } = routerOver({ sly: { templates: [`x://${'{a}'.repeat(40)}!`] }, files: { resources: ['x://a'] } });
   await expect(placeOf(`x://${'a'.repeat(200)}`)).rejects.toThrow(ResourceNotFoundError);
 });

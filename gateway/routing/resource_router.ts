@@ -35,8 +35,8 @@ export interface ResourcePlace {
 }
 
 /**
- * Resources keep their URIs, for results of tools name them too. A URI that two servers claim is shown with the server's name
- * in it, and refused without: neither may pass for the other.
+ * Routes resources. They keep their URIs, because tool results use them too. A URI that two servers claim is listed with the
+ * server's name in it and refused without it, so that neither can impersonate the other.
  */
 export class ResourceRouter {
   readonly links = new LinkedResources();
@@ -75,12 +75,12 @@ export class ResourceRouter {
     const target = { supervised: place.supervised, method: 'resources/read', params: { uri: place.uri } } as const;
     const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
     if (isLargerThan(result, this.#options.limits.maxReplyBytes)) {
-      throw new ProtocolError(ProtocolErrorCode.InternalError, 'the resource is too large to be passed on');
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'the resource is too large');
     }
     return ANSWER.parse(result);
   }
 
-  /** Where a resource is: listed, of a template, linked to by a result, or with the server's name in its URI. */
+  /** Finds a resource's server: by list, template, link in a result, or the server's name in its URI. */
   async place(uri: string, caller: Caller, signal: AbortSignal): Promise<ResourcePlace> {
     const claims = await this.#claims(caller, signal);
     const qualified = readQualifiedUri(uri);
@@ -103,7 +103,7 @@ export class ResourceRouter {
 
   #page<T>(items: readonly T[], keyOf: (item: T) => string, cursor: string | undefined) {
     const page = pageOf(sortedBy(items, keyOf), keyOf, cursor, this.#options.limits.pageItems);
-    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
+    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     return page;
   }
 }
@@ -112,7 +112,7 @@ function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string 
   return nextCursor === undefined ? {} : { nextCursor };
 }
 
-/** Rejects when none is meant, or several are. */
+/** Rejects if no server or several match. */
 function theOne(uri: string, claimants: readonly Claimant[]): ResourcePlace {
   const [first, second] = claimants;
   if (first === undefined) throw new ResourceNotFoundError(uri);

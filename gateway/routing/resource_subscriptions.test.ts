@@ -5,7 +5,7 @@ import type { ResourcePlace } from './resource_router.ts';
 import { ResourceSubscriptions } from './resource_subscriptions.ts';
 import { SecretMask } from '../servers/secret_mask.ts';
 
-/** Subscriptions with a server that does as `subscribe` does, and who was told of what. */
+/** Subscriptions to a server that behaves like `subscribe`; records the notifications. */
 function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
   const told: string[] = [];
   const left: string[] = [];
@@ -24,12 +24,12 @@ function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
   return { subscriptions, add, told, left };
 }
 
-test('a refusal of the server is told without the secret that it holds', async () => {
+test("masks secrets in a server's refusal", async () => {
   const { add } = world(() => Promise.reject(new Error('no: S3CR3T-t0ken')));
   await expect(add('a', 'x://1')).rejects.toThrow(/no: \*+/);
 });
 
-test('a client that subscribes to more and more loses its oldest ones, and nobody else does', async () => {
+test('a client over its limit loses only its own oldest subscriptions', async () => {
   const { add, left } = world();
   await add('modest', 'x://modest');
   for (let number = 0; number < 300; number += 1) await add('greedy', `x://${number}`);
@@ -37,7 +37,7 @@ test('a client that subscribes to more and more loses its oldest ones, and nobod
   expect(left[0]).toBe('x://0');
 });
 
-test('many greedy clients take nobody’s last place', async () => {
+test('many greedy clients cannot displace a modest one', async () => {
   const { subscriptions, add, told } = world();
   for (let client = 0; client < 16; client += 1) {
     for (let number = 0; number < 256; number += 1) await add(`greedy ${client}`, `x://${client}/${number}`);

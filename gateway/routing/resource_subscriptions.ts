@@ -4,12 +4,12 @@ import type { Fleet } from '../servers/fleet.ts';
 import { maskedError } from '../servers/masked_error.ts';
 import type { ResourcePlace } from './resource_router.ts';
 
-/** One resource of one server, who wants to be told of it, and by which URI each of them knows it. */
+/** One resource of one server, with its subscribers and the URI that each uses. */
 interface Subscribed {
   readonly serverId: string;
   readonly uri: string;
   readonly clients: Map<string, string>;
-  /** Of a server of the later generation: the stream that changes come by. */
+  /** Later generation: the stream that delivers changes. */
   stream: McpSubscription | null;
 }
 
@@ -17,7 +17,7 @@ const MOST = 4_096;
 const MOST_OF_CLIENT = 256;
 const TOGETHER_MS = 100;
 
-/** Subscriptions to resources: one with the server for all of its clients, made anew when the server was started anew. */
+/** Subscriptions to resources: one per server and resource, shared by all clients, and renewed after a restart of the server. */
 export class ResourceSubscriptions {
   readonly #fleet: Pick<Fleet, 'find'>;
   readonly #tell: (clientKey: string, uri: string) => void;
@@ -30,7 +30,7 @@ export class ResourceSubscriptions {
     this.#tell = tell;
   }
 
-  /** `asked` is the URI as the client knows it. Rejects when the server refuses. */
+  /** `asked` is the client's URI. Rejects if the server refuses. */
   async add(clientKey: string, asked: string, { supervised, uri }: ResourcePlace): Promise<void> {
     const serverId = supervised.server.id;
     const key = JSON.stringify([serverId, uri]);
@@ -56,14 +56,14 @@ export class ResourceSubscriptions {
     }
   }
 
-  /** The client has gone. */
+  /** The client has disconnected. */
   removeClient(clientKey: string): void {
     for (const [key, one] of this.#subscribed) {
       if (one.clients.has(clientKey)) void this.#leave(key, one, clientKey);
     }
   }
 
-  /** The server says that a resource of its has changed. */
+  /** The server reports a changed resource. */
   updated(serverId: string, uri: string): void {
     const key = JSON.stringify([serverId, uri]);
     if (!this.#subscribed.has(key)) return;
@@ -73,7 +73,7 @@ export class ResourceSubscriptions {
     this.#timer.unref();
   }
 
-  /** The server has connected anew, and knows of none. */
+  /** The server has reconnected and has no subscriptions. */
   async renew(serverId: string): Promise<void> {
     const current = this.#fleet.find(serverId)?.current ?? null;
     if (current === null) return;
@@ -81,7 +81,7 @@ export class ResourceSubscriptions {
     await Promise.allSettled(ofServer.map((one) => subscribe(current, one)));
   }
 
-  /** A resource that changed many times is told once. */
+  /** Several changes of one resource are reported once. */
   #tellChanged(): void {
     this.#timer = null;
     const keys = [...this.#changed];
@@ -91,7 +91,7 @@ export class ResourceSubscriptions {
     }
   }
 
-  /** A client loses its oldest one when it has its share; when there are too many in all, who has the most does. */
+  /** At its limit, a client loses its oldest subscription; at the total limit, the client with the most does. */
   async #makeRoom(clientKey: string): Promise<void> {
     let count = 0;
     for (const { clients } of this.#subscribed.values()) if (clients.has(clientKey)) count += 1;

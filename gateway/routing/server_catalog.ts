@@ -20,7 +20,7 @@ export interface ServerCatalogOptions {
   readonly now: () => number;
 }
 
-/** What the servers of a caller list. A server that is dead or slow is left out, and holds nobody up longer than the limit. */
+/** The lists of a caller's servers. A dead or slow server is left out after the time limit. */
 export class ServerCatalog {
   readonly #options: ServerCatalogOptions;
   readonly #lists = new WeakMap<Downstream, ServerLists>();
@@ -29,7 +29,7 @@ export class ServerCatalog {
     this.#options = options;
   }
 
-  /** Starts the servers that do not run, and waits for them no longer than a list waits. */
+  /** Starts stopped servers and waits up to the limit for lists. */
   async all<K extends Listable>(kind: K, caller: Caller, signal: AbortSignal): Promise<readonly ServerListing<K>[]> {
     const { fleet, limits } = this.#options;
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]);
@@ -38,7 +38,7 @@ export class ServerCatalog {
     return (await Promise.all(listings)).filter((listing) => listing !== null);
   }
 
-  /** What one server lists; null when it cannot be asked now. */
+  /** The list of one server; null if it cannot be asked now. */
   async one<K extends Listable>(
     kind: K,
     supervised: SupervisedServer,
@@ -48,13 +48,13 @@ export class ServerCatalog {
     return until(this.#of(kind, supervised), deadline);
   }
 
-  /** The server says that what it lists has changed. */
+  /** The server reports a changed list. */
   forget(kind: 'tools' | 'prompts' | 'resources', serverId: string): void {
     const downstream = this.#options.fleet.find(serverId)?.current ?? null;
     if (downstream !== null) this.#listsOf(downstream).forget(kind);
   }
 
-  /** How many a server that runs listed the last time; null when it was not asked yet. */
+  /** The number of items in a running server's last list; null if not asked yet. */
   countOf(kind: Listable, serverId: string): number | null {
     const downstream = this.#options.fleet.find(serverId)?.current ?? null;
     return downstream === null ? null : this.#listsOf(downstream).countOf(kind);
@@ -70,7 +70,7 @@ export class ServerCatalog {
       const items = lists.isSlow(kind) ? await until(list, AbortSignal.timeout(SLOW_PATIENCE_MS)) : await list;
       return items === null ? null : { supervised, name, items };
     } catch {
-      // A server that cannot say what it has, has nothing now; it is asked again the next time.
+      // A server that fails to list has no items for now; it is asked again next time.
       return null;
     }
   }

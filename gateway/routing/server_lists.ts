@@ -58,10 +58,10 @@ const FACTS: { readonly [K in Listable]: ListFacts<K> } = {
   },
 };
 
-/** One page as it came: what is wrong with one of its items must not take the others away. */
+/** One raw page: an invalid item must not drop the others. */
 const page = z.looseObject({ nextCursor: z.string().optional() });
 
-/** How long a list of a server that does not say when it changes is good for. */
+/** How long a list is cached if the server does not report changes. */
 const UNTOLD_MS = 30_000;
 const REMOTE_MS = 300_000;
 const SLOW_MS = 300_000;
@@ -71,7 +71,7 @@ interface Kept {
   readonly until: number;
 }
 
-/** What one connected server lists; asked for once, and anew after it said that it has changed. */
+/** The lists of one connected server; cached until the server reports a change. */
 export class ServerLists {
   readonly #downstream: Downstream;
   readonly #limits: GatewayLimits;
@@ -86,7 +86,7 @@ export class ServerLists {
     this.#now = now;
   }
 
-  /** Rejects when the server does not answer in time, or with something that is no list. */
+  /** Rejects if the server does not answer in time or the answer is not a list. */
   list<K extends Listable>(kind: K): Promise<readonly Listed[K][]> {
     const kept = this.#kept.get(kind);
     if (kept !== undefined && kept.until > this.#now())
@@ -102,7 +102,7 @@ export class ServerLists {
     return list;
   }
 
-  /** Over HTTP, the stream that changes are told by may have ended without anybody noticing. */
+  /** Over HTTP, the stream with changes may have ended unnoticed. */
   #toldMs(): number {
     return this.#isLocal() ? Number.POSITIVE_INFINITY : REMOTE_MS;
   }
@@ -112,7 +112,7 @@ export class ServerLists {
     return transport !== undefined && 'pid' in transport;
   }
 
-  /** It did not tell this list the last time, so nobody is kept waiting for it for a while. */
+  /** The last request for this list failed, so it is not retried for a while. */
   isSlow(kind: Listable): boolean {
     return (this.#slowUntil.get(kind) ?? 0) > this.#now();
   }
@@ -136,12 +136,12 @@ export class ServerLists {
     return [...byKey.values()];
   }
 
-  /** How many it listed the last time; null when it was not asked yet. */
+  /** The number of items in its last list; null if not asked yet. */
   countOf(kind: Listable): number | null {
     return this.#counts.get(kind) ?? null;
   }
 
-  /** Over HTTP, the later generation forbids tools with a bad `x-mcp-header`; the SDK knows which those are. */
+  /** Over HTTP, the later generation forbids tools with an invalid `x-mcp-header`; the SDK detects them. */
   async #items(kind: Listable): Promise<readonly unknown[]> {
     const { client } = this.#downstream;
     const timeout = Math.min(this.#limits.requestMs, this.#limits.listWaitMs);

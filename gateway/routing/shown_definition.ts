@@ -1,17 +1,17 @@
 import { z } from 'zod';
 import { listHiddenCharacters, showHidden } from '../../shared/model/shown_text.ts';
 
-/** Where a definition says which hidden characters were made visible in it. */
+/** The `_meta` key that lists the hidden characters made visible in a definition. */
 export const HIDDEN_CHARACTERS_META = 'svc/hidden-characters';
 
 const metaHolder = z.looseObject({ _meta: z.looseObject({}).optional().catch(undefined) });
 
-/** The members that are written for people and models, wherever they stand; any other one means something to the server. */
+/** The members with prose for people and models, at any depth; other members have a meaning for the server and are kept. */
 const PROSE = new Set(['title', 'description']);
 
 /**
- * What a server says of a tool, a prompt or a resource, with the characters that nobody sees written out in its prose: such
- * text is read by a model, and may say to it what no person was shown. What was found is told in `_meta`.
+ * A server's definition of a tool, prompt or resource with hidden characters in its prose escaped. Hidden text could give a
+ * model instructions that no person sees. The characters found are listed in `_meta`.
  */
 export function shownDefinition<T extends object>(definition: T): T {
   const found = new Set<string>();

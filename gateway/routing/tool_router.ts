@@ -45,7 +45,7 @@ export interface ToolCall {
   readonly args: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A tool of a server, found by the name that clients know it by. */
+/** A tool of a server, found by its name for clients. */
 interface Found {
   readonly supervised: SupervisedServer;
   readonly tool: Tool;
@@ -53,7 +53,7 @@ interface Found {
 
 export type CallAnswer = CallToolResult | InputRequiredResult;
 
-/** Lists the tools of all servers under names of their own, and sends each call to the server it belongs to. */
+/** Lists the tools of all servers under unique names and routes each call to its server. */
 export class ToolRouter {
   readonly #options: ToolRouterOptions;
 
@@ -70,19 +70,22 @@ export class ToolRouter {
     const ofServers = listings.flatMap(({ supervised, name, items }) => exposed(supervised, name, items));
     const sorted = sortedBy([...ofServers, ...built.flat()], ({ name }) => name);
     const page = pageOf(sorted, ({ name }) => name, cursor, limits.pageItems);
-    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
+    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     const { items, nextCursor } = page;
     return { tools: [...items], ...(nextCursor === undefined ? {} : { nextCursor }) };
   }
 
-  /** A source that cannot tell its tools, or not in time, takes no other away. */
+  /** A source that fails or is too slow does not affect the others. */
   async #built(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
     const tools = await until(source.tools(caller, deadline), deadline).catch(() => null);
     return tools ?? [];
   }
 
-  /** The result for the client and the schema that it was promised; a refusal is a result with `isError`, for a model to read. */
+  /**
+   * The result for the client, and the schema that the tool declares. A refusal is a result with `isError`, so that a model can
+   * read it.
+   */
   async call(
     call: ToolCall,
     request: ClientRequest,
@@ -126,7 +129,7 @@ export class ToolRouter {
     const denied = toolDecision(supervised.server.tools, tool.name) === 'denied';
     if (denied) return this.#deny(supervised, tool, request, 'tool_not_allowed');
     if (!this.#options.ports.accepting())
-      return failure('calls cannot be recorded now, so none is made; try again later');
+      return failure('calls cannot be recorded now, so they are refused; try again later');
     try {
       const begin = () => this.#begin({ supervised, tool }, call, request);
       const result = ANSWER.parse(await forwarder.run(target, request, begin));
@@ -139,7 +142,7 @@ export class ToolRouter {
     }
   }
 
-  /** What has to hold before a call is sent; records it once it is over. */
+  /** Checks what must hold before a call is sent, and records the call when it ends. */
   async #begin(
     { supervised, tool }: Found,
     call: ToolCall,
@@ -188,7 +191,7 @@ export class ToolRouter {
     return failure(message ?? DENIALS[reason]);
   }
 
-  /** A call names a tool that was listed; what a server did not list is not called. */
+  /** Only a listed tool can be called. */
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
     const { fleet, catalog } = this.#options;
     const serverName = splitToolName(name)?.server;
@@ -229,17 +232,17 @@ class Denied extends Error {
 
 const DENIALS: Readonly<Record<ToolDenial, string>> = {
   tool_not_allowed: 'the configuration of this server does not allow this tool',
-  approval_required: 'this call needs the approval of a person; it was asked for and not decided in time',
-  approval_denied: 'a person has refused this call',
+  approval_required: 'this call needs the approval of a person, who did not decide in time',
+  approval_denied: 'a person has denied this call',
   control_plane_unavailable: 'this call needs the approval of a person, who cannot be asked now; try again later',
   arguments_too_large: 'the arguments are too large; pass less',
-  too_many_calls: 'too many calls are running; try again when some are over',
+  too_many_calls: 'too many calls are running; try again when some have finished',
 };
 
 const ANSWER = z.custom<CallAnswer>();
-const TOO_LARGE = 'the result is too large to be passed on; ask for less';
+const TOO_LARGE = 'the result is too large; ask for less';
 
-/** The tools that the policy lets be called, by the names that clients see. One whose name another has already is left out. */
+/** The tools that the policy allows, by their names for clients. A tool with a duplicate name is left out. */
 function exposed(supervised: SupervisedServer, serverName: string, tools: readonly Tool[]): readonly Tool[] {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {

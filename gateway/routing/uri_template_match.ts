@@ -2,17 +2,17 @@ const MOST_TEMPLATE_CHARACTERS = 1_000;
 const MOST_URI_CHARACTERS = 4_096;
 const MOST_EXPRESSIONS = 12;
 
-/** A part of a template: text as it stands, or what an expression may stand for. */
+/** A part of a template: literal text, or an expression. */
 type Part =
   | { readonly kind: 'text'; readonly text: string }
-  /** `segment` ends at `/` and `,`; `rest` reaches as far as it likes. */
+  /** `segment` ends at `/` and `,`; `rest` matches any length. */
   | { readonly kind: 'segment' | 'rest'; readonly mayBeEmpty: boolean };
 
 const EXPRESSION = /\{([+#./;?&]?)([^{}]{1,200})\}/y;
 
 /**
- * Whether a URI template (RFC 6570) could have made a URI. Both come from strangers, so the time is at most proportional to
- * the length of the one times that of the other, whatever they are; a longer or more complex one matches nothing.
+ * Whether a URI template (RFC 6570) matches a URI. Both are untrusted, so the time is at most proportional to the product of
+ * their lengths; a longer or more complex input matches nothing.
  */
 export function matchesTemplate(template: string, uri: string): boolean {
   if (template.length > MOST_TEMPLATE_CHARACTERS || uri.length > MOST_URI_CHARACTERS) return false;
@@ -27,7 +27,7 @@ export function matchesTemplate(template: string, uri: string): boolean {
   return reached[uri.length] === 1;
 }
 
-/** Null for what is no template. */
+/** Null if the text is not a template. */
 function partsOf(template: string): readonly Part[] | null {
   const parts: Part[] = [];
   let expressions = 0;
@@ -43,7 +43,7 @@ function partsOf(template: string): readonly Part[] | null {
     if (operator === undefined || expressions > MOST_EXPRESSIONS) return null;
     if (operator === '/' || operator === '.') parts.push({ kind: 'text', text: operator });
     const kind = operator === '' || operator === '.' ? 'segment' : 'rest';
-    // A query is left out when none of its variables has a value.
+    // A query expression disappears if none of its variables has a value.
     parts.push({ kind, mayBeEmpty: operator === '?' || operator === '&' || operator === ';' });
     at = EXPRESSION.lastIndex;
   }

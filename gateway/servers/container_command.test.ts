@@ -4,7 +4,7 @@ import { asContainer, DEFAULT_RUNTIME_IMAGES, inContainer, isContainerCommand } 
 const marks = { gatewayMark: 'abc', runId: 'abc.1', endpoint: 'unix:///run/docker.sock' };
 
 describe('inContainer', () => {
-  test('runs the program in an image that has it, without rights, and with names of variables only', () => {
+  test('runs the program in a suitable image, unprivileged, with only variable names on the command line', () => {
     const placed = inContainer(['npx', '-y', 'x@1.0.0'], ['TOKEN'], DEFAULT_RUNTIME_IMAGES, marks);
     if (!placed.ok) throw new Error(placed.error);
     const { program, args } = placed.value;
@@ -19,9 +19,9 @@ describe('inContainer', () => {
     expect(args.some((arg) => /^(-v|--volume|--mount|--privileged|--net)/.test(arg))).toBe(false);
   });
 
-  test('refuses a program that no image is known to have', () => {
+  test('refuses a program without a known image', () => {
     const placed = inContainer(['dnx', 'x'], [], DEFAULT_RUNTIME_IMAGES, marks);
-    expect(placed).toMatchObject({ ok: false, error: expect.stringContaining('no image is known that has "dnx"') });
+    expect(placed).toMatchObject({ ok: false, error: expect.stringContaining('no image is known for "dnx"') });
   });
 
   test.each(['constructor', 'toString', '__proto__'])('knows no image for the program %s', (program) => {
@@ -29,7 +29,7 @@ describe('inContainer', () => {
   });
 });
 
-test('a configuration’s own docker run is bound to the engine, marked and limited, and otherwise as it is', () => {
+test("a configuration's own docker run is bound to the engine, labelled and limited, and otherwise unchanged", () => {
   const { args } = asContainer(['docker', 'run', '-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2'], marks);
   expect(args.slice(0, 3)).toEqual(['--host', 'unix:///run/docker.sock', 'run']);
   expect(args).toContain('svc.mcp.run=abc.1');
@@ -37,7 +37,7 @@ test('a configuration’s own docker run is bound to the engine, marked and limi
   expect(args.slice(-5)).toEqual(['-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2']);
 });
 
-test('knows a command that starts a container', () => {
+test('recognises a command that starts a container', () => {
   expect(
     ['docker', '/usr/bin/docker', 'npx', 'xdocker'].map((program) => isContainerCommand([program, 'run'])),
   ).toEqual([true, true, false, false]);

@@ -6,11 +6,11 @@ const VALUE = 'the-value-of-a-header';
 const [FIRST, SECOND, THIRD] = ['the-first-access-token', 'the-second-access-token', 'the-third-access-token'];
 const MINUTE = 60_000;
 
-/** Of the three tokens, those that are masked. */
+/** The masked ones of three tokens. */
 const masked = (mask: CurrentMask) =>
   [FIRST, SECOND, THIRD].filter((token) => !mask.now.text(`Bearer ${token}`).includes(token));
 
-test('a token that is given out later is masked, and the one before it until some time after its end', () => {
+test('masks a renewed token, and the old one until some time after its expiry', () => {
   const mask = new CurrentMask([VALUE], { text: FIRST, expiresAt: 60 * MINUTE });
   expect(masked(mask)).toEqual([FIRST]);
   mask.add({ text: SECOND, expiresAt: 120 * MINUTE }, 59 * MINUTE);
@@ -20,19 +20,19 @@ test('a token that is given out later is masked, and the one before it until som
   expect(mask.now.text(VALUE)).not.toContain(VALUE);
 });
 
-test('a token whose end nobody knows stays masked', () => {
+test('keeps masking a token without a known expiry', () => {
   const mask = new CurrentMask([], { text: FIRST, expiresAt: null });
   mask.add({ text: SECOND, expiresAt: null }, 10_000 * MINUTE);
   expect(masked(mask)).toEqual([FIRST, SECOND]);
 });
 
-test('one token that is given out again and again takes no other’s place', () => {
+test('a token that is issued repeatedly does not displace others', () => {
   const mask = new CurrentMask([], { text: FIRST, expiresAt: null });
   for (let time = 0; time < 100; time += 1) mask.add({ text: SECOND, expiresAt: null }, time);
   expect(masked(mask)).toEqual([FIRST, SECOND]);
 });
 
-test('prints nothing of what it holds', () => {
+test('never prints its values', () => {
   const mask = new CurrentMask([VALUE], { text: FIRST, expiresAt: null });
   expect(JSON.stringify({ mask }) + inspect(mask, { depth: 9 })).not.toMatch(/the-(?:value|first)/);
 });

@@ -1,13 +1,13 @@
 import type { FilledBearer } from './launch_values.ts';
 import { SecretMask } from './secret_mask.ts';
 
-/** A server may accept a token for longer than its end, by a clock of its own. */
+/** A server's clock may be late, so it may accept a token after its expiry. */
 const KEPT_AFTER_END_MS = 300_000;
 const MOST_TOKENS = 16;
 
 /**
- * What masks a server's secrets now. They may change while it runs: an access token that is given out later is masked too, and
- * those before it as long as they are good for anything.
+ * The current mask of a server's secrets. They may change while it runs: renewed access tokens are masked too, and old ones as
+ * long as they may be valid.
  */
 export class CurrentMask {
   readonly #values: readonly string[];
@@ -24,7 +24,7 @@ export class CurrentMask {
     return this.#now;
   }
 
-  /** Takes a token that was given out at `at`, in milliseconds since the epoch. */
+  /** Adds a token that was issued at `at`, in milliseconds since the epoch. */
   add(bearer: FilledBearer, at: number): void {
     const good = this.#bearers.filter(({ text, expiresAt }) => {
       return text !== bearer.text && (expiresAt === null || expiresAt + KEPT_AFTER_END_MS > at);

@@ -6,13 +6,13 @@ import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts
 
 export interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealth' | 'ports'> {
   readonly ports: GatewayPorts;
-  /** Told when servers came or went, or their names changed. */
+  /** Called when servers were added or removed or their names changed. */
   readonly onServers: () => void;
 }
 
 const HEALTH_EVERY_MS = 60_000;
 
-/** The servers of this gateway: they come, change and go as the control plane says, and run once somebody asks for them. */
+/** The servers of this gateway. They follow the control plane's list and start on the first request. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #slots: StartSlots;
@@ -29,19 +29,19 @@ export class Fleet {
     this.#slots = new StartSlots(options.limits.maxStarting);
   }
 
-  /** Follows the list of servers from now on. */
+  /** Starts following the list of servers. */
   start(): void {
     this.#watched = this.#options.ports.watchServers((servers) => this.#reconcile(servers), this.#watching.signal);
     this.#timer = setInterval(() => this.#report(), HEALTH_EVERY_MS);
     this.#timer.unref();
   }
 
-  /** Resolves once there is a list of servers. */
+  /** Resolves when the list of servers is available. */
   get listed(): Promise<void> {
     return this.#first.promise;
   }
 
-  /** The servers that a caller may use and that are switched on. */
+  /** The enabled servers that a caller may use. */
   of(caller: Caller): readonly SupervisedServer[] {
     return Array.from(this.#servers.values()).filter(({ server }) => server.enabled && mayUse(caller, server.id));
   }
@@ -50,12 +50,12 @@ export class Fleet {
     return this.#servers.get(serverId) ?? null;
   }
 
-  /** Those that are connected now. */
+  /** The connected servers. */
   running(): readonly SupervisedServer[] {
     return Array.from(this.#servers.values()).filter(({ current }) => current !== null);
   }
 
-  /** The name that a server's tools have before their own. */
+  /** The prefix of a server's tool names. */
   nameOf(serverId: string): string {
     return this.#names.get(serverId) ?? serverId;
   }
@@ -94,7 +94,7 @@ export class Fleet {
     this.#servers.set(known.server.id, supervised);
   }
 
-  /** Several changes at one time are told at one time. */
+  /** Several changes within a turn are reported once. */
   #soon(): void {
     if (this.#reporting) return;
     this.#reporting = true;

@@ -6,7 +6,7 @@ const directories = serverDirectories('/h/mcp', 'mcp_1');
 const environment = (own: Record<string, string> = {}, gateway: Record<string, string> = {}) =>
   launchEnvironment({ gateway, directories, own, runId: 'abc.1' });
 
-test('holds where programs are, directories of its own, and its own variables, and nothing else', () => {
+test('contains only PATH, its own directories and its own variables', () => {
   const gateway = {
     PATH: '/bin',
     LANG: 'de_DE.UTF-8',
@@ -30,17 +30,17 @@ test('holds where programs are, directories of its own, and its own variables, a
   expect(env['NODE_OPTIONS']).toBeUndefined();
 });
 
-test('trusts the certificates that the machine trusts, unless it has its own', () => {
+test("trusts the machine's certificates, unless it sets its own", () => {
   const gateway = { NODE_EXTRA_CA_CERTS: '/etc/ca.pem', SSL_CERT_FILE: '/etc/ca.pem', SSL_CERT_DIR: '/etc/certs' };
   expect(environment({}, gateway)).toMatchObject(gateway);
   expect(environment({ SSL_CERT_FILE: '/own.pem' }, gateway)).toMatchObject({ ...gateway, SSL_CERT_FILE: '/own.pem' });
 });
 
-test('a package that was fetched before is started without asking its registry', () => {
+test('starts a cached package without contacting its registry', () => {
   expect(environment({ npm_config_prefer_offline: 'false' })).toMatchObject({ npm_config_prefer_offline: 'true' });
 });
 
-test('no configuration turns install scripts on, moves the home, or passes for the service', () => {
+test('a configuration cannot enable install scripts, move the home or set SVC_ variables', () => {
   const env = environment({
     npm_config_ignore_scripts: 'false',
     NPM_CONFIG_IGNORE_SCRIPTS: 'false',

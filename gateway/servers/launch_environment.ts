@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import type { ServerDirectories } from '../../machine/server_directories.ts';
 
 /**
- * What a local server is given of the gateway's own environment. Which certificates the machine trusts is known by variables
- * alone where its traffic is inspected: without them no package could be fetched there.
+ * The gateway's variables that a local server inherits. The certificate variables are needed on machines whose traffic is
+ * inspected, to fetch packages there.
  */
 const INHERITED = [
   'PATH',
@@ -17,35 +17,34 @@ const INHERITED = [
   'CURL_CA_BUNDLE',
 ] as const;
 
-/** Nothing that comes with a package runs while it is installed; said last, so that no configuration takes it back. */
+/** Disables install scripts of packages. Set last, so that no configuration can override it. */
 const NO_INSTALL_SCRIPTS = {
   npm_config_ignore_scripts: 'true',
   npm_config_update_notifier: 'false',
   npm_config_fund: 'false',
   npm_config_audit: 'false',
-  // A release that was fetched once is what it was: a start waits for no registry that is slow or away.
+  // A fetched release does not change, so a start does not wait for a slow or unavailable registry.
   npm_config_prefer_offline: 'true',
-  // Of Python packages, wheels only: building one runs code of its own.
+  // Only wheels for Python packages: building a package runs its code.
   UV_NO_BUILD: '1',
   PIP_ONLY_BINARY: ':all:',
   DOTNET_CLI_TELEMETRY_OPTOUT: '1',
 } as const;
 
-/** Marks every process that a gateway starts, so that one which leaves its process group is found all the same. */
+/** Marks every process that a gateway starts, so that one that leaves its process group can be found. */
 export const RUN_ID_VARIABLE = 'MCP_GATEWAY_RUN';
 
 export interface LaunchEnvironmentOptions {
   readonly gateway: Readonly<Record<string, string | undefined>>;
   readonly directories: ServerDirectories;
-  /** The server's own, with its credentials in place. */
+  /** The server's own variables with credentials inserted. */
   readonly own: Readonly<Record<string, string>>;
   readonly runId: string;
 }
 
 /**
- * The whole environment of a local server: where programs are, its own directories, its locale, which certificates are
- * trusted, and its own variables. No proxy, no variable of a provider and none of the service is passed on, and none named
- * like the service's can be set.
+ * The complete environment of a local server: PATH, its own directories, locale, trusted certificates, and its own variables.
+ * Proxy variables, providers' variables and svc's variables are not passed on, and SVC_ variables cannot be set.
  */
 export function launchEnvironment(options: LaunchEnvironmentOptions): Record<string, string> {
   const { gateway, directories, own, runId } = options;

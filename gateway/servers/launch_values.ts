@@ -4,7 +4,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { CurrentMask } from './current_mask.ts';
 import type { BearerToken, ReleasedValues } from '../gateway_ports.ts';
 
-/** A server's values with its credentials in place, and what masks those in whatever it says. */
+/** A server's values with credentials inserted, and the mask for its output. */
 export interface FilledLaunch {
   readonly values: LaunchValues;
   readonly mask: CurrentMask;
@@ -17,7 +17,7 @@ export interface FilledBearer {
   readonly expiresAt: number | null;
 }
 
-/** Puts what was released in the place of a server's references. The error is the rest of a sentence, without a value. */
+/** Replaces a server's references with the released values. The error is the rest of a sentence and contains no value. */
 export function fillLaunch(server: McpServer, released: ReleasedValues): Result<FilledLaunch, string> {
   const texts = new Map(Array.from(released.values, ([path, secret]) => [path, secret.reveal()] as const));
   const values = withReferences(server, texts);
@@ -26,7 +26,7 @@ export function fillLaunch(server: McpServer, released: ReleasedValues): Result<
   return ok({ values: values.value, mask: new CurrentMask([...texts.values()], bearer), bearer });
 }
 
-/** An access token as it is sent. */
+/** The header value for an access token. */
 export function fillBearer({ token, expiresAt }: BearerToken): FilledBearer {
   return { text: token.reveal(), expiresAt };
 }

@@ -24,7 +24,7 @@ let remote: Server;
 let url: string;
 let now: number;
 
-/** A server of the earlier generation that logs, and answers with, the token that it was called with. */
+/** A server of the earlier generation that logs and returns the token that it was called with. */
 beforeEach(async () => {
   now = 0;
   remote = createServer((request, response) => {
@@ -53,7 +53,7 @@ afterEach(() => {
   remote.close();
 });
 
-test('an access token that was renewed while a server runs is masked in whatever it says by itself', async () => {
+test("masks an access token that was renewed while the server runs in the server's own messages", async () => {
   const tokens = [...TOKENS];
   const launcher = new Launcher({
     ports: {
@@ -85,7 +85,7 @@ test('an access token that was renewed while a server runs is masked in whatever
   expect(JSON.stringify(result)).toContain(TOKENS[1]);
   expect(JSON.stringify(launched.value.mask.value(result))).not.toContain(TOKENS[1]);
   expect(launched.value.mask).not.toBe(mask);
-  // The one before it is good for another 20 seconds.
+  // The old token is valid for another 20 seconds.
   expect(launched.value.mask.text(TOKENS[0]!)).toBe('*'.repeat(TOKENS[0]!.length));
   expect(logged).toEqual([`Bearer ${'*'.repeat(TOKENS[1]!.length)}`]);
   await launched.value.close();

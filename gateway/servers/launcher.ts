@@ -21,7 +21,7 @@ export interface LauncherOptions {
   readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;
   readonly local: LocalLaunch;
   readonly limits: GatewayLimits;
-  /** Of this program, told to servers. */
+  /** The version of this program, sent to servers. */
   readonly version: string;
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
@@ -33,14 +33,14 @@ export interface LaunchRequest {
   readonly server: McpServer;
   readonly events: DownstreamEvents;
   readonly stderr: StderrRing;
-  /** It was found to speak an earlier revision. */
+  /** Whether the server is known to speak an earlier revision. */
   readonly isLegacy: boolean;
   readonly signal: AbortSignal;
 }
 
 type Launched = Result<Downstream, ServerProblem>;
 
-/** Starts or reaches servers and shakes hands with them; nothing of a start that failed is left. */
+/** Starts or connects to servers and performs the handshake. A failed start leaves nothing behind. */
 export class Launcher {
   readonly #options: LauncherOptions;
 
@@ -55,14 +55,14 @@ export class Launcher {
     const filled = fillLaunch(server, released.value);
     if (!filled.ok) return err({ reason: 'credential_missing', message: filled.error });
     if (server.mode === 'local') return this.#local(request, filled.value);
-    // Only the earlier generation was ever spoken over SSE alone.
+    // The SSE-only transport exists only in the earlier generation.
     const isLegacy = request.isLegacy || server.transport === 'sse';
     return this.#remote({ ...request, isLegacy }, filled.value);
   }
 
   async #local(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
     const first = await this.#localOnce(request, filled);
-    // A server that ends when it is asked for its revision is one of the earlier ones, or broken: the next start tells.
+    // A server that ends when asked for its revision speaks an earlier one, or is broken: the next start shows which.
     const again = !first.ok && first.error.atProbe && !request.isLegacy && !request.signal.aborted;
     return again ? this.#localOnce({ ...request, isLegacy: true }, filled) : first;
   }
@@ -112,7 +112,7 @@ export class Launcher {
     const connected = await this.#connect(request, mask, opened.value.transport);
     if (!connected.ok) {
       opened.value.release();
-      // One that keeps silent when it is asked for its revision may be an earlier one; the next start tells.
+      // A server that does not answer when asked for its revision may speak an earlier one; the next start shows it.
       const isSilent = SdkError.isInstance(connected.error) && connected.error.code === SdkErrorCode.RequestTimeout;
       if (isSilent && !request.isLegacy && !request.signal.aborted) {
         return this.#remote({ ...request, isLegacy: true }, filled);
@@ -125,13 +125,13 @@ export class Launcher {
     const client = connected.value;
     const release = (): void => {
       opened.value.release();
-      // Nothing is to come any more: what waits for an answer is told so.
+      // No more messages will come: pending requests are rejected.
       void client.close().catch(() => undefined);
     };
     return ok(this.#downstream(client, mask, ended.promise, release));
   }
 
-  /** A token that is given out later is masked too, from then on. */
+  /** Masks a renewed token from now on. */
   async #freshBearer(server: McpServer, mask: CurrentMask): Promise<FilledBearer | null> {
     const released = await this.#options.ports.release(server, null);
     if (!released.ok || released.value.bearer === null) return null;
@@ -181,18 +181,18 @@ export class Launcher {
   }
 }
 
-/** SHA-256, hex, of what is consented to; null for a server that needs no consent. */
+/** SHA-256 (hex) of the consent text; null for a server that needs no consent. */
 export function consentHashOf(server: McpServer): string | null {
   return needsConsent(server) ? sha256Hex(consentText(server)) : null;
 }
 
 class StartTimeout extends Error {
   constructor(ms: number) {
-    super(`it did not finish its start within ${ms / 1000} s`);
+    super(`it did not start within ${ms / 1000} s`);
   }
 }
 
-/** What a server says by itself is masked before anybody hears it. */
+/** A server's own messages are masked before they are passed on. */
 function maskedEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEvents {
   return {
     input: (call, gone) => events.input(mask.now.value(call), gone),
@@ -205,7 +205,7 @@ function maskedEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEv
 
 function endedProblem(how: string, stderr: StderrRing): string {
   const said = stderr.lastLine();
-  return `it ended (${how})${said === null ? '' : `; the last it said was: ${said}`}`;
+  return `it ended (${how})${said === null ? '' : `; its last output was: ${said}`}`;
 }
 
 async function localProblem(
@@ -219,7 +219,7 @@ async function localProblem(
   const how = await process.ended;
   const closed = SdkError.isInstance(error) && CLOSED.has(error.code);
   if (closed) return { reason: 'exited', message: endedProblem(how, process.stderr) };
-  return { reason: 'handshake_failed', message: `it did not answer as an MCP server does: ${messageOf(error, mask)}` };
+  return { reason: 'handshake_failed', message: `it did not answer like an MCP server: ${messageOf(error, mask)}` };
 }
 
 const CLOSED: ReadonlySet<SdkErrorCode> = new Set([SdkErrorCode.ConnectionClosed, SdkErrorCode.EraNegotiationFailed]);
@@ -227,17 +227,17 @@ const CLOSED: ReadonlySet<SdkErrorCode> = new Set([SdkErrorCode.ConnectionClosed
 function remoteProblem(server: McpServer, error: unknown, mask: SecretMask): ServerProblem {
   if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
   if (isUnauthorised(error)) {
-    const fix = 'sign in to it again, or store another credential for it';
+    const fix = 'sign in again, or store another credential for it';
     return {
       reason: 'authorisation_needed',
-      message: `${hostOf(server)} refuses what it is called with (401); ${fix}`,
+      message: `${hostOf(server)} refuses the credentials (401); ${fix}`,
     };
   }
-  const message = `${hostOf(server)} did not answer as an MCP server does: ${messageOf(error, mask)}`;
+  const message = `${hostOf(server)} did not answer like an MCP server: ${messageOf(error, mask)}`;
   return { reason: SdkHttpError.isInstance(error) ? 'handshake_failed' : 'unreachable', message };
 }
 
-/** True when a remote server wants (other) credentials. */
+/** True if a remote server needs credentials or refuses the ones sent. */
 export function isUnauthorised(error: unknown): boolean {
   if (error instanceof UnauthorizedError) return true;
   return SdkHttpError.isInstance(error) && error.data.status === 401;
@@ -249,7 +249,7 @@ function hostOf(server: McpServer): string {
 
 const MOST_CHARACTERS = 300;
 
-/** In the words of a server, which may quote what it was given: masked before anything is cut. */
+/** A server's message, which may quote its credentials: it is masked before it is shortened. */
 function messageOf(error: unknown, mask: SecretMask): string {
   const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const text = mask.text(root instanceof Error ? root.message : String(root));

@@ -19,12 +19,12 @@ export interface LocalGatewayOptions {
   readonly sources: readonly ToolSource[];
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
-  /** The program's own environment: where programs are, and which engine is meant. */
+  /** The program's environment: it determines PATH and the engine. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
-  /** PEM roots that remote servers are trusted by, besides the system's. */
+  /** Additional PEM roots to trust for remote servers. */
   readonly extraRoots: readonly string[];
   readonly limits?: Partial<GatewayLimits>;
   readonly images?: RuntimeImages;
@@ -32,11 +32,11 @@ export interface LocalGatewayOptions {
 
 export interface LocalGateway {
   readonly gateway: Gateway;
-  /** Ends every server; nothing of any is left. */
+  /** Ends every server completely. */
   stop(): Promise<void>;
 }
 
-/** A gateway whose servers are processes and containers of this machine. Ends first what one that was killed has left. */
+/** A gateway whose local servers are processes and containers of this machine. At start it ends leftovers of a killed gateway. */
 export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   const { ports, sources, mcpHome, env, version, isLocal, extraRoots } = options;
   const limits = { ...DEFAULT_GATEWAY_LIMITS, ...options.limits };
@@ -58,7 +58,7 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   };
 }
 
-/** Kills the servers of gateways that are gone. Where the id of one is another process now, only what bears its mark. */
+/** Kills servers of dead gateways. If a process id was reused, only processes with the mark are killed. */
 function endAbandoned(records: ProcessRecords): void {
   for (const { server, runId } of records.listAbandoned()) {
     if (isRunning(server)) killTree(server.pid, runId);

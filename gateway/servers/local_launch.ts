@@ -20,21 +20,21 @@ import { ServerProcess } from './server_process.ts';
 import type { ServerProblem } from './server_problem.ts';
 import type { StderrRing } from './stderr_ring.ts';
 
-/** What local servers of one gateway are started with. */
+/** Settings for the local servers of one gateway. */
 export interface LocalLaunchOptions {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
-  /** The gateway's own environment. */
+  /** The gateway's environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly gatewayMark: string;
   readonly guard: ProcessGuard;
   readonly records: ProcessRecords;
   readonly images: RuntimeImages;
-  /** The engine of this machine as `unix://...`, or why there is none. */
+  /** The machine's engine as `unix://...`, or why there is none. */
   readonly findEngine: () => Promise<Result<string, string>>;
 }
 
-/** Starts the program of a local server, without a shell and with the least environment. */
+/** Starts the program of a local server, without a shell and with a minimal environment. */
 export class LocalLaunch {
   readonly #options: LocalLaunchOptions;
   #runs = 0;
@@ -110,7 +110,7 @@ export class LocalLaunch {
     };
   }
 
-  /** The engine's client passes a signal on, but one that was killed has not. */
+  /** Kills the container explicitly: the engine's client passes signals on, but not if it was killed. */
   async #endContainer({ endpoint }: PlacedCommand, runId: string): Promise<void> {
     if (endpoint === null) return;
     const env = { PATH: this.#options.env['PATH'] ?? '/usr/bin:/bin', HOME: '/nonexistent' };
@@ -126,11 +126,11 @@ const ENGINE_MS = 10_000;
 
 interface PlacedCommand {
   readonly command: ProgramCommand;
-  /** Null when no container is started. */
+  /** Null if no container is started. */
   readonly endpoint: string | null;
 }
 
 function noContainer(why: string): ServerProblem {
   const fix = 'start a Docker Engine on this machine, or set its isolation to process';
-  return { reason: 'container_unavailable', message: `the server is to run in a container, and ${why}; ${fix}` };
+  return { reason: 'container_unavailable', message: `the server must run in a container, but ${why}; ${fix}` };
 }

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { RUN_ID_VARIABLE } from './launch_environment.ts';
 
 /**
- * Reads which process groups there are, and ends them when its input ends: that is when the gateway is gone, however it
- * went. What has left its group is found by the mark in its environment; a container by its label.
+ * Reads the process groups from stdin and ends them when stdin closes, which happens when the gateway ends in any way.
+ * Processes that left their group are found by the mark in their environment, containers by their label.
  */
 const GUARD_SCRIPT = `mark=$1
 groups=' ' engine=
@@ -33,10 +33,10 @@ for found in $(grep -ls "${RUN_ID_VARIABLE}=$mark" /proc/[0-9]*/environ); do
 done
 `;
 
-/** The label that containers of a gateway bear. */
+/** The label of a gateway's containers. */
 export const GATEWAY_LABEL = 'svc.mcp.gateway';
 
-/** A small shell that outlives the gateway just long enough to end what the gateway started. */
+/** A small shell process that outlives the gateway to end everything that the gateway started. */
 export class ProcessGuard {
   readonly #mark: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
@@ -45,7 +45,7 @@ export class ProcessGuard {
   #shell: ChildProcess | null = null;
   #stopped = false;
 
-  /** `mark` is what the run ids of all servers of this gateway begin with. */
+  /** `mark` is the prefix of the run ids of all servers of this gateway. */
   constructor(mark: string, env: Readonly<Record<string, string | undefined>>) {
     this.#mark = mark;
     this.#env = env;
@@ -61,14 +61,14 @@ export class ProcessGuard {
     this.#say(`del ${pgid}`);
   }
 
-  /** Containers are ended at this engine too. */
+  /** The engine where containers are ended too. */
   watchEngine(endpoint: string): void {
     if (this.#engine === endpoint || !/^unix:\/\/[\w./-]+$/.test(endpoint)) return;
     this.#engine = endpoint;
     this.#say(`engine ${endpoint}`);
   }
 
-  /** Every group was removed: the shell ends, and ends nothing. */
+  /** All groups were removed: the shell exits without ending anything. */
   stop(): void {
     this.#stopped = true;
     this.#shell?.stdin?.end();
@@ -79,12 +79,12 @@ export class ProcessGuard {
     else this.#shell.stdin?.write(`${line}\n`);
   }
 
-  /** Started when it is first needed, and anew when somebody has ended it. */
+  /** Started on first use, and restarted if it was ended. */
   #start(): void {
     const { PATH = '/usr/bin:/bin', HOME = '/nonexistent' } = this.#env;
     const shell = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'svc-mcp-guard', this.#mark], {
       stdio: ['pipe', 'ignore', 'ignore'],
-      // Out of the terminal's reach: keys that end the gateway must not end its guard.
+      // In its own session: Ctrl-C must not end the guard together with the gateway.
       detached: true,
       env: { PATH, HOME },
     });

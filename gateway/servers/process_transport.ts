@@ -13,14 +13,14 @@ type TransportLimits = Pick<
   'maxMessageBytes' | 'maxGarbageBytes' | 'maxGarbageLines' | 'maxBytesPerSecond' | 'maxMessagesPerSecond' | 'stopMs'
 >;
 
-/** The windows that a second's allowance of output is dealt out in. */
+/** The number of windows into which one second's output limit is divided. */
 const WINDOWS_PER_SECOND = 20;
-/** Messages that were read and not yet delivered. */
+/** Maximum number of messages read but not yet delivered. */
 const MOST_QUEUED = 2_000;
 
 /**
- * The SDK's stdio framing over a process of ours. The SDK's own transport starts the process itself, in our process group
- * and without a limit to how fast it is read, so it is not used. `pid` and `stderr` tell the SDK that this is stdio.
+ * The SDK's stdio framing over our own process. The SDK's transport is not used, because it starts the process in our process
+ * group and reads without a rate limit. `pid` and `stderr` tell the SDK that this is stdio.
  */
 export class ProcessTransport implements Transport {
   onclose?: (() => void) | undefined;
@@ -30,7 +30,7 @@ export class ProcessTransport implements Transport {
   readonly #process: ServerProcess;
   readonly #limits: TransportLimits;
   readonly #lines: LineSplitter;
-  /** Called once when the server is ended for what it printed. */
+  /** Called once if the server is ended because of its output. */
   readonly #onFault: (message: string) => void;
   readonly #queue: string[] = [];
   #isDelivering = false;
@@ -65,7 +65,7 @@ export class ProcessTransport implements Transport {
     const { stdin } = this.#process.child;
     if (this.#closed || !stdin.writable) return Promise.reject(new Error('the server has ended'));
     if (stdin.writableLength > this.#limits.maxMessageBytes) {
-      return Promise.reject(new Error('the server does not read what it is sent'));
+      return Promise.reject(new Error('the server does not read its input'));
     }
     stdin.write(serializeMessage(message));
     return Promise.resolve();
@@ -76,7 +76,7 @@ export class ProcessTransport implements Transport {
     this.#gone();
   }
 
-  /** What it said before it ended is heard. */
+  /** Output written before the end is still delivered. */
   async #ended(): Promise<void> {
     while (this.#isDelivering) await nextTurn();
     this.#gone();
@@ -100,8 +100,8 @@ export class ProcessTransport implements Transport {
   }
 
   /**
-   * One message after the other. The SDK handles a notification a moment after it got it, and a response at once: progress
-   * that came in one piece with its result would be lost. So what follows a notification waits for that moment.
+   * Delivers messages one at a time. The SDK handles a notification asynchronously but a response immediately: progress that
+   * arrives together with its result would be lost. So the message after a notification waits for a turn.
    */
   async #deliver(): Promise<void> {
     this.#isDelivering = true;
@@ -127,17 +127,17 @@ export class ProcessTransport implements Transport {
     return 'method' in message && !('id' in message);
   }
 
-  /** A line or two that somebody's logger put there does no harm; the protocol has no room for more. */
+  /** Tolerates a few lines that are not messages, such as log output; more ends the server. */
   #garbage(bytes: number): void {
     this.#garbageBytes += bytes;
     this.#garbageLines += 1;
     const { maxGarbageBytes, maxGarbageLines } = this.#limits;
     if (this.#garbageBytes > maxGarbageBytes || this.#garbageLines > maxGarbageLines) {
-      this.#fault('it wrote text that is no MCP message to its standard output, again and again');
+      this.#fault('it repeatedly wrote text that is not an MCP message to its standard output');
     }
   }
 
-  /** Stops reading until the window is over when more came than a window allows, so that a flood costs the flooder. */
+  /** If a window's limit is exceeded, stops reading until the window ends, so that a flood slows only its sender. */
   #allow(bytes: number, messages: number): void {
     const now = performance.now();
     if (now >= this.#windowEndsAt) {

@@ -4,7 +4,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 
 const ROUNDS = 5;
 
-/** Sends a signal to every process of a group; false when there is none. */
+/** Sends a signal to every process of a group; false if there is none. */
 export function signalGroup(pgid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(-pgid, signal);
@@ -17,21 +17,21 @@ export function signalGroup(pgid: number, signal: NodeJS.Signals): boolean {
 }
 
 /**
- * Kills what is left of a server: its process group, and what has left the group but is of its session or bears the mark
- * of its run. A program that starts a session of its own and clears its environment is not found; only a container holds
- * that one. Where there is no /proc, the group is all that is found.
+ * Kills what is left of a server: its process group, and processes that left the group but are in its session or carry the mark
+ * of its run. A program that starts its own session and clears its environment is not found; only a container can hold it.
+ * Without /proc, only the group is found.
  */
 export function killTree(leader: number, runId: string): void {
   signalGroup(leader, 'SIGKILL');
   killStrays(leader, runId);
 }
 
-/** Kills what bears the mark of a run. */
+/** Kills processes with the mark of a run. */
 export function killMarked(runId: string): void {
   killStrays(null, runId);
 }
 
-/** What forks while it is looked for is found in the next round. */
+/** Processes that fork during the search are found in the next round. */
 function killStrays(session: number | null, runId: string): void {
   for (let round = 0; round < ROUNDS; round += 1) {
     const left = straysOf(session, runId);
@@ -40,7 +40,7 @@ function killStrays(session: number | null, runId: string): void {
   }
 }
 
-/** The processes of a session, or with the mark of a run, that are not dead. */
+/** The live processes of a session or with the mark of a run. */
 export function straysOf(session: number | null, runId: string): readonly number[] {
   const mark = `${RUN_ID_VARIABLE}=${runId}`;
   return processIds().filter((pid) => pid !== process.pid && isStray(pid, session, mark));
@@ -63,7 +63,7 @@ function processIds(): readonly number[] {
   }
 }
 
-/** Empty when the process is gone or is another user's. */
+/** Empty if the process has ended or belongs to another user. */
 function readProc(path: string): string {
   try {
     return readFileSync(path, 'latin1');
@@ -76,6 +76,6 @@ function killQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It ended by itself in the meantime.
+    // It has ended in the meantime.
   }
 }

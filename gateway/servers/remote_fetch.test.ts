@@ -25,7 +25,7 @@ async function serving(answer: RequestListener, options: Partial<RemoteFetchOpti
   return origin;
 }
 
-test('carries method, headers and body, and asks for nothing compressed', async () => {
+test('sends method, headers and body, and requests no compression', async () => {
   let seen = {};
   const origin = await serving((request, response) => {
     seen = request.headers;
@@ -39,7 +39,7 @@ test('carries method, headers and body, and asks for nothing compressed', async 
   expect(seen).toMatchObject({ authorization: 'Bearer x', 'accept-encoding': 'identity', 'content-length': '8' });
 });
 
-test('gives a redirect as it is, and sends nothing to another origin', async () => {
+test('returns a redirect unfollowed, and sends nothing to another origin', async () => {
   const origin = await serving((_request, response) =>
     response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
   );
@@ -48,7 +48,7 @@ test('gives a redirect as it is, and sends nothing to another origin', async () 
   await expect(remote!.fetch(origin.replace('127.0.0.1', 'localhost'))).rejects.toThrow('is not the origin');
 });
 
-test('reaches no address of a private range unless local', async () => {
+test('reaches no private address unless local', async () => {
   const origin = await serving((_request, response) => response.end('inside'), { isLocal: false });
   await expect(remote!.fetch(origin)).rejects.toMatchObject({ code: 'EPRIVATE' });
   for (const target of ['https://localhost', 'https://10.0.0.1', 'https://[fd00::1]', 'https://169.254.169.254']) {
@@ -66,9 +66,9 @@ test('reaches no address of a private range unless local', async () => {
 });
 
 test.each([
-  ['that leads to a private address', ['127.0.0.1']],
-  ['one of whose addresses is private', ['8.8.8.8', '10.0.0.1']],
-])('reaches no name %s, whatever it led to before', async (_, addresses) => {
+  ['that resolves to a private address', ['127.0.0.1']],
+  ['with one private address', ['8.8.8.8', '10.0.0.1']],
+])('refuses a name %s, even if it resolved differently before', async (_, addresses) => {
   const answers = addresses.map((address) => ({ address, family: 4 }));
   const lookup = z.custom<RemoteFetchOptions['lookup']>().parse((_name: string, _options: object, done: LookupDone) => {
     done(null, answers);
@@ -87,7 +87,7 @@ test.each([
   far.close();
 });
 
-test('ends a reply that is larger than a message may be, and a stream only when one event is', async () => {
+test('ends a reply over the message limit, and a stream only if one event is over it', async () => {
   const origin = await serving((request, response) => {
     const stream = request.url === '/stream';
     response.setHeader('content-type', stream ? 'text/event-stream' : 'application/json');

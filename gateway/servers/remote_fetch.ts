@@ -14,25 +14,25 @@ export interface RemoteFetchOptions {
   readonly origin: string;
   /** The control plane is on this machine: loopback over http and private addresses are allowed. */
   readonly isLocal: boolean;
-  /** PEM roots to trust besides the system's. */
+  /** Additional PEM roots to trust. */
   readonly extraRoots: readonly string[];
   readonly maxMessageBytes: number;
   readonly maxBytesPerSecond: number;
-  /** Told when a reply was ended for its size: what waits for it would wait on. */
+  /** Called if a reply was ended for its size; otherwise its reader would wait forever. */
   readonly onFault: (message: string) => void;
-  /** How names are resolved; as the system does when left out. */
+  /** Resolves names; defaults to the system's resolver. */
   readonly lookup?: typeof systemLookup;
 }
 
 export interface RemoteFetch {
   readonly fetch: FetchLike;
-  /** Ends the connections that are kept. */
+  /** Closes kept connections. */
   close(): void;
 }
 
 /**
- * The fetch that the SDK's transports of one remote server use: to its origin alone, no redirect, no compression, no
- * address of a private range unless local, and no message larger than the limit.
+ * The fetch for the SDK's transports of one remote server: only to its origin, no redirects, no compression, no private
+ * addresses unless local, and no message over the limit.
  */
 export function createRemoteFetch(options: RemoteFetchOptions): RemoteFetch {
   const agent = agentOf(options);
@@ -72,7 +72,7 @@ function replyTo(url: URL, what: RequestOptions, body: string | null): Promise<I
   const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
   return new Promise((resolve, reject) => {
     const outgoing = open(url, what, resolve);
-    // Stays: an error of a request that nobody listens to ends the process.
+    // The listener stays: an unhandled 'error' event of a request ends the process.
     outgoing.on('error', reject);
     outgoing.on('upgrade', (_reply, socket) => socket.destroy());
     outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
@@ -91,7 +91,7 @@ function responseOf(reply: IncomingMessage, options: RemoteFetchOptions): Respon
   const coding = headers.get('content-encoding');
   if (coding !== null && coding !== 'identity') {
     reply.destroy();
-    throw new TypeError('the reply is compressed although nothing compressed was asked for');
+    throw new TypeError('the reply is compressed although no compression was requested');
   }
   if (status < 200 || status > 599) {
     reply.destroy();
@@ -109,7 +109,7 @@ function responseOf(reply: IncomingMessage, options: RemoteFetchOptions): Respon
 
 const LINE_FEED = 10;
 
-/** The bytes of a reply, at most so many a second, and no more than the limit in one message. */
+/** Streams the bytes of a reply with a rate limit and a maximum message size. */
 async function* limited(
   reply: IncomingMessage,
   isStream: boolean,
@@ -118,7 +118,7 @@ async function* limited(
   let ofMessage = 0;
   let atLineEnd = false;
   for await (const chunk of reply as AsyncIterable<Uint8Array>) {
-    // Of a stream, what stands behind the last event that ends here; the events within one chunk are small.
+    // For a stream: the bytes after the last complete event; events within one chunk are small.
     const lastEnd = isStream ? endOfEvent(chunk, atLineEnd) : -1;
     ofMessage = lastEnd < 0 ? ofMessage + chunk.length : chunk.length - lastEnd;
     if (ofMessage > options.maxMessageBytes) {
@@ -132,7 +132,7 @@ async function* limited(
   }
 }
 
-/** Where the last event that ends within the chunk ends, or -1. */
+/** The end of the last complete event in the chunk, or -1. */
 function endOfEvent(chunk: Uint8Array, atLineEnd: boolean): number {
   for (let index = chunk.length - 1; index >= 0; index -= 1) {
     if (chunk[index] !== LINE_FEED) continue;
@@ -147,12 +147,12 @@ function isRefusedLiteral(hostname: string): boolean {
   return (isIP(host) !== 0 && isRefusedAddress(host)) || isLoopbackHostname(hostname);
 }
 
-/** The name leads to an address of a private range. */
+/** The name resolves to a private address. */
 export class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 }
 
-/** Refuses a name any of whose addresses is private, so that no later address is. */
+/** Refuses a name if any of its addresses is private, so that no fallback address can be. */
 function publicLookup(lookup: typeof systemLookup): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {

@@ -18,9 +18,9 @@ export interface RemoteLaunchOptions {
   readonly extraRoots: readonly string[];
   readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
   readonly now: () => number;
-  /** Told when the connection is of no use any more. */
+  /** Called when the connection can no longer be used. */
   readonly onFault: (message: string) => void;
-  /** A new access token of the server, or null when it has none now. */
+  /** Returns a new access token for the server, or null if there is none. */
   readonly refresh: () => Promise<FilledBearer | null>;
 }
 
@@ -30,10 +30,10 @@ export interface OpenedRemote {
   release(): void;
 }
 
-/** An access token is asked for anew this long before its end. */
+/** An access token is renewed this long before its expiry. */
 const AHEAD_MS = 30_000;
 
-/** The SDK's transport to a remote server, over a fetch that reaches nothing else. Nothing is sent yet. */
+/** The SDK's transport to a remote server, over a restricted fetch. Nothing is sent yet. */
 export function openRemote(
   server: McpServer,
   filled: FilledLaunch,
@@ -68,7 +68,7 @@ function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): A
       if (bearer !== null && bearer.expiresAt !== null && bearer.expiresAt - AHEAD_MS <= now()) await renew();
       return bearer?.text;
     },
-    // The provider may have taken it back; a token that is no better is refused again, and that is the end of it.
+    // The provider may have revoked the token. If the new one is also refused, the error is returned.
     onUnauthorized: renew,
   };
 }

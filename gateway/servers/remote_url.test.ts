@@ -13,12 +13,12 @@ test.each([
   ['file:///etc/passwd', false],
   ['nonsense', false],
   [null, false],
-])('%s may be called from anywhere: %s', (url, may) => {
+])('for any control plane %s: %s', (url, may) => {
   expect(remoteUrlProblem(url, false) === null).toBe(may);
 });
 
 test.each(['http://127.0.0.1:3000/mcp', 'http://localhost:3000/mcp', 'http://[::1]:3000/mcp', 'http://127.9.9.9/'])(
-  '%s may be called when the control plane is on this machine, and only then',
+  'allows %s only if the control plane is local',
   (url) => {
     expect(remoteUrlProblem(url, true)).toBeNull();
     expect(remoteUrlProblem(url, false)).toContain('http');

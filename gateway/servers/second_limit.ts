@@ -1,4 +1,4 @@
-/** So many of something in a second; what is more is not told. */
+/** A limit per second; anything over it is dropped. */
 export class SecondLimit {
   readonly #most: number;
   #second = 0;

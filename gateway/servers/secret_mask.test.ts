@@ -5,7 +5,7 @@ import { NO_MASK, SecretMask } from './secret_mask.ts';
 const SECRET = 'S3CR3T-pässword';
 const mask = new SecretMask([SECRET]);
 
-test('masks a secret in every text of a value, and in its keys, however it is written', () => {
+test('masks a secret in every string and key of a value, in all its spellings', () => {
   const value = {
     a: [`x${SECRET}y`, encodeURIComponent(SECRET), Buffer.from(SECRET).toString('hex')],
     [SECRET]: { deep: JSON.stringify({ s: SECRET }) },
@@ -17,24 +17,24 @@ test('masks a secret in every text of a value, and in its keys, however it is wr
   expect(masked).toContain('x****************y');
 });
 
-test('gives what holds no secret back as it is', () => {
+test('returns a value without secrets unchanged', () => {
   const value = { text: 'grüße', list: [1, null, { deep: true }] };
   expect(mask.value(value)).toBe(value);
   expect(NO_MASK.value(value)).toBe(value);
   expect(mask.text('grüße')).toBe('grüße');
 });
 
-test('does not search for values under eight bytes, which would mask ordinary words', () => {
+test('ignores values under eight bytes, which would mask ordinary words', () => {
   expect(new SecretMask(['short']).text('a short text')).toBe('a short text');
 });
 
-test('masks a secret of digits that comes as a number, and no other number', () => {
+test('masks a number equal to a secret of digits, and no other number', () => {
   const digits = new SecretMask(['482915736104']);
   const value = { pin: 482_915_736_104, count: 12, list: [482_915_736_104.5] };
   expect(JSON.stringify(digits.value(value))).not.toContain('482915736104');
   expect(digits.value({ count: 12 })).toEqual({ count: 12 });
 });
 
-test('prints nothing of what it holds', () => {
+test('never prints its values', () => {
   expect(JSON.stringify({ mask }) + inspect(mask, { depth: 9 })).not.toContain('S3CR3T');
 });

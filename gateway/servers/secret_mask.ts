@@ -4,8 +4,8 @@ import { compileScrubPatterns, type ScrubPatterns } from '../../shared/inject/sc
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 
 /**
- * Masks the values that a server was given in whatever it says, in the spellings that replies of upstreams are searched
- * for. Values under eight bytes are not searched for. It prints nothing of what it holds.
+ * Masks a server's secrets in its output, in the same spellings as in upstream replies. Values under eight bytes are not
+ * masked. It never prints its values.
  */
 export class SecretMask {
   readonly patterns: ScrubPatterns;
@@ -22,7 +22,7 @@ export class SecretMask {
     return masked === bytes ? text : textOfBytes(masked);
   }
 
-  /** The JSON value with every text in it masked, keys too. What holds no secret is given back as it is, not copied. */
+  /** The JSON value with all strings and keys masked. A value without secrets is returned unchanged, not copied. */
   value<T>(value: T): T;
   value(value: unknown): unknown {
     return this.patterns.isEmpty ? value : this.#masked(value);
@@ -35,7 +35,7 @@ export class SecretMask {
     return Array.isArray(value) ? this.#list(value) : this.#object(value);
   }
 
-  /** A secret of digits alone is one as a number too. */
+  /** A secret of digits is also masked as a number. */
   #number(value: number): unknown {
     const text = String(value);
     const masked = this.text(text);
@@ -61,5 +61,5 @@ export class SecretMask {
   }
 }
 
-/** Masks nothing: of a server that was given no secret. */
+/** An empty mask, for a server without secrets. */
 export const NO_MASK = new SecretMask([]);

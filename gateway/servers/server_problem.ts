@@ -1,7 +1,7 @@
 import type { McpHealthState } from '../../shared/model/mcp_server.ts';
 import type { ServerProblemReason } from '../gateway_ports.ts';
 
-/** Why a server does not run. `message` is for a person: the problem and the fix, with released values masked. */
+/** Why a server does not run. `message` is for a person: the problem and the fix, with secrets masked. */
 export interface ServerProblem {
   readonly reason: ServerProblemReason;
   readonly message: string;
@@ -9,7 +9,7 @@ export interface ServerProblem {
 
 interface ProblemFacts {
   readonly state: McpHealthState;
-  /** Trying again by itself may help: nobody has to do anything first. */
+  /** A retry may help without anyone doing something first. */
   readonly passes: boolean;
 }
 
@@ -31,12 +31,12 @@ const FACTS: Readonly<Record<ServerProblemReason, ProblemFacts>> = {
   output_limit: { state: 'failed', passes: true },
 };
 
-/** The state that a server with this problem is in. */
+/** The server state for this problem. */
 export function stateOf(reason: ServerProblemReason): McpHealthState {
   return FACTS[reason].state;
 }
 
-/** Whether it is worth trying again after a while. */
+/** Whether a later retry may help. */
 export function mayPass(reason: ServerProblemReason): boolean {
   return FACTS[reason].passes;
 }

@@ -4,25 +4,25 @@ import { killTree, signalGroup } from './process_tree.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
-/** What is started, without a shell. */
+/** The program to start, without a shell. */
 export interface ProgramStart {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly directory: string;
   readonly runId: string;
-  /** Told of the process group from its start until nothing of it is left. */
+  /** Tracks the process group from its start until it is gone. */
   readonly watch: { add(pid: number): void; remove(pid: number): void };
-  /** Ends what no signal to the group reaches: a container. */
+  /** Ends what signals to the group do not reach: a container. */
   readonly afterwards?: () => Promise<void>;
 }
 
-/** A program in a process group and session of its own. */
+/** A program in its own process group and session. */
 export class ServerProcess {
   readonly pid: number;
   readonly child: ChildProcessWithoutNullStreams;
   readonly stderr: StderrRing;
-  /** Resolves when the program has ended, in words, and nothing of its group is left. */
+  /** Resolves when the program and its group have ended, with how it ended. */
   readonly ended: Promise<string>;
   readonly #start: ProgramStart;
   #stopping: Promise<void> | null = null;
@@ -39,7 +39,7 @@ export class ServerProcess {
     this.ended = this.#end();
   }
 
-  /** Starts it. The error is for a person, and names the program. */
+  /** Starts the program. The error is for a person and names the program. */
   static start(start: ProgramStart, stderr: StderrRing): Promise<Result<ServerProcess, string>> {
     const child = spawn(start.program, [...start.args], {
       cwd: start.directory,
@@ -53,14 +53,14 @@ export class ServerProcess {
       child.once('spawn', () => {
         const { pid } = child;
         if (pid === undefined) return resolve(err(notStarted(start.program, new Error('no process'))));
-        // A later error is of a signal that could not be sent; nobody listening to it would end this program.
+        // Later errors are about signals that could not be sent. Without a listener they would end this program.
         child.on('error', () => undefined);
         resolve(ok(new ServerProcess(child, pid, start, stderr)));
       });
     });
   }
 
-  /** Closes its input, asks it to end, and makes it after `patienceMs`. Resolves when nothing of it is left. */
+  /** Closes its stdin, sends SIGTERM, and SIGKILL after `patienceMs`. Resolves when it is gone. */
   stop(patienceMs: number): Promise<void> {
     this.#stopping ??= this.#stop(patienceMs);
     return this.#stopping;
@@ -90,7 +90,7 @@ export class ServerProcess {
     killTree(this.pid, this.#start.runId);
     await this.#start.afterwards?.();
     this.#start.watch.remove(this.pid);
-    // What a stray still holds open would keep these for ever.
+    // A stray process that holds these open would keep them open forever.
     this.child.stdin.destroy();
     this.child.stdout.destroy();
     this.child.stderr.destroy();
@@ -98,7 +98,7 @@ export class ServerProcess {
   }
 }
 
-/** Its output is read to the end, unless somebody else holds it open. */
+/** Reads the output to its end, unless another process holds it open. */
 function exitOf(child: ChildProcessWithoutNullStreams): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
@@ -116,6 +116,6 @@ const DRAIN_MS = 200;
 
 function notStarted(program: string, error: Error): string {
   const code = errorCode(error) || 'unknown error';
-  if (code === 'ENOENT') return `there is no program ${JSON.stringify(program)} on the PATH; install it`;
+  if (code === 'ENOENT') return `the program ${JSON.stringify(program)} is not on the PATH; install it`;
   return `${JSON.stringify(program)} could not be started (${code})`;
 }

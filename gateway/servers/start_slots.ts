@@ -1,4 +1,4 @@
-/** So many starts at one time; the others wait in the order in which they came. */
+/** Limits concurrent starts; the others wait in order. */
 export class StartSlots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

@@ -14,7 +14,7 @@ test('keeps the last 64 KiB', () => {
   expect(ring.text()).toBe('y'.repeat(64 * 1024));
 });
 
-test('masks a secret that comes in pieces, before it is kept', () => {
+test('masks a secret that arrives in pieces before storing it', () => {
   const ring = new StderrRing();
   ring.maskWith(new SecretMask(['S3CR3T-TOKEN']));
   for (const character of 'token: S3CR3T-TOKEN!\n') ring.write(bytes(character));
@@ -22,7 +22,7 @@ test('masks a secret that comes in pieces, before it is kept', () => {
   expect(ring.lastLine()).toBe('token: ************!');
 });
 
-test('the line of a message is why npm failed, not where its log lies', () => {
+test("uses npm's reason for the message, not the path of its log", () => {
   const ring = new StderrRing();
   ring.write(bytes('npm error code E404\nnpm error 404 Not Found: @acme/files@1.2.3\n'));
   ring.write(bytes('npm error A complete log of this run can be found in: /home/x/.npm/_logs/1-debug-0.log\n\n'));
@@ -32,7 +32,7 @@ test('the line of a message is why npm failed, not where its log lies', () => {
   expect(alone.lastLine()).toContain('A complete log');
 });
 
-test('leaves out what could steer a terminal', () => {
+test('removes control characters', () => {
   const ring = new StderrRing();
   ring.write(bytes('a\u001B[2Jb\r\nc\u202Ed\te\n\n'));
   expect(ring.text()).toBe('a[2Jb\ncd\te\n\n');

@@ -6,13 +6,13 @@ import { replaceHidden } from '../../shared/model/shown_text.ts';
 const CAPACITY_BYTES = 64 * 1024;
 const LOG_PLACE = /^npm (?:error|ERR!) A complete log of this run can be found in/;
 
-/** The last 64 KiB that a server wrote to its standard error, with released values masked before they are kept. */
+/** The last 64 KiB of a server's stderr, masked before it is stored. */
 export class StderrRing {
   readonly #chunks: Uint8Array[] = [];
   #bytes = 0;
   #scrubber: StreamScrubber | null = null;
 
-  /** From now on these values are masked; what was kept stays. */
+  /** Masks these values from now on; stored text stays unchanged. */
   maskWith(mask: SecretMask): void {
     this.end();
     this.#scrubber = mask.patterns.isEmpty ? null : new StreamScrubber(mask.patterns, LINES);
@@ -23,13 +23,13 @@ export class StderrRing {
     for (const part of clean) this.#keep(part);
   }
 
-  /** What is kept, as text; control characters that could steer a terminal are left out. */
+  /** The stored text without control characters. */
   text(): string {
     const text = Buffer.concat(this.#chunks).toString('utf8');
     return replaceHidden(text.replaceAll(/\r\n?/g, '\n'), { keepsLines: true, write: () => '' });
   }
 
-  /** The last line that says something, for a message. Where npm keeps its log is said after why it failed. */
+  /** The last meaningful line, for a message. npm prints the path of its log after the reason, so that line is skipped. */
   lastLine(): string | null {
     const lines = this.text()
       .split('\n')
@@ -39,7 +39,7 @@ export class StderrRing {
     return line?.slice(0, 300) ?? null;
   }
 
-  /** A line that broke off is kept too. */
+  /** Keeps an incomplete last line. */
   end(): void {
     for (const part of this.#scrubber?.flush() ?? []) this.#keep(part);
   }
@@ -47,7 +47,7 @@ export class StderrRing {
   #keep(part: Uint8Array): void {
     const kept = part.length > CAPACITY_BYTES ? part.slice(-CAPACITY_BYTES) : part;
     if (kept.length === 0) return;
-    // A copy: a small part of a large read would keep all of it.
+    // Copied, because a slice would keep the whole read buffer in memory.
     this.#chunks.push(Uint8Array.from(kept));
     this.#bytes += kept.length;
     while (this.#bytes > CAPACITY_BYTES) this.#bytes -= this.#dropFirst(this.#bytes - CAPACITY_BYTES);

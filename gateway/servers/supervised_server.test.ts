@@ -56,10 +56,10 @@ function connection() {
   return { downstream, facts, end: (problem: ServerProblem) => closed.resolve(problem) };
 }
 
-/** Lets everything that is ready happen. */
+/** Lets pending work run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('starts when it is first asked for, and once for all who ask', async () => {
+test('starts on the first request, and once for concurrent requests', async () => {
   const { supervised, launches, outcomes, events } = world();
   const { downstream } = connection();
   outcomes.push(ok(downstream));
@@ -70,7 +70,7 @@ test('starts when it is first asked for, and once for all who ask', async () => 
   expect(events.map(({ type }) => type)).toEqual(['mcp.server.started']);
 });
 
-test('tries again later each time, gives up, and tries again when asked a while after', async () => {
+test('retries with growing delays, gives up, and retries on a later request', async () => {
   const { supervised, launches, pauses, clock, events, outcomes } = world();
   await supervised.connect();
   for (let turn = 0; turn < 20; turn += 1) await settled();
@@ -84,7 +84,7 @@ test('tries again later each time, gives up, and tries again when asked a while 
   expect(events.filter(({ type }) => type === 'mcp.server.failed')).toHaveLength(5);
 });
 
-test('a server that ended by itself is started again, without asking for its revision', async () => {
+test('restarts a server that ended, without asking for its revision', async () => {
   const { supervised, launches, outcomes } = world();
   const [first, second] = [connection(), connection()];
   outcomes.push(ok(first.downstream), ok(second.downstream));
@@ -95,7 +95,7 @@ test('a server that ended by itself is started again, without asking for its rev
   expect(launches.map(({ isLegacy }) => isLegacy)).toEqual([false, true]);
 });
 
-test('what nobody can start now is told at once, and nothing is launched', async () => {
+test('reports at once why a server cannot start, and launches nothing', async () => {
   const needed = world({ consent: 'needed' });
   expect(await needed.supervised.connect()).toMatchObject({ error: { reason: 'consent_needed' } });
   expect(needed.supervised.health().state).toBe('needs_consent');
@@ -108,7 +108,7 @@ test('what nobody can start now is told at once, and nothing is launched', async
   expect([needed, missing, full].flatMap(({ launches }) => launches)).toEqual([]);
 });
 
-test('another command starts it anew; another policy does not', async () => {
+test('restarts for a new command but not for a new policy', async () => {
   const { supervised, launches, outcomes, server, events } = world();
   const first = connection();
   outcomes.push(ok(first.downstream), ok(connection().downstream));
@@ -122,7 +122,7 @@ test('another command starts it anew; another policy does not', async () => {
   expect(events.map(({ type }) => type)).toEqual(['mcp.server.started', 'mcp.server.stopped', 'mcp.server.started']);
 });
 
-test('a start that comes to its end after the server was stopped leaves nothing', async () => {
+test('a start that finishes after the server was stopped leaves nothing behind', async () => {
   const { supervised, outcomes } = world();
   const late = connection();
   outcomes.push(ok(late.downstream));

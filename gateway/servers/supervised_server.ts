@@ -15,17 +15,17 @@ export interface SupervisedOptions {
   readonly limits: GatewayLimits;
   readonly slots: StartSlots;
   readonly eventsOf: (serverId: string) => DownstreamEvents;
-  /** Told after each change of what {@link SupervisedServer.health} says. */
+  /** Called after each change of {@link SupervisedServer.health}. */
   readonly onHealth: () => void;
-  /** Told when it has connected, or has ended: its lists are other ones. */
+  /** Called when it has connected or ended, which changes its lists. */
   readonly onConnection: (serverId: string) => void;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 type Connected = Result<Downstream, ServerProblem>;
 
-/** Keeps one server running once somebody has asked for it, and says how it is. */
+/** Keeps one server running after the first request, and reports its health. */
 export class SupervisedServer {
   readonly stderr = new StderrRing();
   readonly #options: SupervisedOptions;
@@ -52,12 +52,12 @@ export class SupervisedServer {
     return this.#known.server;
   }
 
-  /** The connection, when there is one now. */
+  /** The current connection, if any. */
   get current(): Downstream | null {
     return this.#downstream;
   }
 
-  /** Somebody has asked for it, so that it is kept running. */
+  /** Marks the server as requested, so that it is kept running. */
   get isWanted(): boolean {
     return this.#wanted;
   }
@@ -71,7 +71,7 @@ export class SupervisedServer {
     return { id, state: this.#state(), lastError: this.#problem?.message ?? null, checkedAt: this.#checkedAt };
   }
 
-  /** The connection; starts the server when it does not run. What it cannot be had for is told at once. */
+  /** Returns the connection, starting the server if necessary. Fails immediately if it cannot start now. */
   connect(): Promise<Connected> {
     this.#wanted = true;
     if (this.#downstream !== null) return Promise.resolve(ok(this.#downstream));
@@ -81,7 +81,7 @@ export class SupervisedServer {
     return this.#begin(0);
   }
 
-  /** Takes what the control plane says now. A server whose program or address changed is started anew. */
+  /** Takes a new configuration. The server is restarted if its program or address changed. */
   async update(known: GatewayServer): Promise<void> {
     const before = this.#known;
     this.#known = known;
@@ -90,14 +90,14 @@ export class SupervisedServer {
     if (this.#wanted && this.server.enabled) void this.connect();
   }
 
-  /** The control plane has news: whoever was waited for may have signed in, or stored a credential. */
+  /** The control plane reported a change: a missing sign-in or credential may be there now. */
   #reconsider(): void {
     this.#failedAt = Number.NEGATIVE_INFINITY;
     const waits = this.#wanted && this.#problem !== null && this.#downstream === null && this.#starting === null;
     if (waits) void this.connect();
   }
 
-  /** The connection is of no use any more: it is ended, and made anew when somebody asks. */
+  /** Ends an unusable connection; the next request makes a new one. */
   async drop(problem: ServerProblem | null): Promise<void> {
     await this.#reset();
     this.#problem = problem;
@@ -105,7 +105,7 @@ export class SupervisedServer {
     this.#changed();
   }
 
-  /** Ends it for good. */
+  /** Ends the server permanently. */
   async stop(): Promise<void> {
     this.#wanted = false;
     await this.#reset();
@@ -130,14 +130,14 @@ export class SupervisedServer {
     this.#changed();
   }
 
-  /** Why it is not even tried now. One that was given up is left alone for a while. */
+  /** Why no start is attempted now. A server that failed too often is left stopped for a while. */
   #standingProblem(): ServerProblem | null {
     const { server, consent, missing } = this.#known;
-    if (!server.enabled) return { reason: 'command_refused', message: 'it is switched off' };
+    if (!server.enabled) return { reason: 'command_refused', message: 'it is disabled' };
     if (consent === 'needed') {
       return {
         reason: 'consent_needed',
-        message: `this machine has not consented to it: svc mcp consent ${server.name}`,
+        message: `it has no consent on this machine: svc mcp consent ${server.name}`,
       };
     }
     const [first] = missing;
@@ -146,13 +146,13 @@ export class SupervisedServer {
       return { reason: 'credential_missing', message };
     }
     if (!this.#options.ports.accepting()) {
-      return { reason: 'audit_unavailable', message: 'nothing more can be recorded, so nothing is started' };
+      return { reason: 'audit_unavailable', message: 'no more events can be recorded, so no server is started' };
     }
     const waits = this.#options.ports.clock.now() - this.#failedAt < this.#options.limits.giveUpMs;
     return this.#problem !== null && waits ? this.#problem : null;
   }
 
-  /** Nobody is kept waiting for a server that has failed again and again, or that has been starting for long. */
+  /** Requests do not wait for a server that failed repeatedly or takes long to start. */
   #isSlow(): boolean {
     const { ports, limits } = this.#options;
     if (this.#failures > 1 || this.#problem?.reason === 'start_timeout') return true;
@@ -209,7 +209,7 @@ export class SupervisedServer {
     void this.#mourn(life, downstream, startedAt);
   }
 
-  /** A server that ended by itself is started again. */
+  /** Restarts a server that ended. */
   async #mourn(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
     const problem = await downstream.closed;
     if (this.#life !== life || this.#downstream !== downstream) return;
@@ -219,7 +219,7 @@ export class SupervisedServer {
     this.#hasFailed(life, problem);
   }
 
-  /** Tries again after a while when that may help; otherwise, and after too many times, it waits to be asked for. */
+  /** Retries after a delay if that may help; otherwise, or after too many failures, waits for a request. */
   #hasFailed(life: AbortController, problem: ServerProblem): void {
     this.#failures += 1;
     this.#problem = problem;
@@ -253,7 +253,7 @@ export class SupervisedServer {
 
 const RESTARTS = { firstMs: 500, mostMs: 60_000 } as const;
 const SLOW: ServerProblem = { reason: 'start_timeout', message: 'it is still starting; try again later' };
-const REPLACED: ServerProblem = { reason: 'exited', message: 'its configuration has changed; ask again' };
+const REPLACED: ServerProblem = { reason: 'exited', message: 'its configuration has changed; try again' };
 const REFUSED: ReadonlySet<string> = new Set([
   'command_refused',
   'url_refused',
@@ -261,7 +261,7 @@ const REFUSED: ReadonlySet<string> = new Set([
   'credential_missing',
 ]);
 
-/** What a server is launched from. What is not in it (policy, description) takes effect without a new start. */
+/** The part of the configuration that a launch depends on. Changes of other parts (policy, description) need no restart. */
 function launchKey({ server, consent, missing, credentials = '' }: GatewayServer): string {
   const { id, mode, command, env, url, transport, headers, enabled, isolation, version } = server;
   return JSON.stringify([

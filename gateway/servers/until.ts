@@ -1,4 +1,4 @@
-/** The value, or null once the signal is aborted. Rejects as the value does. */
+/** Resolves with the value, or with null if the signal is aborted first. Rejects if the value does. */
 export async function until<T>(value: Promise<T>, signal: AbortSignal): Promise<T | null> {
   const over = Promise.withResolvers<null>();
   const end = (): void => over.resolve(null);

@@ -42,8 +42,8 @@ function json(status: number, body: object, headers: Record<string, string> = {}
   return (response) => response.writeHead(status, headers).end(JSON.stringify(body));
 }
 
-describe('the daemon, as the gateway calls it', () => {
-  it('gives the list with its tag, and nothing while that is the same', async () => {
+describe('the sidecar, as the gateway calls it', () => {
+  it('returns the list with its tag, and null while unchanged', async () => {
     answer = json(200, { items: [] }, { etag: '"1"' });
     expect(await daemon.operations(null, 0, never)).toEqual({ ok: true, value: { etag: '"1"', operations: [] } });
     answer = (response) => response.writeHead(304, { etag: '"1"' }).end();
@@ -54,30 +54,30 @@ describe('the daemon, as the gateway calls it', () => {
     ]);
   });
 
-  it('runs for a session, or for the host', async () => {
+  it('runs for a session or for the host', async () => {
     answer = json(200, REPLY);
     expect(await daemon.run(RUN, 'ses_1', never)).toEqual({ ok: true, value: REPLY });
     await daemon.run(RUN, null, never);
     expect(requests.map(({ headers }) => headers['svc-acting-session'])).toEqual(['ses_1', undefined]);
   });
 
-  it('passes a refusal on as it is', async () => {
+  it('passes a refusal on unchanged', async () => {
     const error = { code: 'approval_required', message: 'wait', details: { approval_id: 'apr_1' } };
     answer = json(403, { error: { ...error, request_id: 'req_1' } });
     expect(await daemon.run(RUN, null, never)).toEqual({ ok: false, error });
   });
 
   it.each([
-    ['an error that is none of its own', json(502, {})],
-    ['a reply that is none of its own', json(200, { status: 'other' })],
+    ['an error in an unknown format', json(502, {})],
+    ['a reply in an unknown format', json(200, { status: 'other' })],
     ['no reply', (response: ServerResponse) => response.destroy()],
-  ])('says that it did not answer when there is %s', async (_what, given) => {
+  ])('reports that it did not answer if there is %s', async (_what, given) => {
     answer = given;
     expect(await daemon.run(RUN, null, never)).toMatchObject({ ok: false, error: { code: 'sidecar_unreachable' } });
     expect(requests).toHaveLength(1);
   });
 
-  it('is looked for at each call', async () => {
+  it('looks up the address for each call', async () => {
     place = null;
     expect(await daemon.operations(null, 0, never)).toMatchObject({
       ok: false,
@@ -86,7 +86,7 @@ describe('the daemon, as the gateway calls it', () => {
     expect(requests).toHaveLength(0);
   });
 
-  it('gives a run up with its caller', async () => {
+  it('cancels a run with its caller', async () => {
     const left = new AbortController();
     answer = () => left.abort();
     expect(await daemon.run(RUN, null, left.signal)).toMatchObject({ ok: false });

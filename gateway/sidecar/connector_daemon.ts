@@ -8,31 +8,29 @@ import {
 } from '../../shared/wire/connector_operations.ts';
 import { type DaemonCalls, type DaemonRefusal, readReply } from './daemon_calls.ts';
 
-/** The operations that can be run, with the tag that changes whenever they do. */
+/** The operations that can be run, with a tag that changes with them. */
 export interface OperationList {
   readonly etag: string;
   readonly operations: readonly ListedOperation[];
 }
 
-/** The daemon's connector operations, as the gateway uses them. */
+/** The sidecar's connector operations, as the gateway uses them. */
 export interface ConnectorDaemon {
-  /**
-   * The list, once it is another one than `heldEtag` names or `waitSeconds` are over; null when it is still that one.
-   */
+  /** Returns the list when its tag differs from `heldEtag`; null if it is unchanged after `waitSeconds`. */
   operations(
     heldEtag: string | null,
     waitSeconds: number,
     signal: AbortSignal,
   ): Promise<Result<OperationList | null, DaemonRefusal>>;
-  /** Runs an operation for a session, or for the host itself. */
+  /** Runs an operation for a session or for the host. */
   run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonRefusal>>;
 }
 
-/** More than an approval is waited for and an upstream may take. */
+/** Longer than an approval and an upstream together may take. */
 const RUN_TIMEOUT_MS = (120 + LIMIT_SETTINGS.runTimeoutSeconds.max) * 1000;
 const LIST_TIMEOUT_MS = 10_000;
 
-/** The connector operations of the daemon that `daemon` calls. */
+/** The connector operations of the sidecar that `daemon` calls. */
 export function connectorDaemon(daemon: DaemonCalls): ConnectorDaemon {
   return {
     async operations(heldEtag, waitSeconds, signal) {

@@ -3,15 +3,15 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { createHttpClient, type HttpClient, type HttpReply } from '../../machine/http_call.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-/** Where the daemon listens, and what opens its local API. */
+/** The sidecar's address and the token for its local API. */
 export interface DaemonAddress {
   readonly origin: URL;
   readonly hostToken: string;
 }
 
-/** Why the daemon did not do what it was asked. */
+/** Why a call to the sidecar failed. */
 export interface DaemonRefusal {
-  /** The daemon's own code; `sidecar_unreachable` when it gave none. */
+  /** The sidecar's error code; `sidecar_unreachable` if there was no answer. */
   readonly code: string;
   /** The problem and the fix. */
   readonly message: string;
@@ -23,7 +23,7 @@ export interface DaemonCall {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** On a connection of its own. On a kept one that turns out to be closed a call is made again, and a run must not be. */
+  /** Uses a new connection. On a kept connection that turns out to be closed, a call is retried, and a run must not be repeated. */
   readonly isOnce?: true;
 }
 
@@ -39,8 +39,8 @@ const refusalBody = z.object({
 });
 
 /**
- * Calls of the daemon's local API as the host. Where it is, is looked up for each: it may have been started again, on another
- * port and with another token.
+ * Calls the sidecar's local API as the host. The address is looked up for each call: the sidecar may have been restarted on
+ * another port and with another token.
  */
 export class DaemonCalls {
   readonly #locate: () => DaemonAddress | null;
@@ -50,7 +50,7 @@ export class DaemonCalls {
     this.#locate = locate;
   }
 
-  /** The reply, checked against its schema. */
+  /** The reply, validated against its schema. */
   async call<T>(
     method: 'GET' | 'POST',
     target: string,
@@ -61,7 +61,7 @@ export class DaemonCalls {
     return reply.ok ? readReply(schema, reply.value) : reply;
   }
 
-  /** The reply as it came, unless it is an error. */
+  /** The raw reply, unless it is an error. */
   async send(
     method: 'GET' | 'POST',
     target: string,
@@ -97,10 +97,10 @@ function clientOf(origin: URL): HttpClient {
   return createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES });
 }
 
-/** The JSON of a reply; an empty one is null. */
+/** The JSON of a reply; null for an empty one. */
 export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, DaemonRefusal> {
   const parsed = schema.safeParse(body === '' ? null : parseJson(body));
-  return parsed.success ? ok(parsed.data) : err(unreachable('it is of another version; restart svc after an update'));
+  return parsed.success ? ok(parsed.data) : err(unreachable('it has another version; restart svc after an update'));
 }
 
 function unreachable(why: string): DaemonRefusal {

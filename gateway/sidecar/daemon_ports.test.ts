@@ -54,7 +54,7 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** A daemon on another port than the one before it. */
+/** A sidecar on another port than the previous one. */
 async function startDaemon(): Promise<void> {
   const answer = getRequestListener(createLocalApi({ ...bench.options, mcp }).fetch);
   daemon = createServer((request, response) => void answer(request, response));
@@ -71,7 +71,7 @@ function stopDaemon(): void {
   address = null;
 }
 
-/** The lists that a gateway is told, each to be waited for. */
+/** The lists that a gateway receives; the test waits for each. */
 function watched(): { next(): Promise<readonly GatewayServer[]> } {
   const lists: (readonly GatewayServer[])[] = [];
   let wake: (() => void) | null = null;
@@ -115,7 +115,7 @@ const shown = () => {
 };
 
 describe('the list of servers', () => {
-  test('is told at once, and at each change', async () => {
+  test('is reported at once and after each change', async () => {
     const list = watched();
     expect(await list.next()).toMatchObject([{ server, consent: 'needed', missing: [TOKEN_PATH] }]);
     await consent(server);
@@ -124,7 +124,7 @@ describe('the list of servers', () => {
     expect(await list.next()).toEqual([]);
   });
 
-  test('is not told again by a daemon that was started again elsewhere, unless it is another one', async () => {
+  test('is not repeated by a restarted sidecar unless it changed', async () => {
     const list = watched();
     await list.next();
     stopDaemon();
@@ -135,7 +135,7 @@ describe('the list of servers', () => {
 });
 
 describe('values', () => {
-  test('are released as secrets, by path', async () => {
+  test('are returned as secrets, by path', async () => {
     store();
     await consent(server);
     const released = await ports.release(server, hash);
@@ -155,14 +155,14 @@ describe('values', () => {
       async () => (await consent(server), store(), mcp.credentials.refuse('snapshot_expired')),
     ],
     ['control_plane_unavailable', async () => stopDaemon()],
-  ])('that are not to be had say why: %s', async (reason, prepare) => {
+  ])('that are unavailable say why: %s', async (reason, prepare) => {
     await prepare();
     expect(await ports.release(server, hash)).toMatchObject({ ok: false, error: { reason } });
   });
 });
 
 describe('an approval', () => {
-  test('is given, or refused by its reason', async () => {
+  test('is given or refused with a reason', async () => {
     expect(await ports.approve(call())).toEqual(ok(null));
     const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
     mcp.approving = () => Promise.resolve(err(denied));
@@ -171,12 +171,12 @@ describe('an approval', () => {
     expect(await ports.approve(call())).toMatchObject({ error: { reason: 'control_plane_unavailable' } });
   });
 
-  test('names a tool in whole characters, however long its name is: half of one could not be recorded', async () => {
+  test('shortens a long tool name at a character boundary: half a character could not be recorded', async () => {
     await ports.approve(call({ tool: `${'a'.repeat(999)}\u{1f642}b` }));
     expect(mcp.asked[0]?.tool.isWellFormed()).toBe(true);
   });
 
-  test('tells tools apart whose names have characters that are not shown', async () => {
+  test('distinguishes tools whose names differ in hidden characters', async () => {
     await ports.approve(call({ tool: 'a\u0001' }));
     await ports.approve(call({ tool: 'a\u0002' }));
     const [one, other] = mcp.asked;
@@ -185,7 +185,7 @@ describe('an approval', () => {
   });
 });
 
-test('events are in the daemon’s log, with names that steer nothing', async () => {
+test("events are in the sidecar's log, with control characters escaped", async () => {
   ports.record({ type: 'mcp.server.started', server });
   const called = { outcome: 'tool_error' as const, durationMs: 3.7, sessionId: null };
   ports.record({ type: 'mcp.tool.called', server, tool: 'a\u001b[2J', ...called });
@@ -195,7 +195,7 @@ test('events are in the daemon’s log, with names that steer nothing', async ()
   expect(bench.sink.events[0]?.data).not.toHaveProperty(['svc.mcp.unchecked']);
 });
 
-test('events say that a server runs code that nobody checked', async () => {
+test('events say if a server runs unchecked code', async () => {
   ports.record({ type: 'mcp.server.started', server: { ...server, command: ['erl', '-eval', 'x'] } });
   await ports.close(1_000);
   expect(bench.sink.events[0]?.data).toMatchObject({ 'svc.mcp.unchecked': true });
@@ -206,7 +206,7 @@ const hasLog = (id: string) => mcp.board.logsOf(id).length > 0;
 describe('the state of the servers', () => {
   const running = [{ id: SERVER_ID, state: 'running' as const, lastError: null, checkedAt: 0 }];
 
-  test('is told with what the server wrote, and again when there is more of it', async () => {
+  test("is reported with the server's output, and again if there is more", async () => {
     details.set(SERVER_ID, { restarts: 1, tools: 3, stderr: 'one\n' });
     ports.reportHealth(running);
     await until(() => shown()?.state === 'running');
@@ -217,7 +217,7 @@ describe('the state of the servers', () => {
     expect(mcp.board.logsOf(SERVER_ID)[0]?.lines).toEqual(['one', 'two']);
   });
 
-  test('is told when many servers wrote much: their logs come with several reports', async () => {
+  test('is reported for many servers with much output in several reports', async () => {
     const ids = Array.from({ length: 30 }, (_, index) => `mcp_0${String(index).padStart(25, '0')}`);
     const stderr = `${'\u{fffd}'.repeat(1_000)}\n`.repeat(60);
     for (const id of ids) details.set(id, { restarts: 0, tools: 1, stderr });
@@ -231,7 +231,7 @@ describe('the state of the servers', () => {
     await vi.waitFor(told, { interval: 10, timeout: 30_000 });
   }, 40_000);
 
-  test('is told to a daemon that was started again, and over when the gateway ends', async () => {
+  test('is reported to a restarted sidecar, and ends with the gateway', async () => {
     const list = watched();
     await list.next();
     ports.reportHealth(running);

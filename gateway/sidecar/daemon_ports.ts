@@ -30,12 +30,12 @@ import type {
 import { sha256Hex } from '../../machine/sha256.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
 
-/** What a person who looks for what is wrong with a server wants to know besides its state. */
+/** Details of a server for troubleshooting, in addition to its state. */
 export interface ServerDetail {
   readonly restarts: number;
-  /** Null while it is not known. */
+  /** Null while unknown. */
   readonly tools: number | null;
-  /** What it wrote on stderr, with released values masked. */
+  /** Its stderr with secrets masked. */
   readonly stderr: string;
 }
 
@@ -43,10 +43,10 @@ export interface DaemonPortsOptions {
   readonly daemon: DaemonCalls;
   readonly identity: GatewayIdentity;
   readonly clock: Clock;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly warn: (message: string) => void;
-  /** Looked up at each report. */
+  /** Read for each report. */
   readonly detailOf: (serverId: string) => ServerDetail | null;
 }
 
@@ -59,19 +59,19 @@ const GATHER_MS = 100;
 const MAX_LOG_LINES = 500;
 const MAX_LOG_LINE_CHARACTERS = 4_000;
 const MAX_TOOL_CHARACTERS = 1_000;
-/** Of one report; the daemon takes a body of twice this. */
+/** Maximum size of one report; the sidecar accepts twice this. */
 const MAX_LOG_BYTES = 512 * 1024;
 const nothing = z.null();
 const approved = z.object({ approval_id: z.string() });
 
-/** The gateway's ports against the daemon: a daemon that was started again is found again, and told everything again. */
+/** The gateway's ports, implemented by calls to the sidecar. After a restart of the sidecar, everything is reported again. */
 export class DaemonPorts implements GatewayPorts {
   readonly #options: DaemonPortsOptions;
   readonly #outbox: EventOutbox;
   readonly #closing = new AbortController();
   readonly #toldLogs = new Map<string, string>();
   #toldDetails = '';
-  /** What was told last left out logs that had no room. */
+  /** The last report left out logs that did not fit. */
   #isPartial = false;
   #states: readonly ServerHealth[] = [];
   #reporting: Promise<void> | null = null;
@@ -94,7 +94,7 @@ export class DaemonPorts implements GatewayPorts {
     let version: string | null = null;
     let retryMs = RETRY_MS;
     while (!signal.aborted) {
-      // A daemon that may have been started again is not waited for: it is told everything as soon as it answers.
+      // The sidecar may have been restarted: everything is reported as soon as it answers.
       const isLost = retryMs !== RETRY_MS;
       const reply = await this.#list(isLost ? null : version, signal);
       if (signal.aborted) return;
@@ -159,32 +159,32 @@ export class DaemonPorts implements GatewayPorts {
     });
   }
 
-  /** Tells the state of the servers again when there is more to know of one than was told. */
+  /** Reports the servers' state again if there are new details. */
   refreshDetails(): void {
     if (this.#isPartial || this.#details() !== this.#toldDetails) this.reportHealth(this.#states);
   }
 
-  /** Hands over what is left, and says that this gateway ends. */
+  /** Sends the remaining events and reports that this gateway ends. */
   async close(timeoutMs: number): Promise<void> {
     this.#closing.abort();
     await Promise.all([this.#outbox.close(timeoutMs), this.#reporting]);
     await this.#sendHealth({ ended: true, timeoutMs });
   }
 
-  /** The list, once it is another one than that of `version`. */
+  /** The list, as soon as it differs from `version`. */
   #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, DaemonRefusal>> {
     const wait = version === null ? '' : `?wait=${MAX_LIST_WAIT_SECONDS}&version=${version}`;
     const timeoutMs = MAX_LIST_WAIT_SECONDS * 1000 + LIST_MARGIN_MS;
     return this.#options.daemon.call('GET', `/v1/mcp/servers${wait}`, serversReply, { timeoutMs, signal });
   }
 
-  /** The daemon that answers now may know nothing of what the one before it was told. */
+  /** A restarted sidecar does not know what was reported to the previous one. */
   #tellEverything(): void {
     this.#toldLogs.clear();
     if (this.#states.length > 0) this.reportHealth(this.#states);
   }
 
-  /** Whether it is other than before is all that is asked of it. */
+  /** Used only to detect changes. */
   #details(): string {
     const { detailOf } = this.#options;
     return sha256Hex(JSON.stringify(this.#states.map(({ id }) => [id, detailOf(id)])));
@@ -195,7 +195,7 @@ export class DaemonPorts implements GatewayPorts {
       await this.#options.pause(GATHER_MS, this.#closing.signal);
       this.#isNews = false;
       this.#toldDetails = this.#details();
-      // One that does not arrive is not tried again: the next change, or the next minute, tells everything.
+      // A failed report is not retried: the next change or the next minute reports everything.
       await this.#sendHealth({ ended: false, timeoutMs: LIST_MARGIN_MS });
     }
   }
@@ -224,7 +224,7 @@ export class DaemonPorts implements GatewayPorts {
     }
   }
 
-  /** The logs that are other than they were told, as many as have room: first those that were told longest ago. */
+  /** The changed logs, as many as fit, least recently reported first. */
   #untoldLogs(): ReadonlyMap<string, UntoldLog> {
     const toldOrder = [...this.#toldLogs.keys()];
     const ids = this.#states.map(({ id }) => id).toSorted((a, b) => toldOrder.indexOf(a) - toldOrder.indexOf(b));
@@ -279,12 +279,12 @@ function approvalProblem({ code, message }: DaemonRefusal): ApprovalProblem {
   return { reason: isDecision ? code : 'control_plane_unavailable', message };
 }
 
-/** The tool goes in as its server names it: two whose names are shown alike are two all the same. */
+/** Uses the server's raw tool name: tools whose displayed names are equal stay distinct. */
 function callHash(tool: string, argumentsHash: string): string {
   return sha256Hex(JSON.stringify([tool, argumentsHash]));
 }
 
-/** A tool's name as it is recorded and shown: a server may call it anything. */
+/** A tool's name for records and display, sanitised, because a server may choose any name. */
 function shownTool(tool: string): string {
   return toShownLine(tool, MAX_TOOL_CHARACTERS) || '\ufffd';
 }

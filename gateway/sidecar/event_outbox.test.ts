@@ -54,7 +54,7 @@ async function settled(): Promise<void> {
 }
 
 describe('the events of a gateway', () => {
-  test('of one moment go in one call, each with its number', async () => {
+  test('of one turn go in one call, each with its number', async () => {
     add(3);
     await settled();
     add();
@@ -69,7 +69,7 @@ describe('the events of a gateway', () => {
     expect(batches.map(({ length }) => length)).toEqual([100, 50]);
   });
 
-  test('are sent again, in their order, until the daemon has them', async () => {
+  test('are retried in order until the sidecar has them', async () => {
     replies = [DOWN, DOWN, TAKEN];
     add(2);
     await settled();
@@ -86,7 +86,7 @@ describe('the events of a gateway', () => {
     ]);
   });
 
-  test('that can never be taken do not keep those behind them back', async () => {
+  test('that are always refused do not block later ones', async () => {
     replies = [err({ code: 'invalid_input', message: 'events.0.tool', details: {} }), TAKEN];
     add();
     await settled();
@@ -97,8 +97,8 @@ describe('the events of a gateway', () => {
   });
 });
 
-describe('no more is accepted', () => {
-  test('when the daemon says that its log is full, until it takes events again', async () => {
+describe('stops accepting', () => {
+  test("while the sidecar's log is full", async () => {
     replies = [ok({ accepting: false }), TAKEN];
     add();
     await settled();
@@ -108,7 +108,7 @@ describe('no more is accepted', () => {
     expect(outbox.accepting).toBe(true);
   });
 
-  test('when too many wait', () => {
+  test('if too many events wait', () => {
     replies = [DOWN];
     add(199);
     expect(outbox.accepting).toBe(true);
@@ -116,7 +116,7 @@ describe('no more is accepted', () => {
     expect(outbox.accepting).toBe(false);
   });
 
-  test('when the daemon has not answered for long', async () => {
+  test('if the sidecar has not answered for too long', async () => {
     replies = [DOWN];
     add();
     await settled();
@@ -127,14 +127,14 @@ describe('no more is accepted', () => {
 });
 
 describe('at the end', () => {
-  test('everything is handed over', async () => {
+  test('delivers everything', async () => {
     add(2);
     await outbox.close(1_000);
     expect(batches).toEqual([[1, 2]]);
     expect(warnings).toEqual([]);
   });
 
-  test('what cannot be is counted', async () => {
+  test('counts undelivered events', async () => {
     replies = [DOWN];
     add(2);
     await outbox.close(0);

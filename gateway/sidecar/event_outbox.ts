@@ -4,27 +4,27 @@ import { backoffMs } from '../../shared/net/backoff.ts';
 import type { DaemonRefusal } from './daemon_calls.ts';
 
 export interface EventOutboxOptions {
-  /** Hands events to the daemon; says whether it takes more. */
+  /** Sends events to the sidecar; returns whether it accepts more. */
   readonly send: (
     events: readonly GatewayEventRecord[],
   ) => Promise<Result<{ readonly accepting: boolean }, DaemonRefusal>>;
-  /** Milliseconds; only ever compared with itself. */
+  /** A monotonic clock in milliseconds. */
   readonly now: () => number;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly warn: (message: string) => void;
 }
 
 const MAX_BATCH = 100;
-/** More events than these are not kept for a daemon that does not answer. */
+/** Maximum number of events kept while the sidecar does not answer. */
 const MAX_PENDING = 200;
-/** A daemon that is started again is back within this. */
+/** A restarted sidecar is back within this time. */
 const MAX_SILENCE_MS = 15_000;
 const RETRIES = { firstMs: 250, mostMs: 2_000 } as const;
 
 /**
- * The events of this gateway on their way to the daemon's spool, each sent until the daemon has it. While it cannot take
- * them, for long or too many, the gateway makes no more calls.
+ * Queues this gateway's events for the sidecar's spool and sends each until it is accepted. If the sidecar does not accept
+ * events for too long, or too many wait, the gateway stops making calls.
  */
 export class EventOutbox {
   readonly #options: EventOutboxOptions;
@@ -52,7 +52,7 @@ export class EventOutbox {
     });
   }
 
-  /** Resolves when everything was handed over, or the time for that is up; then nothing is tried again. */
+  /** Resolves when everything was delivered or the time limit is reached; after that nothing is retried. */
   async close(timeoutMs: number): Promise<void> {
     const timer = setTimeout(() => this.#closing.abort(), timeoutMs);
     await this.#sending;
@@ -63,7 +63,7 @@ export class EventOutbox {
   }
 
   async #send(): Promise<void> {
-    // What is recorded in one turn of the event loop goes in one call.
+    // Events of one event-loop turn go in one call.
     await Promise.resolve();
     let failures = 0;
     while (this.#pending.length > 0 && !this.#closing.signal.aborted) {
@@ -75,7 +75,7 @@ export class EventOutbox {
         failures = 0;
         this.#pending.splice(0, batch.length);
       } else if (taken.error.code === 'invalid_input') {
-        // Sending it again would never help, and would keep everything behind it back.
+        // A retry cannot help and would block all later events.
         this.#options.warn(`${batch.length} events were refused: ${taken.error.message}`);
         this.#pending.splice(0, batch.length);
       } else {

@@ -7,7 +7,7 @@ import { readHead } from './read_head.ts';
 
 afterEach(() => void vi.useRealTimers());
 
-test('gives chunks in order, then null, and takes back what was read too far', async () => {
+test('returns chunks in order, then null, and accepts unread bytes back', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   stream.send('one');
@@ -24,7 +24,7 @@ test('gives chunks in order, then null, and takes back what was read too far', a
 test.each([
   ['large chunks', 64 * 1024, 1024 * 1024],
   ['single bytes', 1, 4096],
-])('stops an endless sender of %s that nobody reads', async (_name, size, mostBytes) => {
+])('stops reading an endless sender of %s if nobody reads', async (_name, size, mostBytes) => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   stream.sendForEver(Buffer.alloc(size));
@@ -38,7 +38,7 @@ test.each([
   expect(stream.sentBytes).toBeGreaterThan(sent);
 });
 
-test('is lost for a reader whose place another one takes, and for every one when the stream fails', async () => {
+test('is lost for a reader that another one replaces, and for all readers if the stream fails', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   const first = connection.nextChunk();
@@ -50,7 +50,7 @@ test('is lost for a reader whose place another one takes, and for every one when
   expect(connection.write('nobody')).toBe(true);
 });
 
-test('sends the pieces of one turn together, in order with what is written at once', async () => {
+test('sends the pieces of one turn together, in order with direct writes', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   connection.writeInTurn('one ');
@@ -64,7 +64,7 @@ test('sends the pieces of one turn together, in order with what is written at on
   expect(stream.text).toBe('one two three four');
 });
 
-test('sends what it gathered when it is told to, when it ends, and not once it is gone', async () => {
+test('flushes gathered pieces on request and at the end, but not after it is gone', async () => {
   const [told, ended, gone] = [new ScriptedStream(), new ScriptedStream(), new ScriptedStream()];
   const connections = [told, ended, gone].map((stream) => new Connection(stream));
   for (const connection of connections) connection.writeInTurn('piece');
@@ -77,7 +77,7 @@ test('sends what it gathered when it is told to, when it ends, and not once it i
   expect(connections[2]?.writeInTurn('late')).toBe(true);
 });
 
-test('is closed from the start on a stream that already is', async () => {
+test('is closed from the start if its stream is closed', async () => {
   const stream = new ScriptedStream();
   stream.destroy();
   await turns(2);
@@ -86,7 +86,7 @@ test('is closed from the start on a stream that already is', async () => {
   await expect(connection.nextChunk()).rejects.toBeInstanceOf(ConnectionLost);
 });
 
-test('calls back when it is closed, once, also when it already is, and not when that was cancelled', async () => {
+test('calls back once on close, also if already closed, unless cancelled', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   const calls: string[] = [];
@@ -98,7 +98,7 @@ test('calls back when it is closed, once, also when it already is, and not when 
   expect(calls).toEqual(['kept', 'late']);
 });
 
-test('tells that the peer has finished once everything was taken, to one listener', async () => {
+test('tells one listener that the peer has finished after all bytes were read', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   const calls: string[] = [];
@@ -113,7 +113,7 @@ test('tells that the peer has finished once everything was taken, to one listene
   expect(calls).toEqual(['told', 'at once']);
 });
 
-test('drains and flushes when the peer reads, and for a peer that is gone', async () => {
+test('drains and flushes when the peer reads or is gone', async () => {
   const stream = new ScriptedStream({ reading: false });
   const connection = new Connection(stream);
   const steps: string[] = [];
@@ -133,7 +133,7 @@ test('drains and flushes when the peer reads, and for a peer that is gone', asyn
   await connection.waitForFlush();
 });
 
-/** Whether a stream with bytes that nobody reads is dropped in the end, or so many milliseconds later. */
+/** Whether a stream with unread bytes is dropped at its end or after this many milliseconds. */
 function isDropped(ended: boolean, reads: boolean, staysConnected = true, laterMs = 3_600_000): boolean {
   const stream = new ScriptedStream({ reading: false });
   let isConnected = true;
@@ -148,17 +148,17 @@ function isDropped(ended: boolean, reads: boolean, staysConnected = true, laterM
   return stream.destroyed;
 }
 
-test('drops a peer that has finished sending and takes nothing any more, and only that', () => {
+test('drops only a peer that has finished sending and stopped reading', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   expect([isDropped(true, false), isDropped(false, false), isDropped(true, true)]).toEqual([true, false, false]);
 });
 
-test('drops one within a second when the system says that it is gone, and leaves one that only reads late', () => {
+test('drops a peer within a second if the system reports it gone, but not one that reads late', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   expect([isDropped(true, false, false, 1000), isDropped(true, false, true, 50_000)]).toEqual([true, false]);
 });
 
-test('gives the stream away with what was read ahead', async () => {
+test('detaches the stream with the bytes read ahead', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
   stream.send('ahead');
@@ -169,7 +169,7 @@ test('gives the stream away with what was read ahead', async () => {
   expect(released.listenerCount('data')).toBe(0);
 });
 
-test('reads a head at any division into chunks and leaves what follows', async () => {
+test('reads a head split into any chunks and leaves the rest', async () => {
   const text = 'GET / HTTP/1.1\r\nHost: a\r\n\r\nrest';
   for (let cut = 1; cut < text.length; cut += 1) {
     const stream = new ScriptedStream();
@@ -197,7 +197,7 @@ async function readOf(text: string, end: 'finish' | 'lose' | 'none'): Promise<He
   return head;
 }
 
-test('tells a head that is too large, breaks off, or never began', async () => {
+test('distinguishes a head that is too large, truncated or missing', async () => {
   expect(await readOf('x'.repeat(16), 'none')).toEqual({ kind: 'too_large' });
   expect(await readOf(`${'x'.repeat(13)}\r\n\r\n`, 'none')).toEqual({ kind: 'too_large' });
   expect(await readOf('GET', 'finish')).toEqual({ kind: 'truncated' });
@@ -210,7 +210,7 @@ test.each([
   ['without a byte that announces it', 0, 500, 'lost'],
   ['after a goodbye below the stream', 24, 500, 'finished'],
   ['that may have come with what was read last', 0, 50, 'finished'],
-])('takes an end %s for what it is', async (_name, goodbyeBytes, waitedMs, expected) => {
+])('recognises an end %s', async (_name, goodbyeBytes, waitedMs, expected) => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const stream = new ScriptedStream();
   let receivedBytes = 100;
@@ -225,7 +225,7 @@ test.each([
   expect(seen).toBe(expected);
 });
 
-test('takes any end for an end while nothing is awaited of the peer', async () => {
+test('treats any end as orderly while nothing is expected of the peer', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const stream = new ScriptedStream();
   const connection = new Connection(stream, () => 100);

@@ -1,25 +1,24 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** Bytes held for a reader that is busy elsewhere, before the socket is told to stop reading. */
+/** Bytes buffered for a busy reader before the socket is paused. */
 const READ_AHEAD_BYTES = 256 * 1024;
-/** What holding a chunk costs besides its bytes: a peer that sends single bytes may not fill the memory with their buffers. */
+/** Memory cost of a chunk in addition to its bytes, so that a peer that sends single bytes cannot fill the memory with buffers. */
 const CHUNK_COST_BYTES = 512;
 /**
- * How long a peer that has finished sending may take none of what it is sent. It is most likely gone: a TLS connection
- * that was reset ends without an error, and what is written after that never leaves. Before that time is up the system is
- * asked whether there still is a connection.
+ * How long a peer that has finished sending may read nothing. It is most likely gone: a reset TLS connection ends without an
+ * error, and later writes never leave. Before this time is up, the system is asked if the connection still exists.
  */
 const STALLED_AFTER_END_MS = 60_000;
 const LOOK_AFTER_STALL_MS = 500;
 
 /**
- * An end so soon after its peer began to be waited for may have come in one packet with what was read last, goodbye and
- * all: it is taken for one that was announced.
+ * An end within this time after waiting began may have arrived in one packet with the last data and the goodbye, so it counts
+ * as announced.
  */
 const ANNOUNCED_WITHIN_MS = 100;
 
-/** Why a connection ended before its peer finished; `code` is the system's own, where there was one. */
+/** Why a connection ended before its peer finished; `code` is the system's error code, if any. */
 export class ConnectionLost extends Error {
   readonly code: string;
 
@@ -36,8 +35,8 @@ interface Waiter {
 }
 
 /**
- * One side of the data plane: a byte stream that is pulled, so that a slow writer stops its reader, with one waiter at a
- * time. It works on any Duplex, so that the lines above it run in tests without a socket.
+ * One side of the data plane: a pull-based byte stream, so that a slow writer pauses its reader, with one waiter at a time. It
+ * works on any Duplex, so that tests need no socket.
  */
 export class Connection<Stream extends Duplex = Duplex> {
   readonly stream: Stream;
@@ -58,9 +57,8 @@ export class Connection<Stream extends Duplex = Duplex> {
   #waited: { readonly receivedBytes: number; readonly since: number } | null = null;
 
   /**
-   * `receivedBytes`: all that came in below the stream, so that an end without a goodbye shows (see `expectGoodbye`).
-   * `isConnected`: false when the system knows that the peer is gone; it is asked when one has ended, and when that one
-   * stalls.
+   * `receivedBytes`: number of bytes received below the stream, to detect an end without a goodbye (see `expectGoodbye`).
+   * `isConnected`: false if the system knows that the peer is gone; asked when the peer has ended and when it then stalls.
    */
   constructor(stream: Stream, receivedBytes: (() => number) | null = null, isConnected = (): boolean => true) {
     this.stream = stream;
@@ -80,12 +78,12 @@ export class Connection<Stream extends Duplex = Duplex> {
     return this.#closed || this.#lost !== null;
   }
 
-  /** True when the peer has finished sending and everything it sent was taken. */
+  /** True if the peer has finished sending and all its bytes were read. */
   get finished(): boolean {
     return this.closed || (this.#ended && this.#queue.length === 0);
   }
 
-  /** What has already arrived: a chunk, null at the end, undefined when nothing is there yet. */
+  /** What has already arrived: a chunk, null at the end, undefined if nothing yet. */
   take(): Buffer | null | undefined {
     const chunk = this.#queue.shift();
     if (chunk !== undefined) {
@@ -98,8 +96,8 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /**
-   * The next chunk, null at the end. Rejects with {@link ConnectionLost}. A connection has one reader: the next one that
-   * waits takes its place, and for the one before it the connection is lost.
+   * The next chunk, null at the end. Rejects with {@link ConnectionLost}. A connection has one reader: a new reader replaces
+   * the previous one, for which the connection is lost.
    */
   nextChunk(): Promise<Buffer | null> {
     const chunk = this.take();
@@ -111,7 +109,7 @@ export class Connection<Stream extends Duplex = Duplex> {
     });
   }
 
-  /** Puts bytes back in front: the next `take` gives them again. */
+  /** Puts bytes back at the front: the next `take` returns them. */
   putBack(chunk: Buffer): void {
     if (chunk.length === 0) return;
     if (this.#queue.length === 0) this.#queue.push(chunk);
@@ -126,8 +124,8 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /**
-   * Writes a piece of something that comes in pieces: it leaves at the end of this turn of the event loop, together with
-   * every other that came in it. One read of a socket gives several pieces, and a write to a socket costs more than they do.
+   * Writes one of several pieces. All pieces of an event-loop turn are sent together at its end: one socket read yields several
+   * pieces, and a socket write costs more than handling them.
    */
   writeInTurn(data: Uint8Array | string): boolean {
     if (!this.#gathering && !this.closed) {
@@ -138,13 +136,13 @@ export class Connection<Stream extends Duplex = Duplex> {
     return this.write(data);
   }
 
-  /** What {@link writeInTurn} holds leaves now. */
+  /** Sends what {@link writeInTurn} holds. */
   sendGathered(): void {
     if (this.#gathering) this.stream.uncork();
     this.#gathering = false;
   }
 
-  /** Holds back small writes until {@link uncork}, so that they leave together. */
+  /** Holds back small writes until {@link uncork}, so that they are sent together. */
   cork(): void {
     this.stream.cork();
   }
@@ -153,12 +151,12 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.stream.uncork();
   }
 
-  /** True when the peer takes no more for now: wait for {@link waitForDrain} before more. */
+  /** True if the peer is not reading: wait for {@link waitForDrain} before writing more. */
   get needsDrain(): boolean {
     return this.stream.writableNeedDrain && !this.closed;
   }
 
-  /** Resolves when the peer has room again, or is gone. */
+  /** Resolves when the peer reads again or is gone. */
   waitForDrain(): Promise<void> {
     if (!this.needsDrain) return Promise.resolve();
     return new Promise((resolve) => {
@@ -167,7 +165,7 @@ export class Connection<Stream extends Duplex = Duplex> {
     });
   }
 
-  /** Resolves when everything that was written before {@link end} has left, or the peer is gone. */
+  /** Resolves when everything written before {@link end} was sent or the peer is gone. */
   waitForFlush(): Promise<void> {
     if (this.closed || this.stream.writableFinished) return Promise.resolve();
     return new Promise((resolve) => {
@@ -177,17 +175,17 @@ export class Connection<Stream extends Duplex = Duplex> {
     });
   }
 
-  /** Finishes our side; what was written is still delivered. */
+  /** Finishes our side; written bytes are still delivered. */
   end(): void {
     if (!this.closed) this.stream.end();
   }
 
-  /** Drops the connection at once. */
+  /** Drops the connection immediately. */
   destroy(): void {
     this.stream.destroy();
   }
 
-  /** Calls back once when the connection is gone; at once when it already is. Returns the way to cancel it. */
+  /** Calls back once when the connection is gone, immediately if it already is. Returns a function to cancel. */
   onClosed(listener: () => void): () => void {
     if (this.closed) {
       listener();
@@ -200,8 +198,8 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /**
-   * Calls back once the peer has finished sending and everything it sent was taken; at once when that is so already. There
-   * is one listener; null takes it away. While there is one, the peer is expected to say goodbye.
+   * Calls back when the peer has finished sending and all its bytes were read, immediately if that is already so. There is one
+   * listener; null removes it. While there is one, the peer is expected to say goodbye.
    */
   onFinished(listener: (() => void) | null): void {
     this.#onFinished = listener;
@@ -211,16 +209,16 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /**
-   * From now on an end that nothing announces is a loss. A TLS peer that finishes sending says so in an alert (RFC 8446
-   * section 6.1), which arrives below the stream; the kernel of one that was killed ends its connection without. The first
-   * may still be reading, for the second everything has to be released.
+   * From now on, an unannounced end is a loss. A TLS peer that finishes sending sends an alert (RFC 8446 section 6.1), which
+   * arrives below the stream. If the peer was killed, its kernel closes the connection without an alert. The first peer may
+   * still be reading; for the second, everything must be released.
    */
   expectGoodbye(): void {
     if (this.#receivedBytes === null || this.#ended) return;
     this.#waited = { receivedBytes: this.#receivedBytes(), since: performance.now() };
   }
 
-  /** Gives the stream away with what was read ahead put back into it; this object is dead afterwards. */
+  /** Detaches the stream, with the bytes read ahead put back; this object is unusable afterwards. */
   release(): Stream {
     const { stream } = this;
     stream.pause();
@@ -297,7 +295,7 @@ export class Connection<Stream extends Duplex = Duplex> {
     return this.#receivedBytes() === waited.receivedBytes && performance.now() - waited.since > ANNOUNCED_WITHIN_MS;
   }
 
-  /** Begins when both hold: the peer has finished sending, and bytes wait for it. */
+  /** Starts when the peer has finished sending and bytes wait for it. */
   #watchForStall(): void {
     if (!this.#ended || this.closed || this.#stalled !== null || this.stream.writableLength === 0) return;
     this.#stalled = setTimeout(() => {
@@ -326,5 +324,5 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 }
 
-/** A connection whose stream is a TCP socket: what the listener accepts. */
+/** A connection over a TCP socket, as a listener accepts it. */
 export type SocketConnection = Connection<Socket>;

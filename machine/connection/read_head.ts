@@ -2,7 +2,7 @@ import { findHeadEnd } from '../../shared/net/http1_head.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionLost } from './connection.ts';
 
-/** A message head as it stood on the wire, or why there is none. */
+/** A raw message head, or why there is none. */
 export type HeadRead =
   | { readonly kind: 'head'; readonly bytes: Buffer }
   | { readonly kind: 'end' }
@@ -11,8 +11,8 @@ export type HeadRead =
   | { readonly kind: 'too_large' };
 
 /**
- * Reads up to and including the empty line that ends a head; what follows stays in the connection. `end`: the peer
- * finished before its first byte; `lost`: the connection was lost before it; `truncated`: either in the middle.
+ * Reads a head up to and including its final empty line; later bytes stay in the connection. `end`: the peer finished before
+ * the first byte. `lost`: the connection was lost before it. `truncated`: either happened in the middle.
  */
 export async function readHead(connection: Connection, maxBytes: number): Promise<HeadRead> {
   let held: Buffer | null = null;

@@ -18,14 +18,14 @@ export const DROPPED_CONNECTIONS = 'svc_connections_dropped_total';
 
 export interface SocketGateOptions {
   readonly limits: Omit<ConnectionLimits, 'firstHeadSeconds'>;
-  /** Most connections of all kinds; null where the system gives no number. */
+  /** Maximum number of connections of all kinds; null if the system has no limit. */
   readonly maxOpen: number | null;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** The gate in front of a program's listeners. What it drops is counted, and told to the log once a minute at most. */
+/** Limits the connections of a program's listeners. Dropped connections are counted, and logged at most once a minute. */
 export function createSocketGate({ limits, maxOpen, metrics, log, clock }: SocketGateOptions): ConnectionGate {
   const tell = dropTeller(
     () => clock.now(),
@@ -39,15 +39,15 @@ export function createSocketGate({ limits, maxOpen, metrics, log, clock }: Socke
   return new ConnectionGate({ limits: { maxWaiting, maxWaitingPerPeer, maxOpen }, usersOf, onDropped });
 }
 
-/** Asks the gate for a socket; null when it was dropped. `session`: whose own listener it came to. */
+/** Admits a socket; null if it was dropped. `session`: the session whose own listener accepted it. */
 export function admitSocket(gate: ConnectionGate, socket: Socket, session: string | null): Admission | null {
   const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket;
-  // Node keeps its first answer: whoever asks later whether there still is a peer (terminate_tls.ts) has to be told anew.
+  // Node caches the first answer, so the peer must be looked up again later (terminate_tls.ts).
   Object.assign(socket, { _peername: undefined });
   const admission = gate.admit({
     peer: session === null ? peerAt(remoteAddress) : { key: `session ${session}`, isShared: false },
     ends: { remoteAddress, remotePort, localAddress, localPort },
-    // A reset leaves nothing of the connection in the kernel, where a goodbye would wait for the peer's.
+    // A reset removes the connection from the kernel at once; an orderly close would wait for the peer.
     drop: () => socket.resetAndDestroy(),
   });
   if (admission !== null) socket.once('close', () => admission.markClosed());

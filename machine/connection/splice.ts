@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts';
 
-/** Copies bytes until the source ends, with back pressure, then finishes the sink's side (half-close is kept). */
+/** Copies bytes with back pressure until the source ends, then ends the sink (half-close is kept). */
 export async function splice(
   source: Connection,
   sink: Connection,

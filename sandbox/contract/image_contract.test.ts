@@ -72,7 +72,7 @@ async function problemsOf(
 }
 
 describe('the check of an image', () => {
-  test('gives what is known of an image that meets the contract', async () => {
+  test('returns the facts of an image that meets the contract', async () => {
     const checked = await checkImage(new FakeRuntime(GOOD), 'my-image');
     expect(checked).toEqual(
       ok({
@@ -93,13 +93,13 @@ describe('the check of an image', () => {
     );
   });
 
-  test('looks at the image by its id, so that a name given to another meanwhile does not matter', async () => {
+  test('probes the image by its id, so that a moved tag does not matter', async () => {
     const runtime = new FakeRuntime(GOOD);
     await checkImage(runtime, 'my-image');
     expect(runtime.probed.map((probe) => probe.image)).toEqual(['sha256:abc']);
   });
 
-  test('looks once at an image that meets the contract, and each time at one that does not', async () => {
+  test('caches only images that meet the contract', async () => {
     const checks = new FakeChecks();
     const good = new FakeRuntime(GOOD);
     const bad = new FakeRuntime(['contract=1']);
@@ -135,19 +135,19 @@ describe('the check of an image', () => {
     expect(await problemsOf(output)).toEqual(missing);
   });
 
-  test('an image in which no step of a plan may run still meets the contract', async () => {
+  test('an image that cannot run steps of plans still meets the contract', async () => {
     const output = GOOD.map((line) => (line === 'said:steps=yes' ? 'said:steps=/usr/local/bin may be changed' : line));
     const checked = await checkImage(new FakeRuntime(output), 'my-image');
     expect(checked).toMatchObject({ ok: true, value: { stepsRefused: '/usr/local/bin may be changed' } });
   });
 
-  test('what an image prints of itself cannot pass for what the probe found', async () => {
+  test("an image's own output cannot fake results of the probe", async () => {
     expect(await problemsOf([...HELPERS_FOUND, 'check=20', 'said:check=0', 'said:missing='])).toEqual([
       'change_of_user',
     ]);
   });
 
-  test('a refusal holds the lines of a Dockerfile, the contract and the way without the proxy', async () => {
+  test('a refusal names Dockerfile lines, the contract and the way without the proxy', async () => {
     const checked = await checkImage(new FakeRuntime(['missing=svc-run-step', 'missing=user']), 'my-image');
     if (checked.ok) throw new Error('the image passed');
     const text = checked.error.fixes.join('\n');
@@ -164,7 +164,7 @@ describe('the check of an image', () => {
     expect(checked.error.message).toContain('"my-image"');
   });
 
-  test('an image in which no shell runs lacks a shell; an engine that is away is no matter of the image', async () => {
+  test('distinguishes an image without a shell from an engine that is away', async () => {
     const refused: RuntimeProblem = { reason: 'engine_refused', message: 'no such file', fixes: [] };
     const away: RuntimeProblem = { reason: 'engine_unreachable', message: 'away', fixes: [] };
     expect(await problemsOf(refused)).toEqual(['shell']);
@@ -200,7 +200,7 @@ describe('the agent user of an image', () => {
   );
 });
 
-test('the probe is a script that sh can read, and names what this machine lacks', () => {
+test('the probe is a valid sh script and names what this machine lacks', () => {
   const output = execFileSync('/bin/sh', ['-c', probeScript('no-such-user')], { encoding: 'utf8' });
   expect(output).toContain('missing=user\n');
   expect(output).toContain('missing=svc-run-step\n');

@@ -4,7 +4,7 @@ import { readFacts, type ImageFacts } from './image_contract_facts.ts';
 import { agentUserOf, isPlainUserName, probeScript, readProbe } from './image_contract_probe.ts';
 import { fixesFor, problemsOf, type ImageProblem } from './image_contract_problems.ts';
 
-/** Why an image cannot run behind the proxy: each thing that lacks, and all of it in words. */
+/** Why an image cannot run behind the proxy: each missing part, and a message. */
 export interface ImageProblems {
   readonly reason: 'image_contract_not_met';
   readonly problems: readonly ImageProblem[];
@@ -12,19 +12,19 @@ export interface ImageProblems {
   readonly fixes: readonly string[];
 }
 
-/** Images that were found to meet the contract, by their id. */
+/** A cache of images that meet the contract, by id. */
 export interface ImageChecks {
   find(imageId: string): ImageFacts | null;
   keep(facts: ImageFacts): Promise<void>;
 }
 
-/** For callers that want every image looked at. */
+/** An empty cache, for callers that want every image probed. */
 export const NO_IMAGE_CHECKS: ImageChecks = { find: () => null, keep: () => Promise.resolve() };
 
 /**
- * Whether an image meets the contract of images behind the proxy (docs/image-contract.md), the one check of
- * `svc image check`, of `svc launch` and of plans. It looks at the image's settings and runs one container of it, without a
- * network. What holds of an image id holds for good, so only what meets the contract is remembered.
+ * Checks if an image meets the contract for images behind the proxy (docs/image-contract.md). `svc image check`, `svc launch`
+ * and plans all use this check. It reads the image's settings and runs one container of it without a network. An image id never
+ * changes its content, so a passed check is cached; failed ones are not.
  */
 export async function checkImage(
   runtime: Pick<ContainerRuntime, 'inspectImage' | 'runProbe'>,
@@ -74,6 +74,6 @@ function noShellProblem(problem: RuntimeProblem): ImageProblem {
 }
 
 function helpersSpeakOtherwise(fact: string): ImageProblem {
-  const message = `its helpers' check says nothing usable about "${fact}"`;
+  const message = `its helpers' check printed no valid value for "${fact}"`;
   return { missing: 'helper', message, dockerfile: [] };
 }

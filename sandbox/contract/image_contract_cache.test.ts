@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-test('remembers an image by its id, for the owner of the state directory only', async () => {
+test('caches an image by its id in a file that only its owner can read', async () => {
   expect(checks().find('sha256:abc')).toBeNull();
   await checks().keep(facts);
   expect(checks().find('sha256:abc')).toEqual(facts);
@@ -39,7 +39,7 @@ test('remembers an image by its id, for the owner of the state directory only', 
   expect(statSync(file()).mode & 0o777).toBe(0o600);
 });
 
-test('remembers a hundred images, the newest ones', async () => {
+test('keeps the newest hundred images', async () => {
   for (let n = 0; n < 103; n += 1) await checks().keep({ ...facts, imageId: `sha256:${n}` });
   expect([0, 2, 3, 102].map((n) => checks().find(`sha256:${n}`)?.imageId)).toEqual([
     undefined,
@@ -56,7 +56,7 @@ test.each<[string, (text: string) => string]>([
   ['of another probe', (text) => text.replace(/"probe":"./, '"probe":"x')],
   ['not what it says', (text) => text.replace('"uid":1000', '"uid":0')],
   ['too large', (text) => text + ' '.repeat(300_000)],
-])('a file that is %s counts as none, and is replaced', async (_what, change) => {
+])('ignores and replaces a file that is %s', async (_what, change) => {
   await checks().keep(facts);
   writeFileSync(file(), change(readFileSync(file(), 'utf8')));
   expect(checks().find('sha256:abc')).toBeNull();
@@ -64,15 +64,15 @@ test.each<[string, (text: string) => string]>([
   expect(checks().find('sha256:abc')).toEqual(facts);
 });
 
-test('a file that others can read counts as none', async () => {
+test('ignores a file that others can read', async () => {
   await checks().keep(facts);
   chmodSync(file(), 0o644);
   expect(checks().find('sha256:abc')).toBeNull();
 });
 
-test('says so when it cannot be written, and goes on', async () => {
+test('warns if it cannot be written, and continues', async () => {
   mkdirSync(file());
   await checks().keep(facts);
   expect(warnings).toHaveLength(1);
-  expect(warnings[0]).toContain('not remembered');
+  expect(warnings[0]).toContain('not cached');
 });

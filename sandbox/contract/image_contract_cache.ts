@@ -10,15 +10,15 @@ import { sha256Hex } from '../../machine/sha256.ts';
 const MAX_IMAGES = 100;
 const MAX_FILE_LENGTH = 256 * 1024;
 
-/** What an image was found to be holds as long as the question stays the same. */
+/** A cached result is valid as long as the probe stays the same. */
 const PROBE_DIGEST = sha256Hex(probeScript('agent'));
 
-/** The oldest first. */
+/** Oldest first. */
 const checksFile = z.strictObject({ probe: z.literal(PROBE_DIGEST), images: z.array(imageFacts) });
 
 /**
- * The checks that images have passed, in `image_checks.json` of the state directory. It is only ever a shortcut: a file that is
- * damaged, too large, of another version or open to other users counts as none, and one that cannot be written is told to `warn`.
+ * The cache of passed image checks, in `image_checks.json` of the state directory. It is optional: a file that is damaged, too
+ * large, of another version or open to other users is ignored, and `warn` is called if it cannot be written.
  */
 export function imageChecksIn(home: string, warn: (text: string) => void): ImageChecks {
   const path = join(home, 'image_checks.json');
@@ -31,7 +31,7 @@ export function imageChecksIn(home: string, warn: (text: string) => void): Image
         await writePrivateFile(path, `${JSON.stringify({ probe: PROBE_DIGEST, images })}\n`);
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        warn(`the check of the image is not remembered: ${why}`);
+        warn(`the check of the image was not cached: ${why}`);
       }
     },
   };

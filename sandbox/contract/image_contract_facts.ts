@@ -10,7 +10,7 @@ const absolutePath = z
   .max(500);
 const count = z.number().int().nonnegative();
 
-/** What is known of an image that meets the contract. The schema of the cache, and of what an image says of itself. */
+/** The facts of an image that meets the contract. The schema of the cache and of an image's own output. */
 export const imageFacts = z.strictObject({
   imageId: z.string().min(1).max(200),
   contractVersion: z.literal(CONTRACT_VERSION),
@@ -22,15 +22,15 @@ export const imageFacts = z.strictObject({
   uid: count.positive(),
   gid: count,
   home: absolutePath,
-  /** Which system's trust store it has. */
+  /** The layout of its trust store. */
   layout: z.enum(LAYOUTS),
   hasJava: z.boolean(),
   hasCertutil: z.boolean(),
-  /** Full paths: an image's PATH may begin with a folder that an agent writes. */
+  /** Full paths, because an image's PATH may begin with a folder that the agent can write. */
   entry: absolutePath,
   stepRunner: absolutePath,
-  /** Why no steps of plans can run in it; null when they can. */
-  /** The Node that svc-mcp runs with; null where the image has no svc-mcp that runs. */
+  /** Why it cannot run steps of plans; null if it can. */
+  /** The Node that svc-mcp uses; null if the image has no working svc-mcp. */
   mcpNode: z
     .string()
     .regex(/^v\d{1,3}\.\d{1,4}\.\d{1,4}$/)
@@ -39,7 +39,7 @@ export const imageFacts = z.strictObject({
 });
 export type ImageFacts = Readonly<z.infer<typeof imageFacts>>;
 
-/** The facts of a probe without problems; the error names the fact that is not usable. */
+/** The facts of a probe without problems; the error names the invalid fact. */
 export function readFacts(imageId: string, { facts }: ProbeReport): Result<ImageFacts, string> {
   const steps = facts.get('steps');
   const parsed = imageFacts.safeParse({

@@ -1,17 +1,17 @@
 import type { ImageConfig } from '../engine/container_runtime.ts';
 
-/** What the probe of an image printed: facts of the helpers' own check, and what is not there. */
+/** The output of an image's probe: facts from the helpers' check, and missing parts. */
 export interface ProbeReport {
   readonly facts: ReadonlyMap<string, string>;
-  /** What the probe looked for in vain, such as `svc-run-with-proxy-ca`. */
+  /** Missing parts, such as `svc-run-with-proxy-ca`. */
   readonly missing: readonly string[];
-  /** How the helpers' check ended, and what it said; null when it could not run. */
+  /** Exit code and output of the helpers' check; null if it could not run. */
   readonly check: { readonly exitCode: number; readonly said: string } | null;
 }
 
 /** Version of the contract between launcher and image. */
 export const CONTRACT_VERSION = '1';
-/** A program that an image may have besides: MCP for programs in it that speak over their standard streams. */
+/** An optional program of an image: MCP over stdin and stdout, for clients in the container. */
 export const MCP_HELPER = 'svc-mcp';
 export const HELPERS = ['svc-install-proxy-ca', 'svc-run-with-proxy-ca', 'svc-run-step'] as const;
 const DEFAULT_AGENT_USER = 'agent';
@@ -22,15 +22,14 @@ export function agentUserOf(image: Pick<ImageConfig, 'user'>): string {
   return user === '' || user === 'root' || user === '0' ? DEFAULT_AGENT_USER : user;
 }
 
-/** A name that can stand in a shell script as it is. */
+/** A name that is safe in a shell script. */
 export function isPlainUserName(user: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/.test(user);
 }
 
 /**
- * The script that looks at an image, for any POSIX shell; `agentUser` must be a plain name. It lists everything basic that
- * lacks, so that nobody has to come back for the next thing; the rest is asked of the image's helpers, whose start will
- * check the same again.
+ * The script that probes an image, for any POSIX shell; `agentUser` must be a plain name. It lists all missing basics at once;
+ * the rest is checked by the image's helpers, which repeat their check at start.
  */
 export function probeScript(agentUser: string): string {
   return `if mcp=$(${MCP_HELPER} --check 2>/dev/null); then echo "mcp-$mcp"; fi
@@ -65,7 +64,7 @@ fi
 const MAX_LINES = 200;
 const MAX_LINE_LENGTH = 1_000;
 
-/** What the probe printed, taken apart. An image may print anything: unknown lines are left out. */
+/** Parses the probe's output. An image may print anything, so unknown lines are ignored. */
 export function readProbe(output: string): ProbeReport {
   const facts = new Map<string, string>();
   const missing: string[] = [];

@@ -1,23 +1,23 @@
 import { CONTRACT_VERSION, HELPERS, type ProbeReport } from './image_contract_probe.ts';
 
-/** One thing that an image lacks, and the lines of a Dockerfile that add it. */
+/** A missing part of an image, and the Dockerfile lines that add it. */
 export interface ImageProblem {
-  /** What is missing, as a word for programs: `helper`, `proxy_folder`, `agent_user` ... */
+  /** A code for the missing part: `helper`, `proxy_folder`, `agent_user` ... */
   readonly missing: string;
   readonly message: string;
   readonly dockerfile: readonly string[];
 }
 
-/** The document that says what an image has to bring along; part of every refusal (specification section 1). */
+/** The document with the requirements for an image; part of every refusal (specification section 1). */
 export const CONTRACT_DOCUMENT = 'docs/image-contract.md (the bring-your-own-image proxy contract)';
 
-/** The lines that add the helpers; the files are beside the project's own Dockerfile. */
+/** The lines that add the helpers; the files are beside this project's Dockerfile. */
 const ADD_HELPERS = [
   `COPY ${HELPERS.join(' ')} /usr/local/bin/`,
   'COPY image-contract guard.sh agent_user.sh client_trust.sh /usr/local/share/svc/',
 ] as const;
 
-/** What each exit code of the helpers' check means for an image, with the lines that mend it. */
+/** The meaning of each exit code of the helpers' check, with the Dockerfile lines that fix it. */
 const CHECK_PROBLEMS: Readonly<Record<number, { readonly missing: string; readonly dockerfile: readonly string[] }>> = {
   10: { missing: 'root_start', dockerfile: [] },
   11: { missing: 'proxy_folder', dockerfile: ['RUN mkdir -p /etc/svc/proxy'] },
@@ -30,10 +30,10 @@ const CHECK_PROBLEMS: Readonly<Record<number, { readonly missing: string; readon
   21: { missing: 'helper', dockerfile: ADD_HELPERS },
 };
 
-/** Everything that keeps an image from running behind the proxy; empty when nothing does. */
+/** Everything that prevents an image from running behind the proxy; empty if nothing does. */
 export function problemsOf(report: ProbeReport, agentUser: string): readonly ImageProblem[] {
   const problems = [...findMissingHelpers(report), ...findMissingBasics(report, agentUser)];
-  // What the check would say of a basic thing is said already, and it stops at the first.
+  // The check stops at the first missing basic, and those are already listed.
   if (problems.length > 0) return problems;
   return report.check === null ? [helpersSilent()] : checkProblems(report.check);
 }
@@ -42,12 +42,12 @@ function findMissingHelpers(report: ProbeReport): ImageProblem[] {
   const gone = HELPERS.filter((helper) => report.missing.includes(helper));
   const version = report.facts.get('contract') ?? '';
   if (gone.length > 0) {
-    const message = `the image has no ${gone.join(', ')} in /usr/local/bin or another folder of the system`;
+    const message = `the image has no ${gone.join(', ')} in /usr/local/bin or another system folder`;
     return [{ missing: 'helper', message, dockerfile: ADD_HELPERS }];
   }
   if (version === CONTRACT_VERSION) return [];
   const found = version === '' ? 'names no version of the contract' : `is made for version ${version} of the contract`;
-  const message = `the image ${found} in /usr/local/share/svc/image-contract, and this svc needs version ${CONTRACT_VERSION}`;
+  const message = `the image ${found} in /usr/local/share/svc/image-contract, but this svc needs version ${CONTRACT_VERSION}`;
   return [{ missing: 'contract_version', message, dockerfile: ADD_HELPERS }];
 }
 
@@ -83,14 +83,16 @@ function helpersSilent(): ImageProblem {
   return { missing: 'helper', message: 'the helpers of the image could not be run', dockerfile: ADD_HELPERS };
 }
 
-/** What to do about the problems of an image, one line each; the last ones are always the same. */
+/** The fixes for an image's problems, one line each; the last lines are always the same. */
 export function fixesFor(image: string, problems: readonly ImageProblem[]): readonly string[] {
   const lines = [...new Set(problems.flatMap((problem) => problem.dockerfile))];
   return [
     `Add what is missing: svc image build --base ${image} --tag TAG`,
-    ...(lines.length === 0 ? [] : ['Or in a Dockerfile of yours, with the files of sandbox/image/ beside it:']),
+    ...(lines.length === 0
+      ? []
+      : ['Or add these lines to your Dockerfile, with the files of sandbox/image/ beside it:']),
     ...lines.map((line) => `    ${line}`),
-    `What an image has to bring along: ${CONTRACT_DOCUMENT}`,
-    'Or run it without the proxy, and so without credentials: --sandbox-proxy=off',
+    `Requirements for an image: ${CONTRACT_DOCUMENT}`,
+    'Or run the image without the proxy and without credentials: --sandbox-proxy=off',
   ];
 }

@@ -25,16 +25,16 @@ describe('the Node of svc-mcp', () => {
     [{ ...OWN, platform: 'darwin' }, 'Linux with glibc'],
     [{ ...OWN, isGlibc: false }, 'Linux with glibc'],
     [{ ...OWN, architecture: 'arm64' }, 'another processor'],
-  ])('is not ours where that is %j', (own, reason) => {
+  ])("is not svc's own if that is for %j", (own, reason) => {
     expect(mcpHelperNode(DEBIAN, AMD64, own)).toMatchObject({ kind: 'none', reason: expect.stringContaining(reason) });
   });
 
-  test('is told not to be there with what to use instead', () => {
+  test('is reported as missing with an alternative', () => {
     const none = mcpHelperNode('', AMD64, OWN);
     expect(none).toMatchObject({ reason: expect.stringContaining('$SVC_URL/v1/mcp') });
   });
 
-  test('is looked for by a script that sh can run', () => {
+  test('is found by a valid sh script', () => {
     const said = execFileSync('/bin/sh', ['-c', BASE_PROBE], { encoding: 'utf8' });
     expect(said.split('\n').filter((line) => line !== '' && !/^(node|libc|cxx)=\S+$/.test(line))).toEqual([]);
   });

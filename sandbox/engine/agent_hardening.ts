@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url';
 import type { Hardening } from './container_runtime.ts';
 
 /**
- * What a container of an agent may do (decision 0019). The capabilities are the ones that the start as root needs: writing
- * the trust store whoever owns it, and becoming the agent's user. The agent itself holds none of them. The system calls are
- * a list of our own, since the default one of older engines lets a container without any network open sockets to the
- * hypervisor of a virtual machine (AF_VSOCK).
+ * The hardening of an agent's container (decision 0019). The capabilities are those that the start as root needs: to write a
+ * trust store of any owner, and to become the agent's user. The agent has none of them. The system calls are our own list,
+ * because the default list of older engines lets a container without a network open sockets to a virtual machine's hypervisor
+ * (AF_VSOCK).
  */
 export const AGENT_HARDENING: Hardening = {
   init: true,

@@ -3,19 +3,19 @@ import { exitCodeOf } from './container_exit.ts';
 import type { LaunchPorts } from '../launch/launch_ports.ts';
 import { exitStatusOf, superviseChild } from './run_child.ts';
 
-/** A container that runs with our streams. */
+/** A container attached to our streams. */
 export interface AttachedContainer {
-  /** The exit code, once it has ended. */
+  /** Resolves with the exit code. */
   readonly exitCode: Promise<number>;
   readonly hasEnded: () => boolean;
-  /** Lets go of it. */
+  /** Detaches. */
   readonly abandon: () => void;
 }
 
-/** What a terminal tells the engine's program itself. */
+/** Signals that a terminal sends to the engine's program directly. */
 const FOR_THE_CLIENT = new Set<NodeJS.Signals>(['SIGWINCH', 'SIGCONT']);
 
-/** Starts a created container with our streams. Signals that we get go to its first process until it has ended. */
+/** Starts a created container with our streams. Until it ends, our signals are forwarded to its first process. */
 export function attachContainer(
   { runtime, signals, warn }: Pick<LaunchPorts, 'runtime' | 'signals' | 'warn'>,
   containerId: string,

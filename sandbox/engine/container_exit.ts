@@ -4,8 +4,8 @@ const NOT_STARTED = 125;
 const SAY_WHY_NOT = new Set([126, 127]);
 
 /**
- * The exit code of a launch: the container's own, or 125 to 127 when the engine never got as far as starting it. The engine's
- * program has then said why on stderr.
+ * The exit code of a launch: the container's, or 125 to 127 if the engine could not start it. In that case the engine's program
+ * has printed why on stderr.
  */
 export async function exitCodeOf(
   runtime: Pick<ContainerRuntime, 'inspect'>,

@@ -1,11 +1,11 @@
 import { realpathSync } from 'node:fs';
 import { sha256Hex } from '../../machine/sha256.ts';
 
-/** The labels by which a container is known to be ours, also after a crash. */
+/** The labels that identify our containers, also after a crash. */
 export const SESSION_LABEL = 'svc.session';
 export const HOME_LABEL = 'svc.home';
 
-/** The value of {@link HOME_LABEL}: tells containers of one state directory from another's without naming it. */
+/** The value of {@link HOME_LABEL}: identifies the state directory without revealing its path. */
 export function homeLabelOf(home: string): string {
   return sha256Hex(realpathSync(home)).slice(0, 16);
 }

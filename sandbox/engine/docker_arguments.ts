@@ -1,9 +1,12 @@
 import type { BindMount, ContainerSpec, ExecSpec, Hardening } from './container_runtime.ts';
 import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 
-/** The command lines of the `docker` program. No value of an environment variable ever stands on one. */
+/** The command lines of the `docker` program. They never contain the value of an environment variable. */
 
-/** Detaching would end the launch and leave the agent behind; the engine's own keys begin with Ctrl-P, which agents use. */
+/**
+ * Disables detach keys: detaching would end the launch but leave the agent running, and the default keys begin with Ctrl-P,
+ * which agents use.
+ */
 const DETACH_KEYS = '--detach-keys=ctrl-@,ctrl-_,ctrl-@,ctrl-_';
 
 export function createArguments(spec: ContainerSpec): string[] {
@@ -87,7 +90,7 @@ function hardeningArguments(hardening: Hardening): string[] {
   ];
 }
 
-/** The value of `--mount`: comma-separated fields, quoted as in CSV where a path holds a comma, a quote or a line break. */
+/** The value of `--mount`: comma-separated fields, quoted as in CSV if a path contains a comma, a quote or a line break. */
 function mountArgument(mount: BindMount): string {
   const fields = ['type=bind', `source=${mount.source}`, `target=${mount.target}`];
   return [...fields, ...(mount.readOnly ? ['readonly'] : [])].map(csvField).join(',');

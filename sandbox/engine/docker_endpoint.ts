@@ -10,7 +10,7 @@ const TIMEOUT_MS = 10_000;
 
 const DEFAULT_ENDPOINT = 'unix:///var/run/docker.sock';
 
-/** The engine that the user's environment and settings mean, once it is known to be on this machine and to answer. */
+/** Finds the engine that the user's environment and settings select, and checks that it is on this machine and answers. */
 export async function findDockerEndpoint(
   env: Readonly<Record<string, string>>,
 ): Promise<Result<string, RuntimeProblem>> {
@@ -26,7 +26,7 @@ export async function findDockerEndpoint(
   return checkDockerEndpoint(endpoint);
 }
 
-/** What is meant where no context can be: asking the program for it takes as long as a tenth of a container's start. */
+/** The endpoint if no context can be set: asking the program takes a tenth of the time of a container start. */
 function plainEndpoint(env: Readonly<Record<string, string>>): string | null {
   const { DOCKER_CONTEXT: context = '', DOCKER_HOST: host = '', HOME: home } = env;
   if (context !== '') return null;
@@ -35,7 +35,7 @@ function plainEndpoint(env: Readonly<Record<string, string>>): string | null {
   return settings !== null && !existsSync(join(settings, 'config.json')) ? DEFAULT_ENDPOINT : null;
 }
 
-/** The same endpoint when an engine listens on it. */
+/** Returns the endpoint if an engine listens on it. */
 export async function checkDockerEndpoint(endpoint: string): Promise<Result<string, RuntimeProblem>> {
   const path = unixSocketPath(endpoint);
   if (path === null) return err(remoteEngine(endpoint));
@@ -43,26 +43,26 @@ export async function checkDockerEndpoint(endpoint: string): Promise<Result<stri
   return state === 'listening' ? ok(endpoint) : err(socketProblem(endpoint, state));
 }
 
-/** Why the engine's own program did not run to its end. */
+/** Why the engine's program did not finish. */
 export function programProblem(program: string, failure: ProgramFailure): RuntimeProblem {
   if (failure.reason === 'missing') {
     return {
       reason: 'engine_missing',
       message: `the program \`${program}\` is not on the PATH`,
-      fixes: ['Install it, or put it on the PATH.', WITHOUT_CONTAINER],
+      fixes: ['Install it, or add it to the PATH.', WITHOUT_CONTAINER],
     };
   }
   if (failure.reason === 'timeout') {
     return {
       reason: 'engine_timeout',
       message: `\`${program}\` gave no answer in time`,
-      fixes: ['Look whether the engine is well: `docker info`.'],
+      fixes: ['Check the engine: `docker info`.'],
     };
   }
   return { reason: 'engine_refused', message: `\`${program}\` failed: ${failure.message.split('\n')[0]}`, fixes: [] };
 }
 
-/** Why nothing can be said to the engine behind a socket. */
+/** Why the engine behind a socket cannot be used. */
 export function socketProblem(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeProblem {
   if (state === 'forbidden') {
     return {
@@ -70,7 +70,7 @@ export function socketProblem(endpoint: string, state: Exclude<SocketState, 'lis
       message: `this user may not use the Docker Engine at ${endpoint} (permission denied)`,
       fixes: [
         'Use a rootless engine of your own, or have an administrator add you to the group of that socket.',
-        'Who may use that socket is as good as root on this machine.',
+        'Note that access to that socket amounts to root on this machine.',
       ],
     };
   }
@@ -88,13 +88,13 @@ function remoteEngine(endpoint: string): RuntimeProblem {
     reason: 'engine_remote',
     message: `the Docker Engine is ${JSON.stringify(withoutUserInfo(endpoint))}, not a Unix socket of this machine`,
     fixes: [
-      'The mounts, the CA and the proxy are on this machine, so the engine has to be too.',
+      'The mounts, the CA and the proxy are on this machine, so the engine must be too.',
       'Choose a local engine: `docker context use default`, or DOCKER_HOST=unix:///var/run/docker.sock.',
     ],
   };
 }
 
-/** An ssh:// or tcp:// endpoint may hold a password. */
+/** An ssh:// or tcp:// endpoint may contain a password. */
 function withoutUserInfo(endpoint: string): string {
   return endpoint.replace(/\/\/[^/]*@/, '//');
 }

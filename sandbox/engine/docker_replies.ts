@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 import type { ContainerState, ImageConfig, ListedContainer } from './container_runtime.ts';
 
-/** What the `docker` program prints, read. An image made by `docker import` has almost nothing set. */
+/** Parses the output of the `docker` program. An image from `docker import` has almost no settings. */
 
 const words = z
   .array(z.string())
@@ -74,7 +74,7 @@ export function parseContainerList(text: string): ListedContainer[] {
 
 const networkReply = z.array(z.object({ Subnet: z.string().optional(), Gateway: z.string().optional() })).nullish();
 
-/** A network's IPv4 gateway. An older engine names none for its default network; it is then the first address of it. */
+/** A network's IPv4 gateway. Older engines report none for the default network; then it is the first address. */
 export function gatewayAddressOf(json: string): string | null {
   for (const { Gateway, Subnet } of networkReply.parse(JSON.parse(json)) ?? []) {
     if (Gateway !== undefined && isIPv4(Gateway)) return Gateway;

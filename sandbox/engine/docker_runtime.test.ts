@@ -44,13 +44,13 @@ const HARDENED = [
 ];
 
 describe('the engine that is meant', () => {
-  test('is the one of DOCKER_HOST, without asking anybody', async () => {
+  test('is the one of DOCKER_HOST, without running a program', async () => {
     const opened = await openDockerRuntime(docker.env());
     expect(opened).toMatchObject({ ok: true, value: { program: 'docker', endpoint: docker.endpoint } });
     expect(docker.uses()).toEqual([]);
   });
 
-  test('is the one of the context where there is one', async () => {
+  test('is the one of the context if there is one', async () => {
     docker.on('context', `echo '"${docker.endpoint}"'`);
     const opened = await openDockerRuntime(docker.env({ DOCKER_CONTEXT: 'mine', DOCKER_HOST: 'tcp://x' }));
     expect(opened).toMatchObject({ ok: true, value: { endpoint: docker.endpoint } });
@@ -58,7 +58,7 @@ describe('the engine that is meant', () => {
   });
 
   test.each(['tcp://user:planted@10.0.0.1:2375', 'ssh://me@host', 'npipe:////./pipe/x', 'unix://relative'])(
-    '%s is refused by name, without its password',
+    '%s is refused by name without its password',
     async (endpoint) => {
       const opened = await openDockerRuntime(docker.env({ DOCKER_HOST: endpoint }));
       expect(opened).toMatchObject({ ok: false, error: { reason: 'engine_remote' } });
@@ -78,7 +78,7 @@ describe('the engine that is meant', () => {
 });
 
 describe('a container', () => {
-  test('is made by one command line, without a value of its environment', async () => {
+  test('is created by one command line without values of its environment', async () => {
     docker.on('create', `echo ${CONTAINER_ID}`);
     expect(await runtime.create(SPEC)).toEqual({ ok: true, value: CONTAINER_ID });
     const [use] = docker.uses();
@@ -93,13 +93,13 @@ describe('a container', () => {
     expect(use?.env).toMatchObject({ SVC_TOKEN: 'planted-token', TWO: 'a\nb' });
   });
 
-  test('gets no proxy variables of the user’s engine settings in proxy mode, and gets them without', async () => {
+  test("gets the proxy variables of the user's engine settings only without the proxy", async () => {
     await runtime.create(SPEC);
     await runtime.create({ ...SPEC, enginesProxies: 'kept' });
     expect(docker.uses().map(({ args }) => args.includes('--config'))).toEqual([true, false]);
   });
 
-  test('every command goes to the one engine, in an environment with nothing of the caller’s secrets', async () => {
+  test("sends every command to the one engine, in an environment without the caller's secrets", async () => {
     const env = docker.env({ SVC_VAULT_KEY: 'planted', GITHUB_TOKEN: 'planted', DOCKER_CONTEXT: 'other' });
     await dockerRuntime(env, docker.endpoint).startDetached(CONTAINER_ID);
     const [use] = docker.uses();
@@ -109,20 +109,20 @@ describe('a container', () => {
     expect(use?.env).not.toHaveProperty('DOCKER_HOST');
   });
 
-  test('its first process is known once it runs', async () => {
+  test('reports its first process once it runs', async () => {
     docker.on('container', `printf '%s' '${containerJson({ running: false, started: false })}'`);
     expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: null });
     docker.on('container', `printf '%s' '${containerJson({ running: true })}'`);
     expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: 4242 });
   });
 
-  test('that is gone is null to look at, and fine to remove', async () => {
+  test('that does not exist is null, and removing it succeeds', async () => {
     docker.on('container', 'echo no such container >&2; exit 1').on('rm', 'exit 1').on('ps', 'exit 0');
     expect(await runtime.inspect(CONTAINER_ID)).toEqual({ ok: true, value: null });
     expect(await runtime.remove(CONTAINER_ID)).toEqual({ ok: true, value: undefined });
   });
 
-  test('that the engine cannot remove is a problem in the engine’s words', async () => {
+  test("that cannot be removed is a problem in the engine's words", async () => {
     docker.on('rm', 'echo Error response from daemon: device busy >&2; exit 1').on('ps', `echo ${CONTAINER_ID}`);
     expect(await runtime.remove(CONTAINER_ID)).toEqual({
       ok: false,
@@ -130,13 +130,13 @@ describe('a container', () => {
     });
   });
 
-  test('an engine that went away is told from one that refuses', async () => {
+  test('distinguishes an engine that is gone from one that refuses', async () => {
     const gone = dockerRuntime(docker.env(), `${docker.endpoint}.gone`);
     docker.on('rm', 'exit 1');
     expect(await gone.remove(CONTAINER_ID)).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
   });
 
-  test('is attached to without keys that detach from it, and away from our terminal’s keys unless it has one', async () => {
+  test('is attached without detach keys, and without our key presses unless it has a terminal', async () => {
     docker.on('start', `cut -d' ' -f6 /proc/$$/stat > ${docker.folder}/session; echo $$ > ${docker.folder}/pid`);
     const session = async (tty: boolean): Promise<boolean> => {
       await once(runtime.start(CONTAINER_ID, { stdin: tty, tty }), 'exit');
@@ -156,7 +156,7 @@ describe('a container', () => {
     expect(docker.commands()[0]).toEqual(['kill', '--signal', 'SIGTERM', '--', CONTAINER_ID]);
   });
 
-  test('runs a further program with the environment handed over by name', async () => {
+  test('runs another program with the environment passed by name', async () => {
     const exec = { command: ['svc-run-step', '--', 'x'], env: { A: 'planted' }, user: '0', workdir: '/w', tty: false };
     const child = runtime.exec(CONTAINER_ID, { ...exec, stdin: false, stdio: 'pipe' });
     await once(child, 'close');
@@ -166,7 +166,7 @@ describe('a container', () => {
     expect(use?.env['A']).toBe('planted');
   });
 
-  test('are found by a label, with the labels that say whose they are', async () => {
+  test('are found by a label, with their owners’ labels', async () => {
     docker.on('ps', String.raw`printf '${CONTAINER_ID}\tdemo\trunning\tses_1\tabc\nffff\tx\texited\t\t\n'`);
     expect(await runtime.listByLabel('svc.home', 'abc')).toEqual({
       ok: true,
@@ -179,7 +179,7 @@ describe('a container', () => {
 });
 
 describe('an image', () => {
-  test('made by an import has almost nothing set', async () => {
+  test('from an import has almost no settings', async () => {
     docker.on('image', `echo '{"Id":"${IMAGE_ID}","Architecture":"amd64","Config":{"Entrypoint":null}}'`);
     expect(await runtime.inspectImage('x')).toEqual({
       ok: true,
@@ -187,14 +187,14 @@ describe('an image', () => {
     });
   });
 
-  test('that is absent is not fetched: the fixes say how', async () => {
+  test('that is missing is not pulled; the fix says how', async () => {
     docker.on('image', 'exit 1');
     const found = await runtime.inspectImage('team/x:1');
     expect(found).toMatchObject({ ok: false, error: { reason: 'image_missing' } });
     expect(!found.ok && found.error.fixes.join(' ')).toContain('docker pull team/x:1');
   });
 
-  test('is probed as root, without a network, as hardened as an agent’s container', async () => {
+  test("is probed as root, without a network, hardened like an agent's container", async () => {
     docker.on('run', 'echo said');
     expect(await runtime.runProbe('img', 'check it')).toEqual({ ok: true, value: 'said\n' });
     const args = docker.commands()[0] ?? [];
@@ -216,7 +216,7 @@ describe('the gateway of a network', () => {
   });
 });
 
-test('podman is spoken to by its own program', async () => {
+test('podman is used through its own program', async () => {
   const podman = podmanRuntime({ PATH: '/nonexistent' });
   expect(podman.program).toBe('podman');
   const created = await podman.create(SPEC);

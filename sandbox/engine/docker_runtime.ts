@@ -11,18 +11,18 @@ import type { Environment } from '../launch/session_environment.ts';
 const PROBE_TIMEOUT_MS = 60_000;
 const doNothing = (): undefined => undefined;
 
-/** The engine that the caller's environment and Docker settings mean, checked to be on this machine and to answer. */
+/** The engine that the caller's environment and Docker settings select, checked to be on this machine and to answer. */
 export async function openDockerRuntime(env: Environment): Promise<Result<ContainerRuntime, RuntimeProblem>> {
   const endpoint = await findDockerEndpoint(engineEnvironmentOf(env));
   return endpoint.ok ? ok(dockerRuntime(env, endpoint.value)) : endpoint;
 }
 
-/** An engine whose endpoint is known, such as the one that a session was started on. */
+/** An engine with a known endpoint, such as the one of a session. */
 export function dockerRuntime(env: Environment, endpoint: string): ContainerRuntime {
   return runtimeOf('docker', endpoint, dockerProgram(env, endpoint));
 }
 
-/** Podman, whose command line is the same as far as it is used here. Launches on it go without the proxy. */
+/** Podman, whose command line is compatible for these uses. Launches on it run without the proxy. */
 export function podmanRuntime(env: Environment): ContainerRuntime {
   return runtimeOf('podman', 'local', podmanProgram(env));
 }
@@ -64,7 +64,7 @@ async function inspectImage(docker: EngineProgram, image: string): Promise<Resul
   return found.ok || found.error.reason !== 'engine_refused' ? found : err(imageMissing(image));
 }
 
-/** The program's failure does not say of itself whether the container is gone; a list does. */
+/** The program's error does not say if the container is gone; a list does. */
 async function inspectContainer(
   docker: EngineProgram,
   id: string,
@@ -94,7 +94,7 @@ async function runProbe(docker: EngineProgram, image: string, script: string): P
   const name = `svc-probe-${randomBytes(8).toString('hex')}`;
   const args = probeArguments(name, image, script, AGENT_HARDENING);
   const run = await docker.read(args, { parse: (text) => text, timeoutMs: PROBE_TIMEOUT_MS, clientSettings: false });
-  // The engine goes on with a container whose client was killed.
+  // The engine keeps a container running after its client was killed.
   if (!run.ok && run.error.reason === 'engine_timeout')
     await docker.read(['rm', '--force', name], { parse: doNothing });
   return run;
@@ -111,9 +111,6 @@ function imageMissing(image: string): RuntimeProblem {
   return {
     reason: 'image_missing',
     message: `the engine has no image ${JSON.stringify(image)}`,
-    fixes: [
-      `Fetch it: docker pull ${image}`,
-      'Or build one on a base that you have: svc image build --base BASE --tag TAG',
-    ],
+    fixes: [`Fetch it: docker pull ${image}`, 'Or build one from a base image: svc image build --base BASE --tag TAG'],
   };
 }

@@ -7,24 +7,24 @@ import type { Environment } from '../launch/session_environment.ts';
 
 export interface ReadOptions<T> {
   readonly parse: (stdout: string) => T;
-  /** Variables for this call, on top of what the program itself needs. */
+  /** Variables for this call, in addition to those that the program needs. */
   readonly add?: Readonly<Record<string, string>>;
-  /** Null: as long as it takes. */
+  /** Null: no time limit. */
   readonly timeoutMs?: number | null;
-  /** False: without the user's settings of the program, which put proxy variables into containers. */
+  /** False: ignore the user's settings of the program, which put proxy variables into containers. */
   readonly clientSettings?: boolean;
 }
 
 export interface SpawnOptions {
   readonly stdio: 'inherit' | 'pipe';
   readonly add?: Readonly<Record<string, string>>;
-  /** Away from our terminal's keys. */
+  /** Run in its own session, without our terminal's key presses. */
   readonly ownSession?: boolean;
 }
 
 /** An engine's program, bound to one engine. */
 export interface EngineProgram {
-  /** Runs a command to its end; what the engine refuses is a problem in its own words. */
+  /** Runs a command to its end; a refusal of the engine is a problem in its own words. */
   read<T>(args: readonly string[], options: ReadOptions<T>): Promise<Result<T, RuntimeProblem>>;
   spawn(args: readonly string[], options: SpawnOptions): ChildProcess;
 }
@@ -32,16 +32,16 @@ export interface EngineProgram {
 const TIMEOUT_MS = 60_000;
 
 /**
- * What the program itself needs of the caller's environment. Nothing else of it is passed on, so that `--env NAME` names
- * nothing but what was meant, and which engine is spoken to is said by us.
+ * The caller's variables that the program needs. Nothing else is passed on, so that `--env NAME` refers only to our values, and
+ * only we select the engine.
  */
 const OWN_VARIABLES =
   /^(PATH|HOME|TERM|LANG|LC_[A-Z]+|TMPDIR|XDG_RUNTIME_DIR|XDG_CONFIG_HOME|DOCKER_CONFIG|DOCKER_API_VERSION|DOCKER_DEFAULT_PLATFORM)$/;
 
-/** Which engine is meant; read only to find it. */
+/** Variables that select the engine; used only to find it. */
 const MEANS_AN_ENGINE = /^DOCKER_(HOST|CONTEXT|TLS|TLS_VERIFY|CERT_PATH)$/;
 
-/** True for a variable that the program would read itself, so that it cannot be handed through it into a container. */
+/** True for a variable that the program itself reads, so that it cannot be passed into a container. */
 export function isReadByDocker(name: string): boolean {
   return name.startsWith('DOCKER_');
 }
@@ -50,7 +50,7 @@ export function ownEnvironment(env: Environment): Record<string, string> {
   return pickVariables(env, (name) => OWN_VARIABLES.test(name));
 }
 
-/** The environment in which the program says which engine is meant. */
+/** The environment in which the program reports the selected engine. */
 export function engineEnvironmentOf(env: Environment): Record<string, string> {
   return pickVariables(env, (name) => OWN_VARIABLES.test(name) || MEANS_AN_ENGINE.test(name));
 }
@@ -71,12 +71,12 @@ export function dockerProgram(env: Environment, endpoint: string): EngineProgram
   });
 }
 
-/** Podman runs containers itself: there is nobody to be away. */
+/** Podman runs containers itself: there is no engine that could be away. */
 function skipEngineCheck(): Promise<Result<string, RuntimeProblem>> {
   return Promise.resolve(ok('local'));
 }
 
-/** The `podman` program, which needs no engine beside it. */
+/** The `podman` program, which needs no separate engine. */
 export function podmanProgram(env: Environment): EngineProgram {
   return engineProgram({
     name: 'podman',
@@ -93,7 +93,7 @@ interface ProgramFacts {
   readonly bind: readonly string[];
   readonly withoutSettings: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Whether the engine can be spoken to at all; asked when a command has failed. */
+  /** Checks if the engine is reachable at all, after a command has failed. */
   readonly check: () => Promise<Result<string, RuntimeProblem>>;
 }
 
@@ -121,7 +121,7 @@ function problemOfStderr(stderr: string): RuntimeProblem {
     .slice(0, MAX_MESSAGE_LENGTH);
   return {
     reason: 'engine_refused',
-    message: `the engine refused: ${said === '' ? 'it did not say why' : said}`,
+    message: `the engine refused: ${said === '' ? 'no reason given' : said}`,
     fixes: [],
   };
 }

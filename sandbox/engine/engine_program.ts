@@ -7,7 +7,7 @@ export interface ProgramOutput {
   readonly stderr: string;
 }
 
-/** `missing`: there is no such program; `timeout`: it was killed after its time. */
+/** `missing`: there is no such program; `timeout`: it was killed after the time limit. */
 export interface ProgramFailure {
   readonly reason: 'missing' | 'timeout' | 'failed';
   readonly message: string;
@@ -15,13 +15,13 @@ export interface ProgramFailure {
 
 export interface ProgramOptions {
   readonly env: Readonly<Record<string, string>>;
-  /** Null: as long as it takes. */
+  /** Null: no time limit. */
   readonly timeoutMs: number | null;
 }
 
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
 
-/** Runs a program without a shell and without input, and gives what it printed. Never rejects. */
+/** Runs a program without a shell and without input, and returns its output. Never rejects. */
 export function runProgram(
   program: string,
   args: readonly string[],

@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 
-/** What is behind a Unix socket: an engine that answers, nobody, or one that this user may not speak to. */
+/** The state of a Unix socket: an engine listens, nothing listens, or this user has no access. */
 export type SocketState = 'listening' | 'absent' | 'forbidden';
 
 const FORBIDDEN = new Set(['EACCES', 'EPERM']);
 
-/** Tries a Unix socket, without saying anything on it. */
+/** Connects to a Unix socket without sending anything. */
 export function tryUnixSocket(path: string): Promise<SocketState> {
   return new Promise((resolve) => {
     const socket = connect({ path });
@@ -19,7 +19,7 @@ export function tryUnixSocket(path: string): Promise<SocketState> {
   });
 }
 
-/** The path of a `unix://` endpoint; null for every other kind of endpoint. */
+/** The path of a `unix://` endpoint; null for any other endpoint. */
 export function unixSocketPath(endpoint: string): string | null {
   return /^unix:\/\/(\/.*)$/.exec(endpoint)?.[1] ?? null;
 }

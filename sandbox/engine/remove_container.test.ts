@@ -15,18 +15,18 @@ function engine(refusals: number, reason: RuntimeProblemReason = 'engine_refused
 }
 const noPause = () => Promise.resolve();
 
-test('waits while somebody else is removing the container', async () => {
+test('waits while the container is being removed elsewhere', async () => {
   const busy = engine(3);
   expect(await removeContainer(busy, 'c1', noPause)).toEqual(ok(undefined));
   expect(busy.asked()).toBe(4);
 });
 
-test('does not wait for ever', async () => {
+test('does not wait forever', async () => {
   const stuck = engine(Number.POSITIVE_INFINITY);
   expect(await removeContainer(stuck, 'c1', noPause)).toMatchObject({ ok: false, error: { message: 'refused 20' } });
 });
 
-test('does not ask an engine again that is away', async () => {
+test('does not retry if the engine is away', async () => {
   const away = engine(5, 'engine_unreachable');
   expect((await removeContainer(away, 'c1', noPause)).ok).toBe(false);
   expect(away.asked()).toBe(1);

@@ -4,7 +4,7 @@ import type { ContainerRuntime, RuntimeProblem } from './container_runtime.ts';
 const ATTEMPTS = 20;
 const BETWEEN_MS = 100;
 
-/** Removes a container, also when somebody else (the sidecar) is at it: the engine then refuses until it is gone. */
+/** Removes a container, even while the sidecar is removing it: the engine then refuses until it is gone. */
 export async function removeContainer(
   runtime: Pick<ContainerRuntime, 'remove'>,
   id: string,

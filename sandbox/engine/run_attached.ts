@@ -11,12 +11,12 @@ export interface AttachedRun {
   readonly interruption: Interruption;
 }
 
-/** Runs a created container with our streams until it ends. The value is the exit code. */
+/** Runs a created container with our streams until it ends; returns the exit code. */
 export async function runAttached(ports: LaunchPorts, run: AttachedRun): Promise<number> {
   const { launch, session, containerId, interruption } = run;
   interruption.check();
   const container = attachContainer(ports, containerId, launch.tty);
-  // From here on signals go to the command, whose end is ours.
+  // From here on, signals are forwarded to the command, and we end when it ends.
   interruption.stop();
   try {
     const target = { sessionId: session.sessionId, containerId, relay: launch.relay };

@@ -17,7 +17,7 @@ const sh = (script: string, signals = new EventEmitter(), terminal = false): Pro
     signals,
   );
 
-/** Resolves when the command has made the file `ready`. */
+/** Resolves when the command has created the file `ready`. */
 function ready(): Promise<void> {
   return new Promise((resolve) => {
     const watcher = watch(folder, (_event, name) => {
@@ -29,17 +29,17 @@ function ready(): Promise<void> {
 }
 
 describe('runChild', () => {
-  test('gives the exit status', async () => {
+  test('returns the exit status', async () => {
     expect(exitStatusOf(await sh('exit 7'))).toBe(7);
     expect(exitStatusOf(await sh('exit 0'))).toBe(0);
   });
 
-  test('gives 128 + n for signal n', async () => {
+  test('returns 128 + n for signal n', async () => {
     expect(exitStatusOf(await sh('kill -9 $$'))).toBe(137);
     expect(exitStatusOf(await sh('kill -15 $$'))).toBe(143);
   });
 
-  test('gives 127 for a command that is not there and 126 for one that cannot be executed', async () => {
+  test('returns 127 for a missing command and 126 for one that cannot be executed', async () => {
     const file = join(folder, 'plain.txt');
     writeFileSync(file, 'x', { mode: 0o644 });
     const run = (command: string) =>
@@ -49,13 +49,13 @@ describe('runChild', () => {
     expect(exitStatusOf(await run('bad\0name'))).toBe(126);
   });
 
-  test('gives the command our arguments as they are, the given environment and no other', async () => {
+  test('passes the arguments unchanged and only the given environment', async () => {
     const args = ['-c', 'printf "%s|" "$@" "$A" "$HOME" > out', 'sh', 'a b', '$(id)', '--json'];
     await runChild({ command: '/bin/sh', args, env: { A: '1' }, cwd: folder, terminal: false }, new EventEmitter());
     expect(readFileSync(join(folder, 'out'), 'utf8')).toBe('a b|$(id)|--json|1||');
   });
 
-  test('forwards signals, and stops listening when the command has ended', async () => {
+  test('forwards signals until the command ends', async () => {
     const signals = new EventEmitter();
     const isReady = ready();
     const end = sh('trap "exit 9" TERM; : > ready; while :; do sleep 0.02; done', signals);
@@ -65,7 +65,7 @@ describe('runChild', () => {
     expect(signals.eventNames().flatMap((name) => signals.listeners(name))).toEqual([]);
   });
 
-  test('on a terminal Ctrl-C is not forwarded, for the command gets it already', async () => {
+  test('does not forward Ctrl-C at a terminal, where the command gets it directly', async () => {
     const signals = new EventEmitter();
     const isReady = ready();
     const end = sh('trap "exit 3" INT; trap "exit 9" TERM; : > ready; while :; do sleep 0.02; done', signals, true);

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { errorCode } from '../../shared/model/error_code.ts';
 
-/** How a command ended. `not_started` carries the system's code: ENOENT, EACCES ... */
+/** How a command ended. `not_started` has the system's error code: ENOENT, EACCES ... */
 export type ChildEnd =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'signalled'; readonly signal: NodeJS.Signals }
@@ -13,11 +13,11 @@ export interface ChildCommand {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** On a terminal Ctrl-C reaches the command by itself; forwarding it too would make it two. */
+  /** At a terminal, Ctrl-C reaches the command directly; forwarding would deliver it twice. */
   readonly terminal: boolean;
 }
 
-/** Where signals come from: `process`, or a test's emitter. */
+/** The source of signals: `process`, or an emitter in tests. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   off(signal: NodeJS.Signals, listener: () => void): unknown;
@@ -27,8 +27,8 @@ const FORWARDED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWIN
 const FROM_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'] as const;
 
 /**
- * Runs a command with our stdin, stdout and stderr, and forwards signals to it until it ends. Never rejects. While it
- * runs, no signal of these ends the caller, so that the session is always ended after it.
+ * Runs a command with our stdin, stdout and stderr, and forwards signals to it until it ends. Never rejects. While it runs,
+ * these signals do not end the caller, so that the caller can end the session afterwards.
  */
 export async function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
   const started = start(wanted);
@@ -38,8 +38,8 @@ export async function runChild(wanted: ChildCommand, signals: SignalSource): Pro
 }
 
 /**
- * Waits for the end of a child that was just started (call it in the same turn of the event loop). Until then signals are
- * given to `deliver`, and end nobody.
+ * Waits for the end of a child that was just started (call it in the same event-loop turn). Until then, signals go to `deliver`
+ * and do not end this process.
  */
 export function superviseChild(
   child: ChildProcess,
@@ -82,7 +82,7 @@ function endWithoutStart(error: Error): ChildEnd {
   return { kind: 'not_started', code, message: error.message };
 }
 
-/** The exit status a shell would give: the command's own, 128 + n for signal n, 127 not found, 126 not executable. */
+/** The exit status that a shell would return: the command's own, 128 + n for signal n, 127 not found, 126 not executable. */
 export function exitStatusOf(end: ChildEnd): number {
   if (end.kind === 'exited') return end.code;
   if (end.kind === 'signalled') return 128 + constants.signals[end.signal];

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Who the agent is, and how to become it. Needs guard.sh.
+# Finds the agent user and switches to it. Needs guard.sh.
 
 # find_agent NAME_OR_UID: sets agent_name, agent_uid, agent_gid, agent_home, agent_shell, agent_groups from the image.
 find_agent() {
@@ -26,8 +26,8 @@ find_agent() {
   agent_groups=$(id -G "$agent_name" 2>/dev/null) || agent_groups=$agent_gid
 }
 
-# What runs as the agent user before the command: puts back what guard.sh set aside. A shell takes a command that starts
-# with a dash for an option of exec, so such a one is looked up first.
+# Runs as the agent user before the command, and restores the variables that guard.sh removed. A command that starts with a
+# dash would be an option of exec, so its path is looked up first.
 # shellcheck disable=SC2016 # expanded by the shell that runs it
 agent_stage='
 umask "$SVC_KEPT_umask"
@@ -53,7 +53,7 @@ exec "$@"
 # as_agent COMMAND...: replaces this process; the command has the agent's user, group and supplementary groups, and no capability.
 # shellcheck disable=SC2016 # expanded by the shell that runs it
 as_agent() {
-  # With no-new-privs, neither the command nor anything it starts becomes root again by a set-user-id program.
+  # With no-new-privs, neither the command nor its children can become root through a set-user-id program.
   case $drop_method in
   setpriv-strict) exec "$drop_program" --reuid="$agent_uid" --regid="$agent_gid" --init-groups --inh-caps=-all --no-new-privs -- "$@" ;;
   setpriv) exec "$drop_program" --reuid="$agent_uid" --regid="$agent_gid" --init-groups -- "$@" ;;
@@ -73,7 +73,7 @@ comma_separated() {
   IFS=$plain_ifs
 }
 
-# find_drop_method: the first way to change user that, tried, gives exactly the agent's ids and no capability.
+# find_drop_method: finds the first way to change user that yields exactly the agent's ids and no capability.
 find_drop_method() {
   for candidate in setpriv-strict setpriv runuser su-exec gosu chroot su; do
     drop_method=$candidate
@@ -96,7 +96,7 @@ $agent_gid $agent_gid $agent_gid $agent_gid
 0000000000000000" ]
 }
 
-# give_streams: hands pipes and terminals of the standard streams to the agent user, as an engine does for a container
+# give_streams: gives the pipes and terminals of the standard streams to the agent user, as an engine does for a container
 # that starts as that user; else programs cannot open /dev/stderr or their terminal by name. Files stay as they are.
 give_streams() {
   streams=
@@ -110,7 +110,7 @@ give_streams() {
 # become_agent COMMAND...: the last call of a program: the command runs in its place, as the agent user.
 become_agent() {
   give_streams
-  # Nothing of how the container was set up is the command's business.
+  # The command does not get the variables that set up the container.
   unset SVC_AGENT_USER SVC_PROXY_WAIT SVC_IMAGE_SENTINEL SVC_STEP_SENTINEL LC_ALL
   HOME=$agent_home USER=$agent_name LOGNAME=$agent_name SHELL=$agent_shell
   SVC_KEPT_umask=$agent_umask SVC_KEPT_PATH=$agent_path SVC_KEPT_names=$kept_variables

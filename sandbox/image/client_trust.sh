@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# The variables from which programs take their trusted roots. All lead to one bundle: the image's roots and the session's CA.
+# The variables that name trusted roots for programs. All point to one bundle: the image's roots and the session's CA.
 
 trust_bundle=/etc/svc/trust/bundle.pem
 java_store=/etc/svc/trust/java-cacerts
@@ -26,7 +26,7 @@ npm_config_cafile
 YARN_HTTPS_CA_FILE_PATH
 '
 
-# export_client_trust: sets them all. A JVM reads options, so its store is added to what the image or the launcher gave it.
+# export_client_trust: sets them all. A JVM reads options, so its store is appended to the options of image or launcher.
 export_client_trust() {
   for variable in $ca_variables; do
     export "$variable=$trust_bundle"

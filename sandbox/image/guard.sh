@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# Read first by every program of the image contract. They run as root, with an environment that partly comes from the
-# image, and some of them after code of the agent ran in the same container. So this file sets aside what steers a shell,
-# a dynamic loader or a locale, and looks for programs only in the system's folders. What is set aside comes back with the
-# agent's command, after the change of user (agent_user.sh).
+# Sourced first by every program of the image contract. They run as root with an environment that partly comes from the
+# image, some of them after the agent's code ran in the same container. So this file removes variables that affect a shell,
+# a dynamic loader or a locale, and finds programs only in the system's folders. The agent's command gets the removed
+# variables back after the change of user (agent_user.sh).
 
 # shellcheck disable=SC2034 # the three are for agent_user.sh
 kept_variables='LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT LD_DEBUG LD_PROFILE LD_ORIGIN_PATH LD_BIND_NOT GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH LC_ALL LANG LANGUAGE TMPDIR'
@@ -28,7 +28,7 @@ unset name given
 LC_ALL=C
 export LC_ALL
 
-# refuse STATUS MESSAGE: the end, with one line that says what is wrong and what to do.
+# refuse STATUS MESSAGE: exits with one line that names the problem and the fix.
 refuse() {
   printf '%s: %s\n' "${0##*/}" "$2" >&2
   exit "$1"
@@ -38,12 +38,12 @@ warn() {
   printf '%s: warning: %s\n' "${0##*/}" "$1" >&2
 }
 
-# bare COMMAND...: runs a program that heeds many variables with nothing in its environment that somebody else chose.
+# bare COMMAND...: runs a program with an empty environment, so that no untrusted variable affects it.
 bare() {
   env -i PATH="$PATH" LC_ALL=C "$@"
 }
 
-# find_program NAME: sets $program_path to where the system's folders have it. (`command -v` of a BusyBox may give no path.)
+# find_program NAME: sets $program_path to its path in the system's folders. (`command -v` of BusyBox may return no path.)
 find_program() {
   for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
     program_path=$folder/$1
@@ -61,7 +61,7 @@ need_root() {
   [ "$effective" = 0 ] || refuse 10 "has to run as root, and runs as user $effective. Start the container with --user 0; the command itself still runs as the agent user."
 }
 
-# mount_points: one a line, with blanks at both ends, as the kernel lists them.
+# mount_points: prints one per line, with blanks at both ends, in the kernel's order.
 mount_points=
 read_mount_points() {
   while read -r _ _ _ _ point _; do
@@ -70,7 +70,7 @@ read_mount_points() {
 }
 
 # on_a_mount PATH: true when PATH, which must be free of symbolic links, is not on the container's own root file system.
-# Such a path belongs to somebody else, perhaps to the host.
+# Such a path may belong to the host.
 on_a_mount() {
   rest=$1
   while [ -n "$rest" ]; do

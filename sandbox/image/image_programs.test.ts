@@ -15,7 +15,7 @@ function isOfTheBuild(name: string): boolean {
 }
 
 describe('the programs of an image', () => {
-  test.each(SCRIPTS)('%s is a script that sh can read', (name) => {
+  test.each(SCRIPTS)('%s is a valid sh script', (name) => {
     expect(execFileSync('/bin/sh', ['-n', fileOf(name)], { encoding: 'utf8' })).toBe('');
   });
 
@@ -24,27 +24,27 @@ describe('the programs of an image', () => {
     expect(read(name)).toMatch(/^#!\/bin\/sh\n/);
   });
 
-  test.each(SCRIPTS)('%s uses nothing that only bash knows', (name) => {
+  test.each(SCRIPTS)('%s uses no bash-only syntax', (name) => {
     const code = read(name).replaceAll(/^\s*#.*$/gm, '');
     expect(code).not.toMatch(/\[\[|^\s*(local|declare|function|source) |<\(|<<<|\$'|&>|\becho -[ne]|==/m);
   });
 
-  test('set the CA variables that svc run sets', () => {
+  test('set the same CA variables as svc run', () => {
     const [, list = ''] = /^ca_variables='\n([^']*)'/m.exec(read('client_trust.sh')) ?? [];
     expect(list.trim().split('\n')).toEqual([...CA_VARIABLES]);
   });
 
-  test('state the version of the contract that the launcher asks for', () => {
+  test('have the contract version that the launcher needs', () => {
     expect(read('image-contract')).toBe(`${CONTRACT_VERSION}\n`);
   });
 
-  test('are all in the Dockerfile, and nothing else of the folder is', () => {
+  test('are exactly the files in the Dockerfile', () => {
     const copied = [...read('Dockerfile').matchAll(/^COPY (.*) \S+$/gm)].flatMap(([, names = '']) => names.split(' '));
     const files = readdirSync(fileOf('.')).filter((name) => !isOfTheBuild(name));
     expect(copied.toSorted()).toEqual(files.toSorted());
   });
 
-  test('are told the same way in the document', () => {
+  test('match the document', () => {
     const contract = readFileSync(fileOf('../../docs/image-contract.md'), 'utf8');
     for (const name of [...HELPERS, ...PARTS, 'image-contract']) expect(contract).toContain(name);
     const documented = new Set([...contract.matchAll(/^\| (\d+)(?:, \d+)?\s+\|/gm)].map(([, code]) => code));

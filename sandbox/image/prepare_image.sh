@@ -1,14 +1,14 @@
 # shellcheck shell=sh
-# Run once by the Dockerfile, as root, on any base that has a shell: adds what the contract asks for and the base lacks.
+# Run once by the Dockerfile, as root, on any base with a shell: adds what the contract requires and the base lacks.
 set -eu
 agent=$1
 wanted=${2:-}
 mcp=${3:-yes}
-case $agent in '' | -* | *[!a-z0-9_-]*) echo 'AGENT_USER has to be a user name of lower-case letters, digits, - and _.' >&2; exit 1 ;; esac
+case $agent in '' | -* | *[!a-z0-9_-]*) echo 'AGENT_USER must be a user name of lower-case letters, digits, - and _.' >&2; exit 1 ;; esac
 [ "$agent" != root ] || { echo 'AGENT_USER must not be root.' >&2; exit 1; }
-case $wanted in 0* | *[!0-9]*) echo 'AGENT_UID has to be a number above 0.' >&2; exit 1 ;; esac
+case $wanted in 0* | *[!0-9]*) echo 'AGENT_UID must be a number above 0.' >&2; exit 1 ;; esac
 
-# has FILE FIELD VALUE: true when a line of /etc/passwd or /etc/group has that value in that place.
+# has FILE FIELD VALUE: true if a line of /etc/passwd or /etc/group has that value in that field.
 has() {
   while IFS=: read -r name _ number _; do
     case $2 in name) value=$name ;; *) value=$number ;; esac
@@ -20,7 +20,7 @@ has() {
 [ -e /etc/passwd ] || echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
 [ -e /etc/group ] || echo 'root:x:0:' >/etc/group
 if ! has /etc/passwd name "$agent"; then
-  # A number that was asked for is taken even where the base has it too: it is the owner of what will be mounted.
+  # A requested number is used even if the base already has it: it owns the files that will be mounted.
   id=${wanted:-1000}
   while [ -z "$wanted" ] && { has /etc/passwd id "$id" || has /etc/group id "$id"; }; do id=$((id + 1)); done
   has /etc/group name "$agent" || echo "$agent:x:$id:" >>/etc/group
@@ -36,7 +36,7 @@ while IFS=: read -r name _ uid gid _ home _; do
   chown "$uid:$gid" "$home" "$home/workspace"
 done </etc/passwd
 
-# Somewhere to keep roots, where the base has no ca-certificates: the session's own CA is enough behind the proxy.
+# A trust store for a base without ca-certificates: behind the proxy, the session's CA is enough.
 [ -d /etc/ssl/certs ] || [ -d /etc/pki/ca-trust/source/anchors ] || mkdir -p /etc/ssl/certs
 mkdir -p /etc/svc/proxy /run
 chmod 0755 /etc/svc /etc/svc/proxy /usr/local/bin/svc-install-proxy-ca /usr/local/bin/svc-run-with-proxy-ca /usr/local/bin/svc-run-step
@@ -44,7 +44,7 @@ chmod 0755 /usr/local/share/svc
 chmod 0644 /usr/local/share/svc/*
 chmod -R go-w,a+rX /usr/local/lib/svc-mcp
 chmod 0755 /usr/local/lib/svc-mcp/svc-mcp
-# A program that does not run is no use on the PATH; an image does without it.
+# Removes an svc-mcp that does not run; it is optional.
 rm -f /usr/local/bin/svc-mcp
 if [ "$mcp" = no ]; then
   rm -rf /usr/local/lib/svc-mcp
@@ -53,5 +53,5 @@ elif said=$(/usr/local/lib/svc-mcp/svc-mcp --check 2>&1); then
 else
   echo "svc-mcp is left out: $said" >&2
 fi
-# The contract holds as it stands, or the build ends here.
+# The build fails here unless the image meets the contract.
 /usr/local/bin/svc-install-proxy-ca --check

@@ -96,7 +96,7 @@ function proxyVariables(session: SessionAccess): Record<string, string> {
   return variables;
 }
 
-/** The daemon's own API, such as `$SVC_URL/v1/mcp`. The token is the one in the proxy's URL. */
+/** The sidecar's own API, such as `$SVC_URL/v1/mcp`. The token is the one in the proxy's URL. */
 function daemonVariables(proxyUrl: string): Record<string, string> {
   const { origin, password } = new URL(proxyUrl);
   return { SVC_URL: origin, SVC_TOKEN: decodeURIComponent(password) };

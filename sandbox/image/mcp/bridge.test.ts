@@ -21,7 +21,7 @@ let written: Record<string, unknown>[];
 let warned: string[];
 let pauses: number[];
 let sessions: number;
-/** The session that the server knows no more. */
+/** A session that the server has forgotten. */
 let forgotten: string;
 let bridge: Bridge;
 
@@ -76,7 +76,7 @@ function stream(response: ServerResponse, ...events: (object | string)[]): Serve
 
 const result = (id: unknown, value: object = {}): object => ({ jsonrpc: '2.0', id, result: value });
 
-/** A server with sessions that keeps no stream of its own; `more` answers what it does not. */
+/** A server with sessions but without a stream; `more` answers other requests. */
 function sessionServer(more: Answer = ({ body }, response) => json(response, result(body.id))): Answer {
   return (one, response) => {
     const { method, body, headers } = one;
@@ -108,7 +108,7 @@ async function greet(): Promise<void> {
 const methods = (): unknown[] => seen.map(({ method, body }) => body.method ?? method);
 
 describe('a client with a session', () => {
-  it('is greeted, and named in each call from then on', async () => {
+  it('is initialised, and its session is in every later call', async () => {
     await greet();
     say({ id: 1, method: 'tools/list' });
     await bridge.waitForAnswers();
@@ -128,7 +128,7 @@ describe('a client with a session', () => {
     }
   });
 
-  it('gets what a stream says before the answer, and answers what the server asks on it', async () => {
+  it('gets messages before the answer and answers the server’s requests', async () => {
     await greet();
     let asking: ServerResponse | null = null;
     answer = sessionServer(({ body }, response) => {
@@ -153,7 +153,7 @@ describe('a client with a session', () => {
     expect(seen.at(-1)).toMatchObject({ body: result('q', { roots: [] }), headers: { 'mcp-session-id': 's1' } });
   });
 
-  it('gets what the server sends of its own, on a stream that is opened again after the last event', async () => {
+  it("gets the server's own messages on a stream that resumes after the last event", async () => {
     const opened: ServerResponse[] = [];
     answer = (one, response) => {
       if (one.method === 'GET') opened.push(stream(response, 'retry: 20\n\n'));
@@ -168,19 +168,19 @@ describe('a client with a session', () => {
     expect(pauses).toEqual([20]);
   });
 
-  it('opens the stream of the server again after a failure, and not after a refusal', async () => {
+  it("reopens the server's stream after a failure but not after a refusal", async () => {
     const statuses = [503, 401];
     answer = (one, response) => {
       if (one.method === 'GET') response.writeHead(statuses.shift() ?? 200).end();
       else sessionServer()(one, response);
     };
     await greet();
-    await expect.poll(() => warned).toEqual(['changes are not told any more: the daemon answered 401']);
+    await expect.poll(() => warned).toEqual(['no more change notifications: the sidecar answered 401']);
     expect(methods().filter((method) => method === 'GET')).toHaveLength(2);
     expect(pauses).toEqual([2_000]);
   });
 
-  it('is greeted anew where the server has forgotten it, and told that lists may have changed', async () => {
+  it('is initialised again if the server forgot it, and told that lists may have changed', async () => {
     await greet();
     forgotten = 's1';
     say({ id: 1, method: 'tools/list' });
@@ -197,7 +197,7 @@ describe('a client with a session', () => {
     ).toEqual(['s1', 's1', 's2', 's2']);
   });
 
-  it('tells the server what it cancels, and is not answered', async () => {
+  it('tells the server about a cancelled call and gets no answer', async () => {
     await greet();
     let waiting: ServerResponse | null = null;
     answer = sessionServer((_one, response) => (waiting = stream(response)));
@@ -222,7 +222,7 @@ describe('a client without sessions', () => {
     answer = ({ body }, response) => json(response, result(body.id, { ok: true }));
   });
 
-  it('is described by each of its requests', async () => {
+  it('is described in each request', async () => {
     say({ id: 1, method: 'tools/call', params: { name: 'a b', ...OWN } });
     await bridge.waitForAnswers();
     expect(written).toEqual([result(1, { ok: true })]);
@@ -234,7 +234,7 @@ describe('a client without sessions', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('cancels by leaving, and is not answered', async () => {
+  it('cancels by closing the request and gets no answer', async () => {
     const left = Promise.withResolvers<undefined>();
     const waiting = Promise.withResolvers<undefined>();
     answer = (_one, response) => {
@@ -251,7 +251,7 @@ describe('a client without sessions', () => {
     expect([written.length, seen.length, warned]).toEqual([1, 1, []]);
   });
 
-  it('is waited for until everything but its subscriptions is answered', async () => {
+  it('is served until everything but subscriptions is answered', async () => {
     answer = (one, response) => {
       if (one.body.method === 'subscriptions/listen') stream(response);
       else json(response, result(one.body.id));
@@ -264,7 +264,7 @@ describe('a client without sessions', () => {
 });
 
 describe('messages', () => {
-  it('are sent in their order: a notification is taken before what comes after it, and after what came before', async () => {
+  it('are sent in order, notifications included', async () => {
     const held: (() => void)[] = [];
     answer = (one, response) => {
       if (one.body.method === 'notifications/x') held.push(() => response.writeHead(202).end());
@@ -282,7 +282,7 @@ describe('messages', () => {
     expect(new Set(written.map(({ id }) => id))).toEqual(new Set([1, 2]));
   });
 
-  it('of two that are answered at the same time do not wait for one another', async () => {
+  it('do not wait for each other’s answers', async () => {
     let first: ServerResponse | null = null;
     answer = ({ body }, response) => (body.id === 1 ? (first = response) : json(response, result(body.id)));
     say({ id: 1, method: 'slow' });
@@ -293,7 +293,7 @@ describe('messages', () => {
     expect(written).toEqual([result(2), result(1)]);
   });
 
-  it('that are none are answered as such', async () => {
+  it('that are invalid get an error', async () => {
     bridge.take('{');
     bridge.take('[]');
     say({ id: 1, method: 'slow' });
@@ -317,17 +317,17 @@ async function unanswered(given: Answer): Promise<unknown> {
 }
 
 describe('a request that is not answered', () => {
-  it('because the daemon refuses is answered with its reason, and told on standard error', async () => {
+  it('because the sidecar refuses it gets the reason, also on stderr', async () => {
     const error = { code: 'unauthenticated', message: 'The session is over.' };
     expect(await unanswered((_one, response) => json(response, { error }, 401))).toEqual({
       jsonrpc: '2.0',
       id: 1,
       error: { code: -32_000, message: 'svc: The session is over.', data: { code: 'unauthenticated', status: 401 } },
     });
-    expect(warned).toEqual(['the daemon refused (401 unauthenticated): The session is over.']);
+    expect(warned).toEqual(['the sidecar refused (401 unauthenticated): The session is over.']);
   });
 
-  it.each([1, null])('because the server answers an error to %j is answered with that', async (id) => {
+  it.each([1, null])('because the server answers %j with an error gets that error', async (id) => {
     const error = { code: -32_001, message: 'mismatch', data: { a: 1 } };
     expect(await unanswered((_one, response) => json(response, { jsonrpc: '2.0', id, error }, 400))).toEqual({
       jsonrpc: '2.0',
@@ -338,9 +338,13 @@ describe('a request that is not answered', () => {
 
   it.each([
     ['the connection is closed', (_one: Seen, response: ServerResponse) => response.destroy(), 'cannot be reached'],
-    ['the stream ends', (_one: Seen, response: ServerResponse) => stream(response).end(), 'may have been done'],
-    ['the body is no message', (_one: Seen, response: ServerResponse) => json(response, {}), 'may have been done'],
-    ['there is nothing', (_one: Seen, response: ServerResponse) => response.writeHead(202).end(), 'may have been done'],
+    ['the stream ends', (_one: Seen, response: ServerResponse) => stream(response).end(), 'may have been executed'],
+    ['the body is no message', (_one: Seen, response: ServerResponse) => json(response, {}), 'may have been executed'],
+    [
+      'there is nothing',
+      (_one: Seen, response: ServerResponse) => response.writeHead(202).end(),
+      'may have been executed',
+    ],
   ])('because %s is an error', async (_why, given: (one: Seen, response: ServerResponse) => unknown, text) => {
     expect(await unanswered((one, response) => void given(one, response))).toMatchObject({
       id: 1,
@@ -348,7 +352,7 @@ describe('a request that is not answered', () => {
     });
   });
 
-  it('because nobody listens says so', async () => {
+  it('because nothing listens says so', async () => {
     server.close();
     bridge = bridgeTo(port);
     say({ id: 1, method: 'ping' });
@@ -356,7 +360,7 @@ describe('a request that is not answered', () => {
     expect(written).toMatchObject([{ id: 1, error: { message: expect.stringContaining('ECONNREFUSED') } }]);
   });
 
-  it('is answered once, however often the server answers it', async () => {
+  it('is answered once, even if the server answers twice', async () => {
     const twice: Answer = (_one, response) => void stream(response, result(1), result(1)).end();
     expect(await unanswered(twice)).toEqual(result(1));
   });

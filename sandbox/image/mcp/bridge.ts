@@ -6,17 +6,17 @@ import { SessionLink } from './session_link.ts';
 
 export interface BridgePorts {
   readonly endpoint: Endpoint;
-  /** Writes a line to the client; resolves when there is room for the next one. */
+  /** Writes a line to the client; resolves when the next can be written. */
   readonly write: (line: string) => Promise<void>;
-  /** Told of what the client cannot be. */
+  /** Receives messages for the log that have no place in the protocol. */
   readonly warn: (text: string) => void;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 type Request = Extract<Message, { readonly kind: 'request' }>;
 
-/** A request of the client that has not been answered. */
+/** An open request of the client. */
 interface Call {
   readonly message: Request;
   readonly aborting: AbortController;
@@ -25,15 +25,15 @@ interface Call {
 }
 
 /**
- * Carries the messages of one client that speaks MCP over its standard streams to the daemon's streamable HTTP and back,
- * in both generations of the protocol: with sessions, and with everything in each request.
+ * Bridges one client that speaks MCP over stdin and stdout to the sidecar's streamable HTTP, in both protocol generations: with
+ * sessions, and with self-contained requests.
  */
 export class Bridge {
   readonly #ports: BridgePorts;
   readonly #session: SessionLink;
   readonly #calls = new Map<string | number, Call>();
   #idle: (() => void) | null = null;
-  /** Resolves when everything that came so far is on its way: each message is sent after the ones before it. */
+  /** Resolves when all messages so far were sent; messages are sent in order. */
   #sent: Promise<void> = Promise.resolve();
 
   constructor(ports: BridgePorts) {
@@ -42,7 +42,7 @@ export class Bridge {
     this.#session = new SessionLink({ endpoint, hand: write, warn, pause });
   }
 
-  /** Takes one line of the client. */
+  /** Handles one line from the client. */
   take(line: string): void {
     const message = readMessage(line);
     if (typeof message === 'number') void this.#ports.write(errorText(null, message, NOT_A_MESSAGE[message]));
@@ -51,7 +51,7 @@ export class Bridge {
     else this.#tell(message);
   }
 
-  /** Resolves when every call that ends by itself has been answered. */
+  /** Resolves when every call except subscriptions was answered. */
   async waitForAnswers(): Promise<void> {
     await this.#sent;
     if (this.#isIdle()) return;
@@ -60,7 +60,7 @@ export class Bridge {
     });
   }
 
-  /** Gives every call up, and ends the session. */
+  /** Cancels every call and ends the session. */
   async close(): Promise<void> {
     for (const call of this.#calls.values()) giveUp(call);
     await this.#session.close();
@@ -68,7 +68,7 @@ export class Bridge {
 
   #takeRequest(message: Request): void {
     if (this.#calls.has(message.id)) {
-      void this.#ports.write(errorText(message.id, INVALID_REQUEST, 'another request with this id is being answered'));
+      void this.#ports.write(errorText(message.id, INVALID_REQUEST, 'another request with this id is still open'));
       return;
     }
     const call: Call = { message, aborting: new AbortController(), isAnswered: false, isCancelled: false };
@@ -107,13 +107,13 @@ export class Bridge {
     if (reply.kind === 'response' && reply.id === call.message.id) {
       if (call.isAnswered || call.isCancelled) return;
       call.isAnswered = true;
-      // Before the client has its answer, and goes on with the session.
+      // Before the client gets its answer and uses the session.
       if (call.message.method === 'initialize') this.#session.begin(call.message, reply.result, sessionId);
     }
     await this.#ports.write(reply.text);
   }
 
-  /** A notification, or the client's response to a request of the server. */
+  /** Sends a notification, or the client's response to a request of the server. */
   #tell(message: Exclude<Message, Request>): void {
     this.#sent = this.#sent.then(() => this.#told(message));
   }
@@ -122,12 +122,12 @@ export class Bridge {
     const used = this.#session.current;
     let end = await this.#post(message);
     if (end.kind === 'refused' && end.status === 404 && used !== null && (await this.#session.renew(used))) {
-      // What a forgotten session asked is nobody's question any more.
+      // Drop responses to requests of a session that the server has forgotten.
       if (message.kind === 'response') return;
       end = await this.#post(message);
     }
     if (end.kind === 'refused') this.#warnOf(end);
-    else if (end.kind === 'failed') this.#ports.warn(`the daemon cannot be reached: ${end.message}`);
+    else if (end.kind === 'failed') this.#ports.warn(`the sidecar cannot be reached: ${end.message}`);
     else if (message.kind === 'notification' && message.method === INITIALIZED) this.#session.listen();
   }
 
@@ -137,7 +137,7 @@ export class Bridge {
     return exchange({ text: message.text, headers }, { ...this.#ports, onMessage });
   }
 
-  /** Without sessions, a call is cancelled by closing its stream; with one, by telling the server. */
+  /** Without sessions, closing a call's stream cancels it; with a session, the server is notified. */
   #cancel(message: Extract<Message, { readonly kind: 'notification' }>): void {
     const { requestId } = message.params;
     const call =
@@ -145,16 +145,16 @@ export class Bridge {
     if (call === undefined) return;
     call.isCancelled = true;
     if (ownVersion(call.message) === null) this.#tell(message);
-    // With a session the server has been told by then; it owes no answer, and may keep the stream open for good.
+    // With a session, the server was notified; it sends no answer and may keep the stream open.
     void this.#sent.then(() => call.aborting.abort());
   }
 
   #warnOf({ status, problem }: Extract<ExchangeEnd, { readonly kind: 'refused' }>): void {
     if (problem.response === null)
-      this.#ports.warn(`the daemon refused (${status} ${problem.code}): ${problem.message}`);
+      this.#ports.warn(`the sidecar refused (${status} ${problem.code}): ${problem.message}`);
   }
 
-  /** A subscription goes on until the client ends it, and nobody waits for what was cancelled. */
+  /** Whether the client waits for an answer: not for a subscription or a cancelled call. */
   #isIdle(): boolean {
     return Array.from(this.#calls.values()).every(
       ({ message, isCancelled }) => isCancelled || message.method === 'subscriptions/listen',
@@ -166,7 +166,7 @@ const INITIALIZED = 'notifications/initialized';
 
 const NOT_A_MESSAGE = {
   [PARSE_ERROR]: 'the line is not JSON',
-  [INVALID_REQUEST]: 'the line is no single JSON-RPC 2.0 message',
+  [INVALID_REQUEST]: 'the line is not a single JSON-RPC 2.0 message',
 } as const;
 
 function giveUp(call: Call): void {
@@ -174,16 +174,16 @@ function giveUp(call: Call): void {
   call.aborting.abort();
 }
 
-/** The error that a request is answered with when nobody else has answered it. */
+/** The error response for a request without another answer. */
 function problemText({ id, method }: Request, end: ExchangeEnd): string {
   if (end.kind === 'failed') {
-    return errorText(id, BRIDGE_ERROR, `svc: the daemon cannot be reached (${end.message}); is svc still running?`);
+    return errorText(id, BRIDGE_ERROR, `svc: the sidecar cannot be reached (${end.message}); is svc still running?`);
   }
   if (end.kind === 'done') {
     return errorText(
       id,
       BRIDGE_ERROR,
-      `svc: the connection ended before ${method} was answered; it may have been done`,
+      `svc: the connection ended before ${method} was answered; it may have been executed`,
     );
   }
   const { response, code, message } = end.problem;
@@ -191,7 +191,7 @@ function problemText({ id, method }: Request, end: ExchangeEnd): string {
   return errorText(id, BRIDGE_ERROR, `svc: ${message}`, { code, status: end.status });
 }
 
-/** A refusal that was sent before the request was read names no id. */
+/** A refusal sent before the request was read has no id. */
 function withId(text: string, id: string | number): string {
   const response: unknown = JSON.parse(text);
   return JSON.stringify(typeof response === 'object' ? { ...response, id } : response);

@@ -1,21 +1,21 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 
-/** One call of the daemon. */
+/** One call of the sidecar. */
 export interface EndpointCall {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal?: AbortSignal;
-  /** Told once the whole request is with the system; also when it failed before. */
+  /** Called when the whole request was handed to the system, or failed before. */
   readonly onSent?: () => void;
 }
 
-/** Where the daemon listens, and the token that it knows us by. */
+/** The sidecar's address, and our token. */
 export class Endpoint {
   readonly #url: URL;
   readonly #token: string;
-  // Of its own: the one that is shared may send everything through a proxy. A connection for each call: one that was
-  // kept may be closed at the other end, and nobody could tell whether a call on it was heard.
+  // Its own agent: the shared one may use a proxy. One connection per call: a kept connection may be closed at the
+    // other end, and then nobody knows if a call on it was received.
   readonly #agent = new Agent({ keepAlive: false });
 
   constructor(url: URL, token: string) {
@@ -23,7 +23,7 @@ export class Endpoint {
     this.#token = token;
   }
 
-  /** The head of the reply, whatever its status. Rejects when there is none. */
+  /** The head of the reply, with any status. Rejects if there is none. */
   call({ method, headers, body, signal, onSent = () => undefined }: EndpointCall): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const outgoing = request(this.#url, {
@@ -47,7 +47,7 @@ export class Endpoint {
   }
 }
 
-/** The whole body of a reply as text. Rejects when it is longer than `maxBytes`. */
+/** The whole body of a reply as text. Rejects if it is longer than `maxBytes`. */
 export async function bodyText(reply: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;

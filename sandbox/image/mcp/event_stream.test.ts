@@ -24,14 +24,14 @@ describe('an event stream', () => {
     expect(read(text).events).toEqual(events);
   });
 
-  it('says what to go on after, and when', () => {
+  it('reports the last event id and the retry delay', () => {
     expect(read('id: 7\nretry: 50\ndata: a\n\nid: x\0\nretry: soon\n\n').state).toEqual({
       lastEventId: '7',
       retryMs: 50,
     });
   });
 
-  it('is read the same in whatever pieces it comes', () => {
+  it('is parsed equally in any pieces', () => {
     const text = 'data: häß\r\n\r\nid: 1\ndata: a\rdata: b\n\nevent: e\ndata: 日\r\n\n';
     const whole = new EventStreamReader(1_000).push(bytes(text));
     expect(whole).toHaveLength(3);

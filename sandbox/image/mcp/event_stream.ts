@@ -1,21 +1,21 @@
-/** An event of a server-sent event stream that has data. */
+/** A server-sent event with data. */
 export interface StreamEvent {
-  /** `message` unless the stream names another. */
+  /** Defaults to `message`. */
   readonly type: string;
   readonly data: string;
 }
 
-/** What a stream says besides its events. */
+/** The state of a stream besides its events. */
 export interface StreamState {
-  /** The id of the last event that had one; what a resumed stream goes on after. */
+  /** The last event id; a resumed stream continues after it. */
   readonly lastEventId: string | null;
-  /** How long to wait before connecting anew; null while the stream has not said. */
+  /** The delay before reconnecting; null if the stream has not set one. */
   readonly retryMs: number | null;
 }
 
 /**
- * Reads a server-sent event stream piece by piece (WHATWG HTML, Server-sent events). An event without its end is none. It is
- * a parser of our own because the files of this folder run in images as they are, without any package.
+ * Parses a server-sent event stream incrementally (WHATWG HTML, Server-sent events). An incomplete event is dropped. It is a
+ * parser of our own because the files of this folder run in images as they are, without any package.
  */
 export class EventStreamReader {
   readonly #decoder = new TextDecoder();
@@ -28,7 +28,7 @@ export class EventStreamReader {
   #retryMs: number | null = null;
   #isFirst = true;
 
-  /** `maxCharacters`: an event or a line that is longer is an error. */
+  /** `maxCharacters`: a longer event or line is an error. */
   constructor(maxCharacters: number) {
     this.#maxCharacters = maxCharacters;
   }
@@ -37,7 +37,7 @@ export class EventStreamReader {
     return { lastEventId: this.#lastEventId, retryMs: this.#retryMs };
   }
 
-  /** The events that a piece completes. Throws when one is too long. */
+  /** Returns the events that a piece completes. Throws if one is too long. */
   push(chunk: Uint8Array): readonly StreamEvent[] {
     const events: StreamEvent[] = [];
     let text = this.#rest + this.#decoder.decode(chunk, { stream: true });
@@ -45,7 +45,7 @@ export class EventStreamReader {
       text = text.replace(/^\u{feff}/u, '');
       this.#isFirst = false;
     }
-    // A carriage return at the end may be half of a line's end.
+    // A carriage return at the end may be half of a line break.
     const end = text.endsWith('\r') ? text.length - 1 : text.length;
     const lines = text.slice(0, end).split(/\r\n|\r|\n/);
     this.#rest = (lines.pop() ?? '') + text.slice(end);

@@ -5,14 +5,14 @@ import { fieldsOf, jsonOf, type Message, readMessage } from './message.ts';
 
 export const MAX_MESSAGE_CHARACTERS = 32 * 1024 * 1024;
 
-/** What became of a message that was sent. */
+/** The outcome of sending a message. */
 export type ExchangeEnd =
-  /** Everything that it will be answered with has been handed on. */
+  /** All answers to it were passed on. */
   | { readonly kind: 'done'; readonly stream: StreamState }
   | { readonly kind: 'refused'; readonly status: number; readonly problem: Problem }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** Why the daemon refused a message: its own words, or the response that it sent for it. */
+/** Why the sidecar refused a message: its error, or the response that it sent. */
 export interface Problem {
   readonly response: Extract<Message, { readonly kind: 'response' }> | null;
   readonly code: string;
@@ -21,9 +21,9 @@ export interface Problem {
 
 export interface ExchangePorts {
   readonly endpoint: Endpoint;
-  /** Takes a message, and the session that its reply names; resolves when the next one may come. */
+  /** Receives a message and the session named in its reply; resolves when the next one may come. */
   readonly onMessage: (message: Message, sessionId: string | null) => Promise<void>;
-  /** Told of what is no message. */
+  /** Receives problems for the log. */
   readonly warn: (text: string) => void;
 }
 
@@ -34,7 +34,7 @@ export interface Outgoing {
   readonly onSent?: () => void;
 }
 
-/** Posts a message and hands on every message that comes back, in JSON or as a stream. */
+/** Posts a message and passes on every message of the reply, from JSON or a stream. */
 export async function exchange(outgoing: Outgoing, ports: ExchangePorts): Promise<ExchangeEnd> {
   const { text: body, headers, signal, onSent } = outgoing;
   const all = { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -47,7 +47,7 @@ export async function exchange(outgoing: Outgoing, ports: ExchangePorts): Promis
   }
 }
 
-/** Opens the stream on which a server sends of its own, and hands on what comes until it ends. */
+/** Opens the stream for the server's own messages and passes them on until it ends. */
 export async function listen(
   { headers, signal }: Pick<Outgoing, 'headers' | 'signal'>,
   ports: ExchangePorts,
@@ -78,7 +78,7 @@ async function handleReply(
   return { kind: 'done', stream: { lastEventId: null, retryMs: null } };
 }
 
-/** A stream that is cut off ends like one that was ended: whoever waits for a response sees that there was none. */
+/** A broken stream counts as ended: requests that wait for a response find that there was none. */
 async function readStream(
   reply: IncomingMessage,
   signal: AbortSignal | undefined,
@@ -91,14 +91,14 @@ async function readStream(
       for (const { type, data } of reader.push(chunk)) if (type === 'message') await handOn(reply, data, ports);
     }
   } catch (error) {
-    if (signal?.aborted !== true) ports.warn(`a stream of the daemon was cut off: ${reasonOf(error)}`);
+    if (signal?.aborted !== true) ports.warn(`a stream from the sidecar broke off: ${reasonOf(error)}`);
   }
   return reader.state;
 }
 
 async function handOn(reply: IncomingMessage, text: string, { onMessage, warn }: ExchangePorts): Promise<void> {
   const message = readMessage(text);
-  if (typeof message === 'number') warn('the daemon sent something that is no message');
+  if (typeof message === 'number') warn('the sidecar sent an invalid message');
   else await onMessage(message, headerOf(reply, 'mcp-session-id'));
 }
 
@@ -109,7 +109,7 @@ async function problemOf(reply: IncomingMessage, status: number): Promise<Proble
   return {
     response: typeof message !== 'number' && message.kind === 'response' ? message : null,
     code: typeof error['code'] === 'string' ? error['code'] : `http_${status}`,
-    message: typeof error['message'] === 'string' ? error['message'] : `the daemon answered ${status}`,
+    message: typeof error['message'] === 'string' ? error['message'] : `the sidecar answered ${status}`,
   };
 }
 

@@ -4,7 +4,7 @@ import { LineReader } from './line_reader.ts';
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 describe('lines', () => {
-  it('end at line feeds alone, and blank ones are none', () => {
+  it('end only at line feeds, and blank ones are skipped', () => {
     const reader = new LineReader(100);
     expect(reader.push(bytes('{"a":"\u2028"}\r\n\n  \n{"b"'))).toEqual(['{"a":"\u2028"}']);
     expect(reader.push(bytes(':1}\nrest'))).toEqual(['{"b":1}']);
@@ -12,7 +12,7 @@ describe('lines', () => {
     expect(reader.rest()).toBe('');
   });
 
-  it('may be cut anywhere, also in a character', () => {
+  it('may be split anywhere, even inside a character', () => {
     const reader = new LineReader(100);
     const lines = [...bytes('ä日\nb\n')].flatMap((byte) => reader.push(Uint8Array.of(byte)));
     expect(lines).toEqual(['ä日', 'b']);
@@ -21,6 +21,6 @@ describe('lines', () => {
   it('that are too long are an error', () => {
     const reader = new LineReader(10);
     expect(reader.push(bytes('0123456789\n'))).toHaveLength(1);
-    expect(() => reader.push(bytes('01234567890'))).toThrow('more than 10 bytes');
+    expect(() => reader.push(bytes('01234567890'))).toThrow('longer than 10 bytes');
   });
 });

@@ -1,15 +1,15 @@
-/** Splits a stream of bytes into lines at line feeds alone: other line ends may stand inside a JSON text. */
+/** Splits a byte stream into lines at line feeds only: JSON text may contain other line breaks. */
 export class LineReader {
   readonly #maxBytes: number;
   #parts: Uint8Array[] = [];
   #size = 0;
 
-  /** A line that is longer than `maxBytes` is an error. */
+  /** A line longer than `maxBytes` is an error. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** The lines that a piece completes, without blank ones. Throws when one is too long. */
+  /** Returns the non-blank lines that a piece completes. Throws if one is too long. */
   push(chunk: Uint8Array): readonly string[] {
     const lines: string[] = [];
     let from = 0;
@@ -22,7 +22,7 @@ export class LineReader {
     return lines.filter((line) => line !== '');
   }
 
-  /** What has come since the last line feed; nothing is kept of it. */
+  /** Takes the bytes since the last line feed and clears them. */
   rest(): string {
     const text = Buffer.concat(this.#parts).toString('utf8').trim();
     this.#parts = [];
@@ -32,7 +32,7 @@ export class LineReader {
 
   #keep(part: Uint8Array): void {
     this.#size += part.length;
-    if (this.#size > this.#maxBytes) throw new Error(`a line has more than ${this.#maxBytes} bytes`);
+    if (this.#size > this.#maxBytes) throw new Error(`a line is longer than ${this.#maxBytes} bytes`);
     if (part.length > 0) this.#parts.push(part);
   }
 }

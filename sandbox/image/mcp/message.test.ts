@@ -26,11 +26,11 @@ describe('a message', () => {
     '{"jsonrpc":"2.0","id":{},"method":"x"}',
     '{"jsonrpc":"2.0","id":null,"method":"x"}',
     '{"jsonrpc":"2.0","id":{},"result":{}}',
-  ])('%s is no message', (text) => {
+  ])('%s is not a message', (text) => {
     expect(readMessage(text)).toBe(INVALID_REQUEST);
   });
 
-  it('keeps its text to the digit, on one line', () => {
+  it('keeps its exact text, on one line', () => {
     const exact = '{"jsonrpc":"2.0","id":1,"method":"x","params":{"n":12345678901234567890}}';
     expect(readMessage(exact)).toMatchObject({ text: exact });
     expect(readMessage('{"jsonrpc":"2.0",\n"id":1,"method":"x"}')).toMatchObject({
@@ -38,7 +38,7 @@ describe('a message', () => {
     });
   });
 
-  it('of an error names its id and code', () => {
+  it('of an error has id and code', () => {
     expect(JSON.parse(errorText(7, -1, 'm', { a: 1 }))).toEqual({
       jsonrpc: '2.0',
       id: 7,

@@ -1,4 +1,4 @@
-/** One JSON-RPC message, with the text that it came as: what is handed on is that text, to the digit. */
+/** One JSON-RPC message with its original text. The text is passed on unchanged, so that numbers keep every digit. */
 export type Message =
   | {
       readonly kind: 'request';
@@ -15,10 +15,10 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export const PARSE_ERROR = -32_700;
 export const INVALID_REQUEST = -32_600;
-/** The first of JSON-RPC's numbers for errors of an implementation. */
+/** The first JSON-RPC code for implementation-defined errors. */
 export const BRIDGE_ERROR = -32_000;
 
-/** The message of a text, or the code of what is wrong with it. */
+/** Parses a message; the error is a JSON-RPC code. */
 export function readMessage(text: string): Message | typeof PARSE_ERROR | typeof INVALID_REQUEST {
   const value = jsonOf(text);
   if (value === undefined) return PARSE_ERROR;
@@ -36,17 +36,17 @@ export function readMessage(text: string): Message | typeof PARSE_ERROR | typeof
   return { kind: 'response', id: id ?? null, result: fieldsOf(fields['result']), text: toLine(text, value) };
 }
 
-/** The text of an error response; `data` says more to programs. */
+/** The text of an error response; `data` has details for programs. */
 export function errorText(id: string | number | null, code: number, message: string, data?: Fields): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } });
 }
 
-/** The own fields of an object; none of anything else. */
+/** The own fields of an object; empty for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined if the text is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -55,7 +55,7 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** A message is one line on a stream. */
+/** Puts a message on one line. */
 function toLine(text: string, value: unknown): string {
   return /[\r\n]/.test(text) ? JSON.stringify(value) : text;
 }

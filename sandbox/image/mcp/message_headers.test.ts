@@ -12,14 +12,14 @@ function message(method: string, params: object = {}, id: number | null = 1): Me
 }
 
 describe('the headers of a message', () => {
-  it('name its session, and the revision that was agreed on', () => {
+  it('contain its session and the negotiated revision', () => {
     const headers = { 'mcp-protocol-version': '2025-06-18', 'mcp-session-id': 's1' };
     expect(messageHeaders(message('tools/call', { name: 'x' }), SESSION)).toEqual(headers);
     expect(messageHeaders(message('notifications/x', {}, null), SESSION)).toEqual(headers);
     expect(sessionHeaders({ ...SESSION, id: null })).toEqual({ 'mcp-protocol-version': '2025-06-18' });
   });
 
-  it('are none before there is a session, nor for a new greeting', () => {
+  it('are absent before there is a session and for a new initialisation', () => {
     expect(messageHeaders(message('tools/list'), null)).toEqual({});
     expect(messageHeaders(message('initialize'), SESSION)).toEqual({});
   });
@@ -31,7 +31,7 @@ describe('the headers of a message', () => {
     ['tools/list', { name: 'x' }, undefined],
     ['tools/call', { name: 7 }, undefined],
     ['constructor', { name: 'x' }, undefined],
-  ])('of %s %j repeat what it says itself, and no session', (method, params, name) => {
+  ])('of %s %j repeat its own fields, without a session', (method, params, name) => {
     expect(messageHeaders(message(method, { ...params, ...OWN }), SESSION)).toEqual({
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': method,
@@ -39,7 +39,7 @@ describe('the headers of a message', () => {
     });
   });
 
-  it.each(['naïve', ' x', 'x ', '', 'a\r\nsvc: 1', '=?base64?eA==?=', '日本'])('hold %j in Base64', (name) => {
+  it.each(['naïve', ' x', 'x ', '', 'a\r\nsvc: 1', '=?base64?eA==?=', '日本'])('encode %j in Base64', (name) => {
     const header = messageHeaders(message('tools/call', { name, ...OWN }), null)['mcp-name'];
     const encoded = /^=\?base64\?([A-Za-z0-9+/=]*)\?=$/.exec(header ?? '')?.[1];
     expect(Buffer.from(encoded ?? 'none', 'base64').toString('utf8')).toBe(name);

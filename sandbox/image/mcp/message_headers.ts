@@ -2,7 +2,7 @@ import { fieldsOf, type Fields, type Message } from './message.ts';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 
-/** Which parameter a request's `Mcp-Name` repeats (revision 2026-07-28, Streamable HTTP, standard headers). */
+/** The parameter that `Mcp-Name` repeats (revision 2026-07-28, Streamable HTTP, standard headers). */
 const NAMED_BY: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
@@ -12,21 +12,21 @@ const NAMED_BY: ReadonlyMap<string, string> = new Map([
   ['tasks/cancel', 'taskId'],
 ]);
 
-/** A session of the revisions before 2026-07-28, which had them. */
+/** A session, which exists only in revisions before 2026-07-28. */
 export interface ClientSession {
-  /** Null when the server keeps none. */
+  /** Null if the server uses none. */
   readonly id: string | null;
   readonly version: string;
 }
 
-/** The revision that a message names itself, as every request does since 2026-07-28; null for one of a session. */
+/** The revision named in the message, as in every request since 2026-07-28; null for a message of a session. */
 export function ownVersion(message: Message): string | null {
   if (message.kind === 'response') return null;
   const version = fieldsOf(message.params['_meta'])[VERSION_KEY];
   return typeof version === 'string' ? version : null;
 }
 
-/** The headers that a message is sent with besides those of every call. */
+/** The headers of a message, in addition to those of every call. */
 export function messageHeaders(message: Message, session: ClientSession | null): Readonly<Record<string, string>> {
   const version = ownVersion(message);
   if (version !== null && message.kind !== 'response') {
@@ -39,7 +39,7 @@ export function messageHeaders(message: Message, session: ClientSession | null):
   return message.kind === 'request' && message.method === 'initialize' ? {} : sessionHeaders(session);
 }
 
-/** What names a session in each call of it. */
+/** The headers that identify a session. */
 export function sessionHeaders(session: ClientSession | null): Readonly<Record<string, string>> {
   if (session === null) return {};
   return {
@@ -60,7 +60,7 @@ function nameHeader({
   return typeof value === 'string' ? { 'mcp-name': headerText(value) } : {};
 }
 
-/** As it stands where a header can hold it, else in the revision's Base64 form. */
+/** The value itself if a header can contain it, else in the revision's Base64 form. */
 function headerText(value: string): string {
   const isPlain = /^[!-~](?:[\t -~]*[!-~])?$/.test(value) && !/^=\?base64\?.*\?=$/.test(value);
   return isPlain ? value : `=?base64?${Buffer.from(value, 'utf8').toString('base64')}?=`;

@@ -5,10 +5,10 @@ import { type ClientSession, sessionHeaders } from './message_headers.ts';
 
 export interface SessionLinkPorts {
   readonly endpoint: Endpoint;
-  /** Hands a message on to the client. */
+  /** Passes a message to the client. */
   readonly hand: (text: string) => Promise<void>;
   readonly warn: (text: string) => void;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -21,9 +21,9 @@ const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
 const LISTS = ['tools', 'prompts', 'resources'] as const;
 
 /**
- * The session of a client that speaks a revision with sessions: what names it in each call, and the stream on which the
- * server sends of its own. A server that has forgotten the session is greeted anew, as the client greeted it, and the
- * client is told that lists may have changed.
+ * The session of a client that uses a revision with sessions: its headers, and the stream for the server's own messages. If the
+ * server has forgotten the session, it is initialised again with the client's original request, and the client is told that
+ * lists may have changed.
  */
 export class SessionLink {
   readonly #ports: SessionLinkPorts;
@@ -41,7 +41,7 @@ export class SessionLink {
     return this.#current;
   }
 
-  /** Takes the session that a greeting was answered with. */
+  /** Stores the session of an initialisation's reply. */
   begin(greeting: Request, result: Fields, sessionId: string | null): void {
     const version = result['protocolVersion'];
     if (typeof version !== 'string') return;
@@ -52,14 +52,14 @@ export class SessionLink {
     this.#current = { id: sessionId, version };
   }
 
-  /** Opens the stream of the server: the client has said that it is ready. */
+  /** Opens the server's stream after the client reported that it is ready. */
   listen(): void {
     if (this.#current === null || this.#listening !== null) return;
     this.#listening = new AbortController();
     void this.#keepListening(this.#current, this.#listening.signal);
   }
 
-  /** Greets the server anew when the session that it has forgotten is still ours. False when that was refused. */
+  /** Initialises a new session if the forgotten one is still current. False if the server refused. */
   renew(lost: ClientSession): Promise<boolean> {
     if (this.#current !== lost) return Promise.resolve(true);
     this.#renewing ??= this.#renew().finally(() => {
@@ -68,7 +68,7 @@ export class SessionLink {
     return this.#renewing;
   }
 
-  /** Ends the stream, and tells the server that the session is over. */
+  /** Ends the stream and deletes the session at the server. */
   async close(): Promise<void> {
     this.#listening?.abort();
     const session = this.#current;
@@ -127,11 +127,11 @@ export class SessionLink {
     }
   }
 
-  /** A server without such a stream says 405, and one that has forgotten the session 404. One that is away comes back. */
+  /** A server without such a stream answers 405; one that has forgotten the session, 404. Other failures are retried. */
   #isFinal(status: number, session: ClientSession): boolean {
     if (status >= 500) return false;
     if (status === 404) void this.renew(session);
-    else if (status !== 405) this.#ports.warn(`changes are not told any more: the daemon answered ${status}`);
+    else if (status !== 405) this.#ports.warn(`no more change notifications: the sidecar answered ${status}`);
     return true;
   }
 

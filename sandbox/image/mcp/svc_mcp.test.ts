@@ -21,7 +21,7 @@ const PROGRAM = join(import.meta.dirname, 'svc_mcp.ts');
 const CALLER: Caller = { sessionId: 'ses_1', servers: [] };
 const TOOL = { name: 'own__echo', inputSchema: { type: 'object' as const } };
 
-/** A source with one tool, which answers with its arguments; with `wait` it answers once it is cancelled. */
+/** A source with one tool that returns its arguments; with `wait` it answers when cancelled. */
 class EchoSource implements ToolSource {
   readonly prefix = 'own__';
   readonly calls: SourceCall[] = [];
@@ -33,7 +33,7 @@ class EchoSource implements ToolSource {
   async call(call: SourceCall) {
     this.calls.push(call);
     call.progress({ progress: 1, message: 'on it' });
-    // A client that has its answer no longer hears what was said before it.
+    // A client does not receive earlier messages after its answer.
     await this.progressHeard;
     if (call.args['wait'] === true) await once(call.signal, 'abort');
     return { content: [{ type: 'text' as const, text: JSON.stringify(call.args) }] };
@@ -100,7 +100,7 @@ function noServers(): GatewayPorts {
 }
 
 describe('a client of svc-mcp', () => {
-  it('without sessions lists and calls, hears of progress and changes, and cancels', async () => {
+  it('without sessions lists, calls, gets progress and changes, and cancels', async () => {
     const client = new Client({ name: 't', version: '1' }, { versionNegotiation: { mode: 'auto' } });
     await client.connect(new StdioClientTransport({ command: process.execPath, args: [PROGRAM], env }));
     expect(client.getProtocolEra()).toBe('modern');
@@ -141,7 +141,7 @@ describe('a client of svc-mcp', () => {
     const called = await client.callTool({ name: 'own__echo', arguments: { a: 1 } }, undefined, { onprogress });
     expect(called).toMatchObject({ content: [{ text: '{"a":1}' }] });
     expect(told).toMatchObject([{ progress: 1 }]);
-    // The stream of the server opens after the greeting: until then nobody hears.
+    // The server's stream opens after the initialisation; earlier messages are lost.
     await expect
       .poll(() => {
         source.changed();
@@ -158,7 +158,7 @@ describe('a client of svc-mcp', () => {
     await client.close();
   });
 
-  it('may close its input with its last request: it is answered, and svc-mcp ends', async () => {
+  it('may close its input after its last request, which is still answered', async () => {
     const child = spawn(process.execPath, [PROGRAM], { env });
     const greeting = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } };
     child.stdin.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: greeting }));
@@ -171,8 +171,8 @@ describe('a client of svc-mcp', () => {
   it.each([
     [{ SVC_URL: '' }, 'SVC_URL and SVC_TOKEN are not set'],
     [{ SVC_TOKEN: '' }, 'SVC_URL and SVC_TOKEN are not set'],
-    [{ SVC_URL: 'https://127.0.0.1' }, 'SVC_URL is no http URL'],
-  ])('is told at once what lacks: %j', async (change, said) => {
+    [{ SVC_URL: 'https://127.0.0.1' }, 'SVC_URL is not an http URL'],
+  ])('is told immediately what is missing: %j', async (change, said) => {
     const child = spawn(process.execPath, [PROGRAM], { env: { ...env, ...change } });
     let text = '';
     child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString('utf8')));

@@ -3,12 +3,12 @@ import { Endpoint } from './endpoint.ts';
 import { LineReader } from './line_reader.ts';
 
 /**
- * Composition root of `svc-mcp`: MCP over the standard streams, for clients in a container, to the daemon outside. It has no
- * dependency, so that it runs with whatever Node (20 or newer) the image has.
+ * Composition root of `svc-mcp`: connects MCP clients in a container over stdin and stdout to the sidecar outside. It has no
+ * dependencies, so that it runs with any Node from 20 on.
  */
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** How long calls are still answered once the client has closed our input. */
+/** How long calls are still answered after the client closed our input. */
 const LAST_ANSWERS_MS = 60_000;
 const EXIT_REFUSED = 1;
 const EXIT_USAGE = 2;
@@ -23,8 +23,8 @@ function endpointOf(env: NodeJS.ProcessEnv): Endpoint {
   if (url === '' || token === '') {
     fail(EXIT_REFUSED, 'SVC_URL and SVC_TOKEN are not set. Run it in a session: svc launch -- COMMAND');
   }
-  if (!URL.canParse(url) || new URL(url).protocol !== 'http:') fail(EXIT_REFUSED, 'SVC_URL is no http URL.');
-  if (!/^[!-~]+$/.test(token)) fail(EXIT_REFUSED, 'SVC_TOKEN is no token.');
+  if (!URL.canParse(url) || new URL(url).protocol !== 'http:') fail(EXIT_REFUSED, 'SVC_URL is not an http URL.');
+  if (!/^[!-~]+$/.test(token)) fail(EXIT_REFUSED, 'SVC_TOKEN is not a token.');
   return new Endpoint(new URL('/v1/mcp', url), token);
 }
 
