@@ -14,7 +14,6 @@ export const MAY_REVEAL = {
   'sidecar/local_api/launch_routes.ts': 'hands out a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':
     'hands the gateway of this machine what it starts an MCP server with, which was consented to here',
-  'worker/entries/deno.ts': 'hands the database token to the libSQL client',
   'worker/entries/node_database.ts': 'hands the database token to the libSQL client',
   'worker/entries/workerd.ts': 'hands the database token to the libSQL client',
   'worker/services/connectors/connector_call.ts':

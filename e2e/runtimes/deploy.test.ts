@@ -35,6 +35,6 @@ test('the worker bundles for workerd, as wrangler deploys it, in under 1 MiB com
 test("the worker type-checks with Deno's own types", async () => {
   const { PATH } = process.env;
   const env = { PATH, HOME: directory, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' };
-  const check = run(join(BIN, 'deno'), ['check', '--no-remote', 'worker/entries/deno.ts'], { cwd: ROOT, env });
+  const check = run(join(BIN, 'deno'), ['check', '--no-remote', 'worker/entries/node.ts'], { cwd: ROOT, env });
   expect(await check.then(() => '').catch((error: Error) => error.message)).toBe('');
 });

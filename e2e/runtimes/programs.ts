@@ -220,7 +220,7 @@ export async function startDenoAt(home: string, settings: Record<string, string>
 
 function runDeno(moreRights: readonly string[], flags: readonly string[], settings: Record<string, string>): Running {
   const rights = ['--allow-net', '--allow-env', '--allow-read', '--allow-ffi', '--allow-sys', ...moreRights];
-  const entry = ['worker/entries/deno.ts', '--local', '--port', '0', ...flags];
+  const entry = ['worker/entries/node.ts', '--local', '--port', '0', ...flags];
   const args = ['run', '--no-prompt', '--no-remote', ...rights, ...entry];
   return run('deno', args, { ...settings, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' });
 }

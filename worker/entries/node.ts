@@ -1,16 +1,17 @@
-// The control worker on Node: `node worker/entries/node.ts --local --home DIR --port N`.
+// The control worker on Node and Deno: `node worker/entries/node.ts --local --home DIR --port N`, or `deno run` with the same flags.
 import { readFileSync } from 'node:fs';
 import { createServer, IncomingMessage, type Server } from 'node:http';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { parseArgs } from 'node:util';
 import { getRequestListener } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
+import type { Secret } from '../../shared/model/secret.ts';
 import { DEFAULT_CONTROL_PORT, parseRegistryUrl, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
 import { fileTemplates } from './file_templates.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
-import { makeMasterKey, openLocalKey } from '../installation/local_home.ts';
+import { makeMasterKey, openLocalKey, parseLocalKey } from '../installation/local_home.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { start } from '../installation/start.ts';
@@ -38,6 +39,8 @@ const HOSTED_GRACE_MS = 10_000;
 interface Options {
   readonly local: boolean;
   readonly home: string;
+  /** The local key, where no home is named that it could be kept in. */
+  readonly localKey: Secret | null;
   readonly port: number;
   readonly listen: string;
   readonly upstreamCaFiles: readonly string[];
@@ -49,7 +52,7 @@ interface Options {
 async function main(): Promise<void> {
   const options = readOptions();
   trustRoots(options.upstreamCaFiles);
-  makeHome(options.home);
+  if (keepsFiles(options)) makeHome(options.home);
   const clients = await openClients(options.settings, options.home);
   const lifetime = new ProgramLifetime(logDeferredFailure);
   const version = keyVersion(options.home);
@@ -92,7 +95,14 @@ function readOptions(): Options {
   const pinned = readPins(values.resolve ?? [], local);
   const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.registryUrl;
   const port = readPort(values.port);
-  return { local, home, port, listen, upstreamCaFiles, pinned, registryUrl, settings };
+  const localKey =
+    (values.home ?? settings.home) === undefined ? parseLocalKey(process.env['SVC_LOCAL_KEY'] ?? '') : null;
+  return { local, home, localKey, port, listen, upstreamCaFiles, pinned, registryUrl, settings };
+}
+
+/** Whether anything is read from or written to the home: the database, the vault's key or the local key. */
+function keepsFiles({ local, localKey, settings }: Options): boolean {
+  return settings.databaseUrl === undefined || settings.vaultKey === undefined || (local && localKey === null);
 }
 
 function parseFlags() {
@@ -157,7 +167,9 @@ function readPem(file: string): string {
 
 async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ProgramContext> {
   const files = homeFiles(options.home);
-  const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
+  const localKey = options.local
+    ? (options.localKey ?? required('local_key_damaged', await openLocalKey(files)))
+    : null;
   const started = await start({
     database: databaseOf(clients),
     lifetime,
