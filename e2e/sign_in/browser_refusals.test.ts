@@ -80,7 +80,7 @@ describe('issue 6: Chromium is not signed in', () => {
   test('under a host name that the control plane was not told', async () => {
     const shown = await page.goto(`${world.strangeOrigin}/auth/general/login`);
     expect([shown.status, shown.url]).toEqual([421, `${world.strangeOrigin}/auth/general/login`]);
-    expect(shown.text).toContain('nobody signs in under this host name');
+    expect(shown.text).toContain('sign-in is off under this host name');
     expect(page.visited.filter((url) => url.startsWith(world.openId.origin))).toEqual([]);
   });
 });

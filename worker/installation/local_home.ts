@@ -4,20 +4,23 @@ import { randomToken } from '../kernel/encoding.ts';
 
 /** The private files of `$SVC_HOME`, by name. */
 export interface HomeFiles {
-  /** The text of a file, or null when there is none. */
+  /** The text of a file; null if it does not exist. */
   read(name: string): Promise<string | null>;
-  /** Makes a file that only its owner may read. Leaves one that is there as it is, also when two make it at once. */
+  /**
+   * Creates a file that only its owner may read. Does not change an existing one, also if two programs create it at
+   * once.
+   */
   createOnce(name: string, text: string): Promise<void>;
 }
 
 export const LOCAL_KEY_FILE = 'local.key';
 export const VAULT_KEY_FILE = 'vault.key';
-/** While the master key is changed: the old key and the new one, a line each. */
+/** While the master key is being changed: the old key and the new one, one per line. */
 export const KEY_CHANGE_FILE = 'vault.key.change';
 const LOCAL_KEY = /^svc_local_[A-Za-z0-9_-]{43}$/;
 const VAULT_KEY = /^[A-Za-z0-9_-]{43}$/;
 
-/** The key that signs the local user in; made when there is none. Refuses with a sentence. */
+/** The key that signs the local user in; created if there is none. The error is a sentence. */
 export async function openLocalKey(files: HomeFiles): Promise<Result<Secret, string>> {
   if ((await files.read(LOCAL_KEY_FILE)) === null) {
     await files.createOnce(LOCAL_KEY_FILE, `svc_local_${randomToken()}\n`);
@@ -29,28 +32,28 @@ export async function openLocalKey(files: HomeFiles): Promise<Result<Secret, str
   );
 }
 
-/** A local key; null when the text is none. */
+/** Parses a local key; null if the text is not one. */
 export function parseLocalKey(text: string): Secret | null {
   return LOCAL_KEY.test(text) ? new Secret(text) : null;
 }
 
-/** The master key that was kept here; null when there is none. A damaged file is a refusal, never a reason for a new key. */
+/** The stored master key; null if there is none. A damaged file is an error, never replaced by a new key. */
 export async function readMasterKey(files: HomeFiles): Promise<Result<Secret | null, string>> {
   const text = await files.read(VAULT_KEY_FILE);
   if (text === null) return ok(null);
   if (VAULT_KEY.test(text.trim())) return ok(new Secret(text.trim()));
   return err(
-    `${VAULT_KEY_FILE} does not hold a vault key (32 bytes as base64url): put the right file back from a backup`,
+    `${VAULT_KEY_FILE} does not contain a vault key (32 bytes as base64url): restore the right file from a backup`,
   );
 }
 
-/** The keys of a vault: the one that seals, and one that is only read with. */
+/** The keys of a vault: the first seals, the second only opens. */
 export interface MasterKeys {
   readonly masterKey: Secret | null;
   readonly previousMasterKey: Secret | null;
 }
 
-/** The keys that are kept here; two while the master key is changed. */
+/** The stored keys; two while the master key is being changed. */
 export async function readMasterKeys(files: HomeFiles): Promise<Result<MasterKeys, string>> {
   const kept = await readMasterKey(files);
   if (!kept.ok) return kept;
@@ -61,16 +64,16 @@ export async function readMasterKeys(files: HomeFiles): Promise<Result<MasterKey
   const text = kept.value?.reveal();
   if (text === after.reveal()) return ok({ masterKey: after, previousMasterKey: before });
   if (text === before.reveal()) return ok({ masterKey: before, previousMasterKey: after });
-  return err(`${KEY_CHANGE_FILE} is of another key than ${VAULT_KEY_FILE}: put both back from a backup`);
+  return err(`${KEY_CHANGE_FILE} belongs to another key than ${VAULT_KEY_FILE}: restore both from a backup`);
 }
 
-/** A change of the master key, from its beginning to its end. */
+/** A change of the master key, from start to end. */
 export interface KeyChange {
   readonly before: Secret;
   readonly after: Secret;
 }
 
-/** The change that is under way; null when there is none. */
+/** The change in progress; null if there is none. */
 export async function readKeyChange(files: HomeFiles): Promise<Result<KeyChange | null, string>> {
   const text = await files.read(KEY_CHANGE_FILE);
   if (text === null) return ok(null);
@@ -78,13 +81,13 @@ export async function readKeyChange(files: HomeFiles): Promise<Result<KeyChange 
   if (VAULT_KEY.test(before) && VAULT_KEY.test(after) && before !== after && rest.length === 0) {
     return ok({ before: new Secret(before), after: new Secret(after) });
   }
-  return err(`${KEY_CHANGE_FILE} does not hold two vault keys: put it back from a backup, and ${VAULT_KEY_FILE} too`);
+  return err(`${KEY_CHANGE_FILE} does not contain two vault keys: restore it and ${VAULT_KEY_FILE} from a backup`);
 }
 
-/** Makes a master key and keeps it. */
+/** Creates and stores a master key. */
 export async function makeMasterKey(files: HomeFiles): Promise<Secret> {
   await files.createOnce(VAULT_KEY_FILE, `${randomToken()}\n`);
   const kept = await readMasterKey(files);
-  if (!kept.ok || kept.value === null) throw new Error('the vault key could not be kept');
+  if (!kept.ok || kept.value === null) throw new Error('storing the vault key failed');
   return kept.value;
 }

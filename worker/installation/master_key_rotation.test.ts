@@ -100,7 +100,7 @@ async function plant(context: ProgramContext, count = 3): Promise<Planted> {
   return planted;
 }
 
-/** Everything that was planted, as a worker reads it. */
+/** All planted values, as a worker reads them. */
 async function expectAllReadable(context: ProgramContext, planted: Planted): Promise<void> {
   const caller = await callerOf(context);
   for (const [path, value] of planted) {
@@ -119,7 +119,7 @@ async function expectAllReadable(context: ProgramContext, planted: Planted): Pro
   expect(await verifyAudit(context, caller)).toMatchObject({ ok: true });
 }
 
-/** Every sealed text that is anywhere in the database: found by its form, in whatever table it is. */
+/** Every sealed text in the database, found by its format in any table. */
 async function sealedTexts(): Promise<string[]> {
   const tables = await client.execute("SELECT name FROM sqlite_master WHERE type = 'table'");
   const rows = await Promise.all(tables.rows.map((row) => client.execute(`SELECT * FROM "${textOf(row['name'])}"`)));
@@ -131,7 +131,7 @@ function textOf(cell: unknown): string {
   return typeof cell === 'string' ? cell : '';
 }
 
-/** How many of the sealed texts a key opens, of how many there are. */
+/** How many of the sealed texts a key opens, and how many there are. */
 async function openedBy(key: Secret): Promise<{ opens: number; of: number }> {
   const vault = await Vault.open(key);
   const kinds = SEALED_KINDS.filter(({ name }) => !name.startsWith('audit_'));
@@ -158,7 +158,7 @@ async function rotated(on: Database = database) {
   return done.value;
 }
 
-/** Ends the run at one of its writes: before it happens, or right after, when its answer is lost. */
+/** Ends the run at one of its writes: before the write, or right after it with the reply lost. */
 function killedAt(write: number, when: 'before' | 'after'): Database {
   let count = 0;
   return {
@@ -175,7 +175,7 @@ function killedAt(write: number, when: 'before' | 'after'): Database {
 }
 
 describe('changing the master key', () => {
-  test('takes everything to the new key, and leaves the old one nothing to open', async () => {
+  test('seals everything with the new key, and leaves nothing that the old one opens', async () => {
     const planted = await plant(await worker(before), 60);
     const old = await openedBy(before);
     expect(old.opens).toBe(old.of);
@@ -194,7 +194,7 @@ describe('changing the master key', () => {
     await expectAllReadable(await worker(after), planted);
   });
 
-  test('keeps who the control plane is, and which values are stored secrets', async () => {
+  test("keeps the control plane's identity, and the fingerprints of stored secrets", async () => {
     const context = await worker(before);
     const planted = await plant(context);
     await rotated();
@@ -206,7 +206,7 @@ describe('changing the master key', () => {
     expect(found).toMatchObject({ value: { matches: [{ index: 0, path: 'user/secret-1' }] } });
   });
 
-  test('run again does nothing, and can go on to a third key', async () => {
+  test('changes nothing when run again, and can continue to a third key', async () => {
     const planted = await plant(await worker(before));
     await rotated();
     const rows = await sealedTexts();
@@ -219,7 +219,7 @@ describe('changing the master key', () => {
     expect(await startWith(after)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
   });
 
-  test.each(['before', 'after'] as const)('loses nothing when it is killed %s any of its writes', async (when) => {
+  test.each(['before', 'after'] as const)('loses nothing when killed %s any of its writes', async (when) => {
     const planted = await plant(await worker(before));
     let kills = 0;
     for (let write = 0; ; write += 1) {
@@ -227,9 +227,9 @@ describe('changing the master key', () => {
       await expectAllReadable(await worker(after, before), planted);
       if (done !== null) break;
       kills += 1;
-      // Back to the old key, half way: that is a change like any other, and the next run starts from the beginning.
+      // Back to the old key half-way: that is an ordinary change, and the next run starts from the beginning.
       const back = await rotateMasterKey(database, { before: after, after: before });
-      expect(back.ok ? 'has already' : back.error.message).toContain('has already');
+      expect(back.ok ? 'is already' : back.error.message).toContain('is already');
       await expectAllReadable(await worker(before, after), planted);
       expect((await openedBy(before)).opens).toBe((await sealedTexts()).length);
     }
@@ -238,7 +238,7 @@ describe('changing the master key', () => {
     await expectAllReadable(await worker(after), planted);
   });
 
-  test('goes on where it was killed, again and again; meanwhile no worker starts that lacks a key', async () => {
+  test('continues after every kill; meanwhile no worker starts that lacks a key', async () => {
     const planted = await plant(await worker(before));
     for (let run = 0; run < 4; run += 1) {
       await expect(rotateMasterKey(killedAt(run === 0 ? 1 : 0, 'after'), { before, after })).rejects.toThrow('killed');
@@ -251,12 +251,12 @@ describe('changing the master key', () => {
   });
 });
 
-describe('keys that are not the right ones', () => {
+describe('wrong keys', () => {
   test.each([
     ['a wrong old key', newMasterKey(), after],
     ['the same key twice', before, before],
     ['the two swapped', after, before],
-  ])('%s is refused, and changes nothing', async (_name, old, anew) => {
+  ])('are refused without a change: %s', async (_name, old, anew) => {
     await plant(await worker(before));
     const files = await databaseBytes();
     const refused = await rotateMasterKey(database, { before: old, after: anew });
@@ -265,7 +265,7 @@ describe('keys that are not the right ones', () => {
     expect(await startWith(before)).toMatchObject({ ok: true });
   });
 
-  test('a third key while a change is under way is refused', async () => {
+  test('with a third one during a change are refused', async () => {
     await plant(await worker(before));
     await expect(rotateMasterKey(killedAt(1, 'after'), { before, after })).rejects.toThrow('killed');
     const third = { before: after, after: newMasterKey() };
@@ -274,7 +274,7 @@ describe('keys that are not the right ones', () => {
     await worker(after);
   });
 
-  test('what neither key opens is reported and left as it is; an altered audit head gets no new seal', async () => {
+  test('a value that neither key opens is reported and unchanged; an altered audit head gets no new seal', async () => {
     const context = await worker(before);
     await plant(context);
     await client.execute("UPDATE secrets SET sealed = 'v1.x.y' WHERE path = 'user/secret-0'");
@@ -287,7 +287,7 @@ describe('keys that are not the right ones', () => {
     expect(row?.['sealed']).toBe('v1.x.y');
   });
 
-  test('a database that was never used is refused', async () => {
+  test('an unused database is refused', async () => {
     await startWith(before);
     await client.execute("DELETE FROM installation WHERE name = 'vault_key_check'");
     expect(await rotateMasterKey(database, { before, after })).toMatchObject({ error: { reason: 'database_empty' } });
@@ -295,7 +295,7 @@ describe('keys that are not the right ones', () => {
 });
 
 describe('workers that serve meanwhile', () => {
-  test('with both keys read and write all the while, whichever of the two seals', async () => {
+  test('with both keys can read and write all the time, whichever key seals', async () => {
     const planted = new Map(await plant(await worker(before)));
     const serving = [await worker(before, after), await worker(after, before)];
     for (const [at, context] of serving.entries()) {
@@ -322,7 +322,7 @@ describe('workers that serve meanwhile', () => {
     await expectAllReadable(await worker(after), planted);
   });
 
-  test('a value that is replaced between the reading and the writing stays the newer one', async () => {
+  test("do not lose a value that they replace between the rotation's read and write", async () => {
     const planted = new Map(await plant(await worker(before)));
     const ready = await worker(after, before);
     let isBegun = false;
@@ -337,7 +337,7 @@ describe('workers that serve meanwhile', () => {
     await expectAllReadable(await worker(after), planted.set('user/secret-1', 'newer'));
   });
 
-  test('with the old key alone write nothing more: it would be lost with that key', async () => {
+  test('with only the old key cannot write: the value would be lost with that key', async () => {
     const left = await worker(before);
     const behind = await worker(before, after);
     const planted = await plant(left);
@@ -349,7 +349,7 @@ describe('workers that serve meanwhile', () => {
     await expectAllReadable(await worker(after), planted);
   });
 
-  test('with both keys know a code that the other key made', async () => {
+  test('with both keys recognise a code that the other key made', async () => {
     const old = await worker(before);
     const device = await requestDeviceCode(old, { clientName: 'svc', address: null });
     if (!device.ok) throw new Error(device.error.message);
@@ -361,7 +361,7 @@ describe('workers that serve meanwhile', () => {
   });
 });
 
-/** A credential whose lease somebody has until then. */
+/** A credential with a lease until this time. */
 async function leased(holder: string, until: number): Promise<void> {
   await client.execute('DELETE FROM connector_credentials');
   await client.execute({
@@ -372,8 +372,8 @@ async function leased(holder: string, until: number): Promise<void> {
   });
 }
 
-describe('the refresh of an OAuth credential', () => {
-  test('is waited for, so that a worker with the old key can store what it got', async () => {
+describe('a refresh of an OAuth credential', () => {
+  test('is waited for, so that a worker with the old key can store the result', async () => {
     const left = await worker(before);
     const clock = new TestClock();
     await leased('somebody', clock.now() + 30_000);
@@ -394,7 +394,7 @@ describe('the refresh of an OAuth credential', () => {
     expect((await opened(anew, row!)).reveal()).toBe('the only token');
   });
 
-  test('is not waited for when its worker is gone, or when it is a pause', async () => {
+  test('is not waited for if its worker is dead, or if it is a pause', async () => {
     await worker(before);
     const clock = new TestClock();
     await leased('backoff', clock.now() + 30_000);
@@ -421,8 +421,8 @@ const summary = async (masterKey: Secret | null, previousMasterKey: Secret | nul
   return [status.value.finished, sum('current') > 0, sum('previous') > 0, sum('damaged')];
 };
 
-describe('which key everything is sealed with', () => {
-  test('is counted before, during and after a change', async () => {
+describe('the report of which key seals what', () => {
+  test('is right before, during and after a change', async () => {
     await plant(await worker(before));
     expect(await summary(before, null)).toEqual([true, true, false, 0]);
     expect(await summary(after, before)).toEqual([false, false, true, 0]);
@@ -437,8 +437,8 @@ describe('which key everything is sealed with', () => {
   });
 });
 
-/** Who seals, and who makes keyed hashes: a new one has to be taken to the new key too, and be added here. */
-test('every caller of the vault is one that the change knows', async () => {
+/** The files that seal or make keyed hashes. A new one must be part of the master key change, and added here. */
+test('every user of the vault is part of the master key change', async () => {
   const folder = new URL('..', import.meta.url).pathname;
   const names = (await readdir(folder, { recursive: true })).filter((name) => /(?<![.]test)[.]ts$/.test(name));
   const callers = await Promise.all(

@@ -9,17 +9,17 @@ import { type Clock, SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { Vault } from '../kernel/vault.ts';
 import { opensVaultKeyCheck, sealVaultKeyCheck } from './vault_key_check.ts';
 
-/** The master key that is to seal everything, and the one that sealed it so far. */
+/** The master key that everything will be sealed with, and the one used so far. */
 export interface KeyPair {
   readonly before: Secret;
   readonly after: Secret;
 }
 
-/** What a change of the master key did. */
+/** The result of a master key change. */
 export interface RotationReport {
-  /** How many values of each kind went to the new key in this run. */
+  /** How many values of each kind this run sealed with the new key. */
   readonly resealed: Readonly<Record<string, number>>;
-  /** What neither key opens, and so is left as it is: damaged before, or altered. */
+  /** Values that neither key opens, and that are left as they are: they were damaged or altered before. */
   readonly damaged: readonly string[];
 }
 
@@ -30,11 +30,11 @@ export interface RotationRefusal {
 
 export interface RotationHow {
   readonly clock: Clock;
-  /** Told what is done, again and again. */
+  /** Receives progress messages. */
   readonly told: (progress: string) => void;
 }
 
-/** The vaults of a change: of each key alone, and of both as the workers have them. */
+/** The vaults of a change: with each key alone, and with both as the workers have it. */
 interface Keys {
   readonly before: Vault;
   readonly after: Vault;
@@ -42,11 +42,10 @@ interface Keys {
 }
 
 /**
- * Changes the master key while workers serve that have both keys. It may end anywhere and be run again:
- *
- * 1. One write says which key seals from now on. From then no worker that seals with the other one starts or writes.
- * 2. What the old key sealed is sealed with the new one, each value only while it is the one that was read.
- * 3. When all of it was looked at, the database forgets the old key.
+ * Changes the master key while workers with both keys serve. It may be killed at any point and run again: 1. One write
+ * sets which key seals from now on. From then on no worker that seals with the other one starts or writes. 2. Each
+ * value sealed with the old key is sealed with the new one, unless it was changed since it was read. 3. When everything
+ * was read, the database forgets the old key.
  */
 export async function rotateMasterKey(
   database: Database,
@@ -65,7 +64,7 @@ export async function rotateMasterKey(
   return ended.ok ? ok(report) : err({ reason: 'rotation_conflict', message: CONFLICT });
 }
 
-/** Why this key alone is not the one of a database; null when it is. */
+/** Why this key alone is not the database's; null if it is. */
 export async function wrongKey(database: Database, key: Secret): Promise<RotationRefusal | null> {
   const installed = await readInstallation(database);
   return problemOf(installed, await Vault.open(key));
@@ -79,21 +78,21 @@ async function problemOf(installed: ReadonlyMap<string, string>, vault: Vault): 
   return isOpen ? null : { reason: 'wrong_vault_key', message: WRONG_KEYS };
 }
 
-const SAME_KEY = 'the new vault key is the old one: make another one (nothing was changed)';
+const SAME_KEY = 'the new vault key equals the old one: create another one (nothing was changed)';
 const NOT_NEW =
-  'SVC_VAULT_KEY is the key that this database has already: set it to the new key, and SVC_VAULT_KEY_PREVIOUS to this one (nothing was changed)';
-const EMPTY = 'the database was never used: it has no vault key yet, so start the control plane with the new one';
+  'SVC_VAULT_KEY is already the key of this database: set it to the new key, and SVC_VAULT_KEY_PREVIOUS to this one (nothing was changed)';
+const EMPTY = 'the database was never used and has no vault key yet: start the control plane with the new one';
 const WRONG_KEYS =
-  'wrong vault key: the keys that are given are not those of this database, or of the change that is under way; set SVC_VAULT_KEY to the new one and SVC_VAULT_KEY_PREVIOUS to the old one (nothing was changed)';
-const CONFLICT = 'the master key is changed by another run at this time: run it again when that one is done';
+  'wrong vault key: the given keys are not those of this database or of the change in progress; set SVC_VAULT_KEY to the new one and SVC_VAULT_KEY_PREVIOUS to the old one (nothing was changed)';
+const CONFLICT = 'another run is changing the master key: run it again when that one has finished';
 
-/** How often it is looked again whether a refresh is under way. */
+/** How often it checks for a refresh in progress. */
 const LOOK_MS = 200;
 
 /**
- * The write that decides. It waits for a moment without a refresh of an OAuth credential, which a provider may answer with
- * the only token that is good from then on: a worker that seals with the old key could not store it after this write.
- * After the time that a refresh may take at most, all that had begun are over.
+ * Writes which key seals. It waits for a moment without a refresh of an OAuth credential: the provider may answer with
+ * the only valid token, and a worker that seals with the old key could not store it after this write. The wait is at
+ * most the longest time a refresh takes.
  */
 async function begin(
   database: Database,
@@ -115,7 +114,7 @@ async function begin(
   }
 }
 
-/** Whether the change of these keys has to be begun: not when it is under way or was done. */
+/** Whether the change to this key must be started: not if it is in progress or done. */
 async function needsBeginning(
   installed: ReadonlyMap<string, string>,
   { after, both }: Keys,
@@ -158,7 +157,7 @@ interface Done {
   readonly damaged: readonly string[];
 }
 
-/** What is written meanwhile is sealed with the new key, wherever in the order it comes: one pass sees all that is old. */
+/** Values written meanwhile are sealed with the new key, so one pass covers all old ones. */
 async function resealKind(database: Database, keys: Keys, kind: SealedKind, told: RotationHow['told']): Promise<Done> {
   let resealed = 0;
   let looked = 0;
@@ -168,7 +167,7 @@ async function resealKind(database: Database, keys: Keys, kind: SealedKind, told
     resealed += done.resealed;
     damaged.push(...done.damaged.map((id) => `${kind.name} ${id}`));
     looked += rows.length;
-    told(`${kind.name}: looked at ${looked}, sealed ${resealed} anew`);
+    told(`${kind.name}: read ${looked}, sealed ${resealed} again`);
   }
   return { resealed, damaged };
 }
@@ -184,10 +183,11 @@ async function resealRows(database: Database, keys: Keys, rows: readonly SealedR
   return { resealed: await applied(database, statements), damaged };
 }
 
-/** Writes, and says how many rows it changed: fewer than it was asked, where somebody wrote in between. */
+/** Writes, and returns how many rows changed; fewer if somebody wrote in between. */
 async function applied(database: Database, statements: readonly Statement[]): Promise<number> {
   if (statements.length === 0) return 0;
   const written = await database.write(statements);
-  if (!written.ok) throw Object.assign(new Error('another key is taken meanwhile'), { code: 'rotation_conflict' });
+  if (!written.ok)
+    throw Object.assign(new Error('another key is being set at the same time'), { code: 'rotation_conflict' });
   return written.value.reduce((sum, rows) => sum + rows, 0);
 }

@@ -2,5 +2,5 @@ import type { MarketplaceContext } from '../marketplace/marketplace_context.ts';
 import type { SignInContext } from '../sign_in/sign_in_context.ts';
 import type { TokenContext } from '../tokens/token_context.ts';
 
-/** What the whole control plane works with: the context of every service, made once per program. */
+/** The context of every service, made once per program. */
 export interface ProgramContext extends MarketplaceContext, SignInContext, TokenContext {}

@@ -4,13 +4,13 @@ import { schemaStatus } from '../store/migrate.ts';
 import type { ServiceContext } from '../kernel/service_context.ts';
 
 /**
- * Whether this program may be sent calls; refuses with a sentence. A schema that is newer than the program is no reason:
- * the next version has been started beside it. Throws when the database does not answer.
+ * Whether this program may receive calls; the error is a sentence. A schema newer than the program is allowed, because
+ * the next version may have been started beside it. Throws if the database does not answer.
  */
 export async function describeReadiness(
   context: ServiceContext,
 ): Promise<Result<{ readonly status: 'ready'; readonly schema: number }, string>> {
-  if (context.stopping.aborted) return err('this program is stopping: ask another one');
+  if (context.stopping.aborted) return err('this program is stopping: call another one');
   const { schema, pending } = await schemaStatus(context.database.client);
   if (pending > 0) return err(`the database lacks ${pending} steps of its schema: run "svc db migrate"`);
   const mark = (await readInstallation(context.database)).get('vault_key_mark') ?? context.vault.keyMark;

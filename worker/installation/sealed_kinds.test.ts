@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import * as tables from '../store/tables.ts';
 import { SEALED_KINDS } from './sealed_kinds.ts';
 
-/** Named like what the vault makes, and not of the kinds that go to a new master key. Each with its reason. */
+/** Columns that look sealed but are not part of a master key change, each with the reason. */
 const OTHERS: ReadonlyMap<string, string> = new Map([
   ['device_codes.user_code_mac', 'lives ten minutes: a worker knows it under both keys'],
   ['signups.code_hash', 'lives minutes: a worker knows it under both keys'],
@@ -14,7 +14,7 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
   ['throttles.key', 'a count that begins anew under a new key'],
 ]);
 
-test('every column of what the master key sealed is of a kind that goes to a new one', () => {
+test('every column with sealed data belongs to a kind of the master key change', () => {
   const columns = Object.values(tables).flatMap((table) =>
     getTableConfig(table).columns.map((column) => `${getTableName(table)}.${column.name}`),
   );

@@ -26,34 +26,34 @@ import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import type { SealPlace, Vault } from '../kernel/vault.ts';
 
-/** The vaults of two master keys, each alone: the one that seals, and the one that it takes the place of, if any. */
+/** The vaults of two master keys: the current one, and the one it replaces, if any. */
 export interface SealingKeys {
   readonly before: Vault | null;
   readonly after: Vault;
 }
 
-/** Which key a value is of. What neither opens was damaged, or altered. */
+/** The key that opens a value. A value that neither opens was damaged or altered. */
 export type Examined =
   | { readonly state: 'current' | 'damaged' }
-  /** `reseal` is what puts it under the current key, while it is still what was read. */
+  /** `reseal` seals it with the current key, unless the row was changed since. */
   | { readonly state: 'previous'; reseal(): Promise<readonly Statement[]> };
 
-/** A value that is of a master key, where it is stored. */
+/** A sealed value in the database. */
 export interface SealedRow {
   /** Its key in the order of its kind. */
   readonly id: string;
   examine(keys: SealingKeys): Promise<Examined>;
 }
 
-/** One kind of such a value, a page of them at a time. */
+/** One kind of sealed value, read in pages. */
 export interface SealedKind {
   readonly name: string;
-  /** The columns that it is in, as `table.column`. */
+  /** Its columns, as `table.column`. */
   readonly columns: readonly string[];
   page(database: Database, page: RowPage): Promise<readonly SealedRow[]>;
 }
 
-/** Every kind of value that a change of the master key takes to the new one. What says which key that is, is no value. */
+/** Every kind of value that a master key change seals again, except the mark of the current key. */
 export const SEALED_KINDS: readonly SealedKind[] = [
   { name: 'signing_key', columns: ['installation.value'], page: signingKeyPage },
   { name: 'secrets', columns: ['secrets.sealed', 'secrets.fingerprint'], page: secretPage },
@@ -97,7 +97,7 @@ export const SEALED_KINDS: readonly SealedKind[] = [
   },
 ];
 
-/** The control plane's own key is one value of the installation. */
+/** The control plane's own signing key is a single value of the installation. */
 async function signingKeyPage(database: Database, { after }: RowPage): Promise<SealedRow[]> {
   if (after !== '') return [];
   const text = (await readInstallation(database)).get('signing_key_sealed') ?? '';
@@ -112,7 +112,7 @@ async function secretPage(database: Database, page: RowPage): Promise<SealedRow[
   return (await sealedSecrets(database, page)).map((row) => wholeSecret(database, row));
 }
 
-/** A secret has a fingerprint beside it under the same master key, unless none was made yet. */
+/** A secret may have a fingerprint made with the same master key. */
 function wholeSecret(database: Database, row: SecretRow): SealedRow {
   const place = { owner: row.ownerId, path: row.path, version: row.version };
   return {
@@ -161,11 +161,11 @@ function sealedBeginning(database: Database, row: AuditBeginningRow): SealedRow 
 
 interface SealedMac {
   readonly isOf: (vault: Vault) => Promise<boolean>;
-  /** A list, for a statement alone would be run by whoever awaits it. */
+  /** Wrapped in a list, because a drizzle statement is a promise and would run when awaited. */
   readonly replace: (vault: Vault) => Promise<readonly Statement[]>;
 }
 
-/** What neither key sealed was altered: it gets no seal, so that it goes on failing. */
+/** A head that neither key sealed was altered. It gets no new seal, so that it keeps failing. */
 function sealedMac(id: string, { isOf, replace }: SealedMac): SealedRow {
   return {
     id,
@@ -177,10 +177,10 @@ function sealedMac(id: string, { isOf, replace }: SealedMac): SealedRow {
   };
 }
 
-/** How many rows are read at a time, and written in one transaction: all of them are smaller than 5 MiB. */
+/** How many rows are read at a time and written in one transaction: less than 5 MiB. */
 const ROWS_AT_A_TIME = 50;
 
-/** All rows of a kind, a page at a time. */
+/** All rows of a kind, page by page. */
 export async function* pagesOf(database: Database, kind: SealedKind): AsyncGenerator<readonly SealedRow[]> {
   for (let after = ''; ;) {
     const rows = await kind.page(database, { after, limit: ROWS_AT_A_TIME });

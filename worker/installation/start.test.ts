@@ -30,7 +30,7 @@ function startWith(change: Partial<StartInput> = {}) {
 }
 
 describe('starting the control plane', () => {
-  test('makes its identity once and keeps it', async () => {
+  test('creates its identity once and keeps it', async () => {
     const [first, second] = [await startWith(), await startWith()];
     expect(first.ok && second.ok).toBe(true);
     if (!first.ok || !second.ok) return;
@@ -39,20 +39,20 @@ describe('starting the control plane', () => {
     expect(second.value.local?.userId).toBe(first.value.local?.userId);
   });
 
-  test('two programs that start at once get one identity and one user', async () => {
+  test('creates one identity and one user, also for two programs that start at once', async () => {
     const started = await Promise.all([startWith(), startWith(), startWith()]);
     const identities = started.map((each) => each.ok && [each.value.controlPlane.id, each.value.local?.userId].join());
     expect(new Set(identities).size).toBe(1);
     expect(identities[0]).toMatch(/^cpl_\w+,usr_\w+$/);
   });
 
-  test('refuses another key over data that a key has sealed', async () => {
+  test('refuses another key than the one that sealed the data', async () => {
     await startWith();
     expect(await startWith({ masterKey: newMasterKey() })).toMatchObject({ error: { reason: 'wrong_vault_key' } });
     expect(await startWith()).toMatchObject({ ok: true });
   });
 
-  test('never makes a key over data that a key has sealed', async () => {
+  test('never creates a key if data is sealed', async () => {
     await startWith();
     const makeMasterKey = vi.fn<() => Promise<Secret>>(async () => newMasterKey());
     expect(await startWith({ masterKey: null, makeMasterKey })).toMatchObject({
@@ -61,7 +61,7 @@ describe('starting the control plane', () => {
     expect(makeMasterKey).not.toHaveBeenCalled();
   });
 
-  test('makes no key over secrets whose key check is lost', async () => {
+  test('creates no key if there are secrets but the key check is lost', async () => {
     const started = await startWith();
     if (!started.ok) throw new Error(started.error.message);
     const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
@@ -80,7 +80,7 @@ describe('starting the control plane', () => {
     expect(makeMasterKey).not.toHaveBeenCalled();
   });
 
-  test('makes a key for a new database where it may, and refuses where it may not', async () => {
+  test('creates a key for a new database only where allowed', async () => {
     expect(await startWith({ masterKey: null })).toMatchObject({ error: { reason: 'missing_vault_key' } });
     const made = newMasterKey();
     expect(await startWith({ masterKey: null, makeMasterKey: async () => made })).toMatchObject({ ok: true });

@@ -31,38 +31,38 @@ export interface StartInput {
   readonly clock: Clock;
   readonly turns: Turns;
   readonly outbound: Outbound;
-  /** How people sign in; without it, by a link in local mode alone. */
+  /** The ways to sign in; without it, only by a link in local mode. */
   readonly signIn?: SignInSettings | undefined;
-  /** Told what a person should look into. */
+  /** Receives warnings. */
   readonly log?: ((problem: StartProblem) => void) | undefined;
-  /** Shows a mail to the person who started the program; in local mode, where no other mail is sent. */
+  /** Shows a mail to the person who started the program, in local mode without another way to send mail. */
   readonly printMail?: PrintMail | undefined;
-  /** The MCP registry of the marketplace; the public one when nothing is said. */
+  /** The MCP registry of the marketplace; default: the public one. */
   readonly registry?: RegistryInput | undefined;
-  /** Where the heads of the audit log are sent; nowhere when nothing is said. */
+  /** Where the heads of the audit log are sent; default: nowhere. */
   readonly anchors?: AnchorSettings | undefined;
   readonly lifetime: Lifetime;
-  /** Those of the design when nothing is said. */
+  /** Default: the limits of the design. */
   readonly limits?: ApiLimits | undefined;
-  /** The master key, when there is one. */
+  /** The master key, if there is one. */
   readonly masterKey: Secret | null;
-  /** A master key that is only read with: while the key is changed, the one before. */
+  /** A master key that only opens: the previous one, during a key change. */
   readonly previousMasterKey?: Secret | null | undefined;
-  /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
+  /** Creates and stores a master key. Called only if there is none and the database was never used with one. */
   readonly makeMasterKey: (() => Promise<Secret>) | null;
-  /** The key of the local user; null when hosted. */
+  /** The key of the local user; null if hosted. */
   readonly localKey: Secret | null;
-  /** The origin that users and tokens know this control plane by; hosted with sign-in it is required, and without it no token is issued. */
+  /** The origin in links and tokens. Required if hosted with sign-in; without it no tokens are issued. */
   readonly publicUrl?: string | undefined;
 }
 
 export interface RegistryInput {
   readonly url?: string | undefined;
-  /** How long a request may keep the mirror of it after its reply; without it, until the program ends. */
+  /** How long a request may keep syncing the mirror after its reply; default: until the program ends. */
   readonly syncMs?: number | undefined;
 }
 
-/** What a person should look into, and what does not keep the control plane from its start. */
+/** Warnings that do not prevent the start. */
 export type StartProblem = Readonly<Record<'level' | 'message' | 'code', string>>;
 
 /** Why the control plane does not start. */
@@ -78,8 +78,8 @@ export interface StartRefusal {
 }
 
 /**
- * Makes the database ready and opens the vault. A master key that is wrong or missing is a refusal: no key is ever made
- * over data that another one sealed.
+ * Prepares the database and opens the vault. A wrong or missing master key is an error: a key is never created if data
+ * is sealed with another one.
  */
 export async function start(input: StartInput): Promise<Result<ProgramContext, StartRefusal>> {
   const { clock, turns, outbound, lifetime } = input;
@@ -121,7 +121,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, S
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
 }
 
-/** What the installation remembers, and what its keys open. */
+/** The installation's stored values, opened with its keys. */
 interface Opened {
   readonly vault: Vault;
   readonly controlPlane: ControlPlane;
@@ -129,7 +129,7 @@ interface Opened {
 }
 
 function unsealedChain({ enterpriseId, writer }: UnsealedChain): StartProblem {
-  const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed: it has none, and svc audit verify says where it breaks`;
+  const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed, so it got no new seal: svc audit verify shows where it breaks`;
   return { level: 'error', message, code: 'audit_chain_broken' };
 }
 
@@ -146,13 +146,15 @@ async function openVault(input: StartInput): Promise<Result<Opened, StartRefusal
 }
 
 const NO_KEY =
-  'no vault key: set SVC_VAULT_KEY to 32 random bytes as base64url, and keep a copy, for without it the vault is lost';
+  'no vault key: set SVC_VAULT_KEY to 32 random bytes as base64url, and keep a copy: without it the vault is lost';
 const KEY_LOST =
-  'missing vault key: this database was made with a key that is not here; put it back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY';
+  'missing vault key: this database has a key that is not here; restore it as $SVC_HOME/vault.key, or set SVC_VAULT_KEY';
 const CHECK_LOST =
-  'the database holds secrets and has lost what says which vault key opens them: restore it whole from a backup (nothing was changed)';
+  'the database holds secrets, but not the check of their vault key: restore the whole database from a backup (nothing was changed)';
 
-/** Two programs that start at once both come here; one write wins, and the other one's key is checked against it. */
+/**
+ * Two programs that start at once both get here. One write succeeds, and the other program's key is checked against it.
+ */
 async function installKeys(input: StartInput, vault: Vault): Promise<void> {
   const { database } = input;
   const check = await sealVaultKeyCheck(vault);
@@ -186,7 +188,7 @@ async function localMode(input: StartInput, localKey: Secret, { installed, vault
   return { userId, keyHash, consoleHost };
 }
 
-/** What was installed, by this program or by another one that starts at the same time. */
+/** Values of the installation, created by this program or by another one that starts at the same time. */
 async function installOnce(
   { database }: StartInput,
   name: InstallationName,
@@ -194,11 +196,11 @@ async function installOnce(
 ): Promise<string> {
   await install();
   const value = (await readInstallation(database)).get(name);
-  if (value === undefined) throw new Error(`${name} could not be written`);
+  if (value === undefined) throw new Error(`writing ${name} failed`);
   return value;
 }
 
-/** Gives the console a name of its own. What signed in before did so at a name whose cookies go to other servers: it is over. */
+/** Gives the console its own host name. Earlier sessions end: their cookies were also sent to other servers. */
 async function installConsoleHost({ database }: StartInput): Promise<void> {
   const label = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
   const host = `svc-${label.join('')}.localhost`;
@@ -226,7 +228,7 @@ async function installLocalUser(input: StartInput, vault: Vault): Promise<void> 
   ]);
 }
 
-/** A conflict means that another program that starts at the same time has written it all. */
+/** A conflict means that another program that starts at the same time has written everything. */
 async function writeOrYield(database: Database, statements: readonly Statement[]): Promise<void> {
   await database.write(statements);
 }

@@ -4,7 +4,7 @@ import type { Vault } from '../kernel/vault.ts';
 const CHECK_PLACE = { owner: 'installation', path: 'vault-key-check', version: 1 };
 const CHECK_TEXT = 'this key opens this vault';
 
-/** What tells a database's master key from others: nothing else opens it. */
+/** A value that only the database's master key opens. */
 export function sealVaultKeyCheck(vault: Vault): Promise<string> {
   return vault.seal(CHECK_PLACE, new Secret(CHECK_TEXT));
 }
@@ -19,7 +19,7 @@ export interface VaultKeyProblem {
   readonly message: string;
 }
 
-/** Why a worker with these keys must not serve; null when it may. */
+/** Why a worker with these keys must not serve; null if it may. */
 export async function checkVaultKey(
   vault: Vault,
   installed: ReadonlyMap<string, string>,

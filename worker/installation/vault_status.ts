@@ -11,17 +11,20 @@ export interface SealedCount {
   readonly kind: string;
   readonly current: number;
   readonly previous: number;
-  /** What neither opens. */
+  /** Opened by neither. */
   readonly damaged: number;
 }
 
 export interface VaultStatus {
-  /** False while anything needs the previous key: `svc vault rotate` is to be run, or to be run again. */
+  /** False if the previous key is still needed: then run `svc vault rotate`, again if it was interrupted. */
   readonly finished: boolean;
   readonly values: readonly SealedCount[];
 }
 
-/** Which master key everything is sealed with. Reads all that is sealed, and writes nothing; `told` hears how far it is. */
+/**
+ * Counts which master key everything is sealed with. Reads all sealed values and writes nothing; `told` receives the
+ * progress.
+ */
 export async function vaultStatus(
   database: Database,
   { masterKey, previousMasterKey }: MasterKeys,
@@ -39,7 +42,7 @@ export async function vaultStatus(
   return ok({ finished: !isUnderWay && values.every(({ previous }) => previous === 0), values });
 }
 
-const NO_KEY = 'missing vault key: set SVC_VAULT_KEY, or put vault.key back into the home';
+const NO_KEY = 'missing vault key: set SVC_VAULT_KEY, or restore vault.key in the home';
 
 async function countOf(
   database: Database,
@@ -50,7 +53,7 @@ async function countOf(
   const count = { kind: kind.name, current: 0, previous: 0, damaged: 0 };
   for await (const rows of pagesOf(database, kind)) {
     for (const row of rows) count[(await row.examine(keys)).state] += 1;
-    told(`${kind.name}: looked at ${count.current + count.previous + count.damaged}`);
+    told(`${kind.name}: read ${count.current + count.previous + count.damaged}`);
   }
   return count;
 }

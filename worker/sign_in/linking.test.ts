@@ -170,7 +170,7 @@ describe('nobody can make another user add a way to sign in', () => {
     const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
     expect((await alice.submit('/auth/codehost/link', {}, foreign)).status).toBe(403);
     const asked = await question(await alice.get(await agree(alice)));
-    await expectRefused(await alice.submit('/identities/link', asked, foreign), 403, 'only from a page');
+    await expectRefused(await alice.submit('/identities/link', asked, foreign), 403, 'must come from a page');
     const [first] = await identities();
     expect((await alice.submit('/identities/remove', { id: first!.id }, foreign)).status).toBe(403);
   });

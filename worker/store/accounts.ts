@@ -5,7 +5,7 @@ import { enterprises, users } from './tables.ts';
 export type UserRow = typeof users.$inferSelect;
 export type EnterpriseRow = typeof enterprises.$inferSelect;
 
-/** A user with the enterprise it belongs to. */
+/** A user with its enterprise. */
 export interface Account {
   readonly user: UserRow;
   readonly enterprise: EnterpriseRow;
@@ -20,7 +20,7 @@ export async function findAccount(database: Database, userId: string): Promise<A
   return rows[0] ?? null;
 }
 
-/** What an account is made of; what is left out has its default. */
+/** The fields of a new account; omitted ones get their defaults. */
 export interface NewAccount {
   readonly user: typeof users.$inferInsert;
   readonly enterprise: typeof enterprises.$inferInsert;
@@ -35,8 +35,8 @@ export function insertUser(database: Database, user: NewAccount['user']): Statem
 }
 
 /**
- * The version of a user's newest snapshot: the enterprise's changes and the user's own, both of which only grow, so that
- * the sum grows with either and never goes back.
+ * The version of a user's newest snapshot: the sum of the enterprise's and the user's change counts. Both only grow, so
+ * the sum grows with each change.
  */
 export async function policyVersion(database: Database, userId: string): Promise<number> {
   const rows = await database.read
@@ -47,7 +47,7 @@ export async function policyVersion(database: Database, userId: string): Promise
   return rows[0]?.version ?? 0;
 }
 
-/** The same of an account that was read. */
+/** The same for an account that was read. */
 export function policyVersionOf({ user, enterprise }: Account): number {
   return user.policyVersion + enterprise.policyVersion;
 }

@@ -8,22 +8,22 @@ export interface AdmittedSignIns {
   readonly enterpriseId: string;
   /** The local user, whose sign-ins no rule ends. */
   readonly exemptUserId: string | null;
-  /** Null: by each provider but `except`. */
+  /** Null: by every provider except `except`. */
   readonly providers: readonly string[] | null;
   readonly except: string | null;
-  /** Of verified addresses; empty: any address. */
+  /** Domains of verified addresses; empty: any address. */
   readonly domains: readonly string[];
 }
 
-/** What is of a user who was signed in by a provider. */
+/** The sign-ins of users by a provider. */
 interface SignInColumns {
   readonly userId: SQLiteColumn;
   readonly provider: SQLiteColumn;
 }
 
 /**
- * Ends the sign-ins of an enterprise's browsers and programs that could not begin now, and forgets the programs that were
- * approved in such a way and have not begun.
+ * Ends the browser and program sign-ins of an enterprise that its rules no longer allow, and deletes such device
+ * approvals that have not been used.
  */
 export function endOtherSignIns(database: Database, admitted: AdmittedSignIns, now: string): Statement[] {
   const rules = (of: SignInColumns) => and(...allowed(database, of, admitted));

@@ -5,7 +5,7 @@ import { approvals } from './tables.ts';
 
 export type ApprovalRow = typeof approvals.$inferSelect;
 
-/** Who may see an approval: the user it is for, and for a connector or MCP server of the enterprise its admins too. */
+/** Who may see an approval: its user, and the admins if the connector or MCP server is the enterprise's. */
 export interface ApprovalViewer {
   readonly userId: string;
   readonly enterpriseId: string;
@@ -24,7 +24,7 @@ export async function findApproval(
   return rows[0] ?? null;
 }
 
-/** The newest first. */
+/** Newest first. */
 export async function listApprovals(
   database: Database,
   viewer: ApprovalViewer,
@@ -46,7 +46,7 @@ function seenBy({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefi
   return isAdmin ? or(own, eq(approvals.subjectOwnerId, enterpriseId)) : own;
 }
 
-/** The approvals of one identical request, the newest first. */
+/** The approvals of one identical request, newest first. */
 export async function findApprovalsOf(
   database: Database,
   request: Pick<ApprovalRow, 'userId' | 'subjectId' | 'fingerprint'>,
@@ -62,7 +62,7 @@ export async function findApprovalsOf(
     .limit(limit);
 }
 
-/** Approvals of an enterprise whose time is over. */
+/** Expired approvals of an enterprise. */
 export async function findOverdueApprovals(
   database: Database,
   enterpriseId: string,
@@ -84,7 +84,9 @@ export async function findOverdueApprovals(
     .limit(limit);
 }
 
-/** How many requests of a user wait; with a session, of that one alone. Those that came without one count as one session. */
+/**
+ * How many requests of a user are pending, optionally of one session. Requests without a session count as one session.
+ */
 export async function countPending(
   database: Database,
   userId: string,
@@ -103,7 +105,7 @@ export function insertApproval(database: Database, row: ApprovalRow): Statement[
   return [database.read.insert(approvals).values(row)];
 }
 
-/** Changes an approval that is still in the state it was read in: of two who do, one does. */
+/** Changes an approval if it is still in the state it was read in; of two concurrent changes one succeeds. */
 export function changeApproval(database: Database, row: ApprovalRow, change: Partial<ApprovalRow>): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM approvals WHERE id = ${row.id} AND state = ${row.state})`),

@@ -5,13 +5,13 @@ import { auditAnchors, enterprises } from './tables.ts';
 
 export type AuditAnchorRow = typeof auditAnchors.$inferSelect;
 
-/** Whose heads go out, and how. */
+/** Whose heads are sent, and how. */
 export interface AnchorKey {
   readonly enterpriseId: string;
   readonly way: AnchorWay;
 }
 
-/** RFC 3339 in UTC. What lies after `nextPeriod` or `longestHold` was written by a clock that is wrong, and holds nobody up. */
+/** RFC 3339 in UTC. Times after `nextPeriod` or `longestHold` were written by a wrong clock and are ignored. */
 export interface AnchorTimes {
   readonly period: string;
   readonly nextPeriod: string;
@@ -19,7 +19,7 @@ export interface AnchorTimes {
   readonly longestHold: string;
 }
 
-/** Enterprises whose heads of this period nobody sent by this way, and nobody is sending. */
+/** Enterprises whose heads of this period were not sent this way and are not being sent. */
 export async function listDueAnchors(
   database: Database,
   way: AnchorWay,
@@ -43,7 +43,7 @@ export async function listAnchors(database: Database, enterpriseId: string): Pro
   return database.read.select().from(auditAnchors).where(eq(auditAnchors.enterpriseId, enterpriseId));
 }
 
-/** Takes what is due for one holder; a conflict when another one has it, or has sent it. */
+/** Locks what is due for one holder; a conflict if another one has it or has sent it. */
 export function holdAnchor(
   database: Database,
   { enterpriseId, way }: AnchorKey,
@@ -61,7 +61,7 @@ export function holdAnchor(
   return [...guard(sql`NOT EXISTS (${taken})`), held];
 }
 
-/** Notes what came of it, as long as it is still the holder's. */
+/** Records the result, if the holder still has the lock. */
 export function noteAnchor(
   database: Database,
   { enterpriseId, way }: AnchorKey,

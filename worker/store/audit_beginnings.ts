@@ -4,13 +4,13 @@ import { auditBeginnings, auditEvents, auditHeads } from './tables.ts';
 
 export type AuditBeginningRow = typeof auditBeginnings.$inferSelect;
 
-/** Where a chain begins; null when nothing of it was removed. */
+/** Where a chain begins; null if none of its events was removed. */
 export async function findBeginning(database: Database, writer: string): Promise<AuditBeginningRow | null> {
   const rows = await database.read.select().from(auditBeginnings).where(eq(auditBeginnings.writer, writer));
   return rows[0] ?? null;
 }
 
-/** Writers of chains of which something was removed. */
+/** Writers whose chains had events removed. */
 export async function listBegunWriters(database: Database, enterpriseId: string): Promise<string[]> {
   const rows = await database.read
     .select({ writer: auditBeginnings.writer })
@@ -19,7 +19,7 @@ export async function listBegunWriters(database: Database, enterpriseId: string)
   return rows.map((row) => row.writer);
 }
 
-/** Removes the events up to a new beginning, if the chain still begins where it was read to. */
+/** Removes the events up to a new beginning, if the chain still begins where it did when it was read. */
 export function cutChain(database: Database, to: AuditBeginningRow, from: AuditBeginningRow | null): Statement[] {
   const { writer, sequence, hash, seal } = to;
   return [
@@ -38,7 +38,7 @@ function beginsAt(writer: string, from: AuditBeginningRow | null): SQL {
     WHERE writer = ${writer} AND sequence = ${from.sequence} AND hash = ${from.hash})`;
 }
 
-/** A head of which the first event that is there was received before a time. */
+/** Heads of chains whose first stored event was received before a time. */
 const isDue = (
   before: string,
 ) => sql`EXISTS (SELECT 1 FROM audit_events AS first WHERE first.writer = ${auditHeads.writer}
@@ -62,7 +62,7 @@ export async function dueChains(
   return rows.map((row) => row.writer);
 }
 
-/** The first enterprise after another one that has events from before a time; null when none has. */
+/** The next enterprise that has events from before a time; null if none has. */
 export async function nextDueEnterprise(database: Database, before: string, after: string): Promise<string | null> {
   const rows = await database.read
     .select({ enterpriseId: auditHeads.enterpriseId })
@@ -73,7 +73,7 @@ export async function nextDueEnterprise(database: Database, before: string, afte
   return rows[0]?.enterpriseId ?? null;
 }
 
-/** The sequence number of the first event of a chain that was received at a time or later; null when none was. */
+/** The sequence number of the first event of a chain that was received at or after a time; null if there is none. */
 export async function firstReceivedFrom(database: Database, writer: string, time: string): Promise<number | null> {
   const rows = await database.read
     .select({ sequence: auditEvents.sequence })

@@ -7,7 +7,7 @@ export type NewAuditEventRow = Omit<AuditEventRow, 'position'>;
 export type AuditHeadRow = typeof auditHeads.$inferSelect;
 export type AuditWriterRow = typeof auditWriters.$inferSelect;
 
-/** Which events: those of one enterprise that fit every filter given. */
+/** Selects events of one enterprise that match all filters. */
 export interface AuditFilter {
   readonly enterpriseId: string;
   /** Types, or prefixes that end in a dot. */
@@ -15,7 +15,7 @@ export interface AuditFilter {
   readonly session?: string;
   readonly connector?: string;
   readonly host?: string;
-  /** `mcp_…`. Nothing is sorted by it: give types or a time with it. */
+  /** `mcp_…`. There is no index on it, so combine it with types or a time. */
   readonly mcpServer?: string;
   /** RFC 3339 in UTC with milliseconds, so that text order is time order. */
   readonly since?: string;
@@ -28,7 +28,7 @@ export interface AuditPlace {
   readonly position: number;
 }
 
-/** Rows to a statement: 500 with 15 values each stay below SQLite's 32,766 parameters. */
+/** Rows per statement: 500 with 15 values each stay below SQLite's 32,766 parameters. */
 const ROWS_PER_STATEMENT = 500;
 
 export async function findHead(database: Database, writer: string): Promise<AuditHeadRow | null> {
@@ -36,7 +36,7 @@ export async function findHead(database: Database, writer: string): Promise<Audi
   return rows[0] ?? null;
 }
 
-/** How much was recorded for an enterprise: of two readings, the one of the newer state is not the smaller. */
+/** How much was recorded for an enterprise; it grows with every event. */
 export type AuditMark = number;
 
 export async function auditMark(database: Database, enterpriseId: string): Promise<AuditMark> {
@@ -47,7 +47,7 @@ export async function auditMark(database: Database, enterpriseId: string): Promi
   return rows[0]?.events ?? 0;
 }
 
-/** Every chain of an enterprise, by its head. */
+/** The heads of all chains of an enterprise. */
 export async function listHeads(database: Database, enterpriseId: string): Promise<AuditHeadRow[]> {
   return database.read
     .select()
@@ -56,7 +56,7 @@ export async function listHeads(database: Database, enterpriseId: string): Promi
     .orderBy(asc(auditHeads.writer));
 }
 
-/** Who writes for an enterprise, in the order in which the chains were begun. */
+/** The writers of an enterprise, in the order in which their chains began. */
 export async function listWriterSet(database: Database, enterpriseId: string): Promise<AuditWriterRow[]> {
   return database.read
     .select()
@@ -65,7 +65,7 @@ export async function listWriterSet(database: Database, enterpriseId: string): P
     .orderBy(asc(auditWriters.number));
 }
 
-/** Notes writers, with the heads of those that begin with this write. A conflict where another one has the number. */
+/** Records writers, with the heads of chains that begin in this write. A conflict if another one has the number. */
 export function beginChains(
   database: Database,
   writers: readonly AuditWriterRow[],
@@ -81,7 +81,7 @@ export function beginChains(
   return statements;
 }
 
-/** The newest event of a chain that is there; null without one. */
+/** The newest stored event of a chain; null if there is none. */
 export async function findLast(database: Database, writer: string): Promise<AuditEventRow | null> {
   const rows = await database.read
     .select()
@@ -101,7 +101,7 @@ export async function listWriters(database: Database, enterpriseId: string): Pro
   return rows.map((row) => row.writer);
 }
 
-/** Adds chained events and moves the head. A conflict when another write took the first sequence number. */
+/** Adds chained events and moves the head. A conflict if another write used the first sequence number. */
 export function appendEvents(database: Database, rows: readonly NewAuditEventRow[], head: AuditHeadRow): Statement[] {
   const inserts: Statement[] = [];
   for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
@@ -115,7 +115,7 @@ export function appendEvents(database: Database, rows: readonly NewAuditEventRow
   return [...inserts, moved];
 }
 
-/** Which of these ids a writer has in the log. */
+/** Those of these ids that a writer has in the log. */
 export async function knownIds(database: Database, writer: string, ids: readonly string[]): Promise<Set<string>> {
   const rows = await database.read
     .select({ id: auditEvents.id })
@@ -154,7 +154,7 @@ export async function findEvent(database: Database, enterpriseId: string, id: st
   return rows[0] ?? null;
 }
 
-/** The newest event of these types about a resource of an enterprise, by the id that it has there. */
+/** The newest event of these types about a resource of an enterprise, found by its id. */
 export async function findLatestAbout(
   database: Database,
   enterpriseId: string,
@@ -176,14 +176,14 @@ export async function findLatestAbout(
   return rows[0] ?? null;
 }
 
-/** How many events of a type there are in each of equal spans of time, by their number from 0. */
+/** Counts events by type in equal spans of time, numbered from 0. */
 export async function countByTime(
   database: Database,
   filter: AuditFilter,
   { begins, spanSeconds }: { readonly begins: string; readonly spanSeconds: number },
 ): Promise<{ readonly span: number; readonly type: AuditEventRow['type']; readonly events: number }[]> {
   const sinceSeconds = Math.floor(Date.parse(begins) / 1000);
-  // Numbers are bound as floating point, so that the quotient has to be made a whole one here.
+  // Numbers are bound as floating point, so the quotient must be converted to an integer here.
   const quotient = sql`(unixepoch(${auditEvents.time}) - ${sinceSeconds}) / ${spanSeconds}`;
   const span = sql<number>`CAST(${quotient} AS INTEGER)`.mapWith(Number);
   return database.read
@@ -193,7 +193,7 @@ export async function countByTime(
     .groupBy(sql`1`, auditEvents.type);
 }
 
-/** In the order of arrival, after a position. */
+/** In order of arrival, after a position. */
 export async function listArrivals(
   database: Database,
   filter: AuditFilter,
@@ -207,7 +207,7 @@ export async function listArrivals(
     .limit(page.limit);
 }
 
-/** The position after which the newest `backlog` events that fit come; the newest position of all without a backlog. */
+/** The position before the newest `backlog` matching events; without a backlog the newest position. */
 export async function arrivalStart(database: Database, filter: AuditFilter, backlog: number): Promise<number> {
   const fitting = database.read.select({ position: auditEvents.position }).from(auditEvents);
   const newest = await fitting

@@ -6,7 +6,7 @@ import { auditBeginnings, auditWriters, enterprises, sidecars } from './tables.t
 
 const ENTERPRISES_AT_A_TIME = 100;
 
-/** Enterprises of whose writers nothing is noted, after one. */
+/** Enterprises without recorded writers, after one. */
 export async function listTakeovers(database: Database, after: string): Promise<string[]> {
   const noted = database.read.select().from(auditWriters).where(eq(auditWriters.enterpriseId, enterprises.id));
   const rows = await database.read
@@ -18,7 +18,7 @@ export async function listTakeovers(database: Database, after: string): Promise<
   return rows.map((row) => row.id);
 }
 
-/** What an enterprise has of audit chains. */
+/** The audit chains of an enterprise. */
 export interface Takeover {
   readonly heads: readonly AuditHeadRow[];
   readonly beginnings: readonly AuditBeginningRow[];

@@ -5,7 +5,7 @@ import { browserSessions, signInLinks } from './tables.ts';
 export type BrowserSessionRow = typeof browserSessions.$inferSelect;
 export type SignInLinkRow = typeof signInLinks.$inferSelect;
 
-/** Stores a sign-in link by the hash of its code, and forgets those whose time is up. */
+/** Stores a sign-in link by the hash of its code, and deletes expired ones. */
 export function insertSignInLink(database: Database, row: SignInLinkRow, nowSeconds: number): Statement[] {
   return [
     database.read.delete(signInLinks).where(lt(signInLinks.expiresAt, nowSeconds)),
@@ -18,7 +18,7 @@ export async function findSignInLink(database: Database, codeHash: string): Prom
   return rows[0] ?? null;
 }
 
-/** Uses a link up and begins a session with it, in one write: a link begins one session, also when two ask at once. */
+/** Uses up a link and creates its session in one write, so a link creates one session even for concurrent requests. */
 export function exchangeSignInLink(
   database: Database,
   codeHash: string,
@@ -45,7 +45,7 @@ export async function findBrowserSession(
   return rows[0] ?? null;
 }
 
-/** Begins a session, and forgets those whose time is up. */
+/** Creates a session, and deletes expired ones. */
 export function insertBrowserSession(database: Database, session: BrowserSessionRow, nowSeconds: number): Statement[] {
   return [
     database.read.delete(browserSessions).where(lt(browserSessions.expiresAt, nowSeconds)),
@@ -65,7 +65,7 @@ export function deleteSessionsOfUser(database: Database, userId: string): Statem
   return database.read.delete(browserSessions).where(eq(browserSessions.userId, userId));
 }
 
-/** Ends the session of every browser, and every link that would begin one. */
+/** Ends all browser sessions and deletes all sign-in links. */
 export function deleteAllSessions(database: Database): Statement[] {
   return [database.read.delete(browserSessions), database.read.delete(signInLinks)];
 }

@@ -7,7 +7,7 @@ export type ConnectorCredentialRow = typeof connectorCredentials.$inferSelect;
 /** A connector without its spec, which may have a megabyte. */
 export type ConnectorSummaryRow = Omit<ConnectorRow, 'spec'>;
 
-/** A connector with the state of its credential; null while none is stored. */
+/** A connector with the state of its credential; null if none is stored. */
 export interface WithCredential<Row> {
   readonly connector: Row;
   readonly credential: ConnectorCredentialRow | null;
@@ -24,13 +24,13 @@ export async function findConnector(
   return rows[0] ?? null;
 }
 
-/** A connector whoever owns it: for what begins with a right to it that was checked before. */
+/** A connector of any owner, for callers that have checked access before. */
 export async function findConnectorById(database: Database, id: string): Promise<WithCredential<ConnectorRow> | null> {
   const rows = await whole(database).where(eq(connectors.id, id));
   return rows[0] ?? null;
 }
 
-/** The connectors of this name, one for each owner that has it installed. */
+/** The connectors of this name, at most one per owner. */
 export async function findConnectorsNamed(
   database: Database,
   ownerIds: readonly string[],
@@ -39,13 +39,13 @@ export async function findConnectorsNamed(
   return whole(database).where(and(eq(connectors.fqn, fqn), inArray(connectors.ownerId, [...ownerIds])));
 }
 
-/** Where a page of connectors goes on. */
+/** Where a page of connectors continues. */
 export type ConnectorPlace = Pick<ConnectorRow, 'ownerId' | 'fqn'>;
 
 interface Paging {
   readonly ownerIds: readonly string[];
   readonly fqn?: string | undefined;
-  /** Only those whose spec names this host, among its hosts or elsewhere. */
+  /** Only those whose spec contains this host, as a host or elsewhere. */
   readonly host?: string | undefined;
   readonly after: ConnectorPlace | null;
   readonly limit: number;
@@ -62,7 +62,7 @@ export async function listConnectors(database: Database, page: Paging): Promise<
     .limit(page.limit);
 }
 
-/** The same with their specs; few at a time, for a reply of the database has a largest size. */
+/** The same with their specs; few at a time, because a database reply is limited in size. */
 export async function listWholeConnectors(database: Database, page: Paging): Promise<WithCredential<ConnectorRow>[]> {
   return whole(database).where(onPage(page)).orderBy(asc(connectors.ownerId), asc(connectors.fqn)).limit(page.limit);
 }
@@ -87,7 +87,7 @@ function onPage({ ownerIds, fqn, host, after }: Paging) {
   return and(inArray(connectors.ownerId, [...ownerIds]), named, naming, later ?? undefined);
 }
 
-/** The hash that this version of a connector was installed with; null when it never was. */
+/** The hash of this version of a connector when it was installed; null if it never was. */
 export async function findVersionHash(database: Database, id: string, version: string): Promise<string | null> {
   const rows = await database.read
     .select({ hash: connectorVersions.contentHash })
@@ -100,7 +100,7 @@ export function insertConnector(database: Database, row: ConnectorRow): Statemen
   return [database.read.insert(connectors).values(row), noteVersion(database, row)];
 }
 
-/** Replaces the content of a connector that still has the content it was read with. */
+/** Replaces the content of a connector, if it was not changed since it was read. */
 export function replaceConnector(database: Database, row: ConnectorRow, beforeHash: string): Statement[] {
   const { id, createdAt: _created, ownerId: _owner, enterpriseId: _enterprise, ...content } = row;
   return [
@@ -117,7 +117,7 @@ function noteVersion(database: Database, { id, version, contentHash }: Connector
     .onConflictDoNothing();
 }
 
-/** Deletes a connector with everything that is only there because of it. */
+/** Deletes a connector with everything that depends on it. */
 export function deleteConnector(database: Database, row: Pick<ConnectorRow, 'id'>): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM connectors WHERE id = ${row.id})`),
@@ -126,7 +126,7 @@ export function deleteConnector(database: Database, row: Pick<ConnectorRow, 'id'
   ];
 }
 
-/** Notes the credential of a connector that is still there, in place of what was noted. */
+/** Stores the metadata of a connector's credential, if the connector still exists. */
 export function putConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
   const { connectorId: _id, ...content } = row;
   return [
@@ -138,7 +138,7 @@ export function putConnectorCredential(database: Database, row: ConnectorCredent
   ];
 }
 
-/** Deletes a connector's credential, its value too. */
+/** Deletes a connector's credential with its value. */
 export function deleteConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM connector_credentials WHERE connector_id = ${row.connectorId})`),
@@ -147,7 +147,7 @@ export function deleteConnectorCredential(database: Database, row: ConnectorCred
   ];
 }
 
-/** The connector whose credential lies at a place in the vault. */
+/** The connector whose credential is at a vault place. */
 export async function findConnectorAt(
   database: Database,
   place: { readonly ownerId: string; readonly path: string },
@@ -160,7 +160,7 @@ export async function findConnectorAt(
   return rows[0] ?? null;
 }
 
-/** Takes the lease of a credential that nobody else holds and that is still as it was read. */
+/** Takes the lease of a credential, if nobody holds it and the credential was not changed since it was read. */
 export function takeLease(
   database: Database,
   row: ConnectorCredentialRow,
@@ -178,13 +178,13 @@ export function takeLease(
   ];
 }
 
-/** Holds while nobody has the lease of any credential; a pause is nobody's. */
+/** True while no refresh lease is held; pauses do not count. */
 export function noRefreshUnderWay(now: number, pause: string): Statement[] {
   const held = sql`SELECT 1 FROM connector_credentials WHERE lease <> ${pause} AND lease_until > ${now}`;
   return guard(sql`NOT EXISTS (${held})`);
 }
 
-/** Changes what is noted of a credential that nobody has replaced since it was read. */
+/** Changes a credential's metadata, if it was not replaced since it was read. */
 export function changeCredential(
   database: Database,
   row: ConnectorCredentialRow,
@@ -198,7 +198,7 @@ export function changeCredential(
   ];
 }
 
-/** Gives the lease of a credential to something else, such as a pause. */
+/** Turns the lease of a credential into something else, such as a pause. */
 export function setLease(
   database: Database,
   row: ConnectorCredentialRow,

@@ -34,7 +34,7 @@ afterEach(async () => {
   await once(server, 'close');
 });
 
-test('a database file keeps what was answered when the machine fails', async () => {
+test('a database file keeps acknowledged writes when the machine fails', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-database-'));
   const client = createFileClient({ url: `file:${join(directory, 'control.db')}` });
   expect(await prepareFile(client)).toBe(true);
@@ -50,7 +50,7 @@ const settled = async () => {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test('a program has two writes at a server at a time: those that wait there would keep it from resetting its log', async () => {
+test('a program sends a server at most two writes at a time, because waiting ones would keep it from resetting its log', async () => {
   const sent: (() => void)[] = [];
   const fetch = () => {
     const { promise, reject } = Promise.withResolvers<Response>();
@@ -68,12 +68,12 @@ test('a program has two writes at a server at a time: those that wait there woul
   expect(await Promise.all(writes)).toEqual([true, true, true, true, true]);
 });
 
-describe('a database server that takes calls and never answers', () => {
-  test('is a failure of the database for who reads', async () => {
+describe('a database server that accepts calls and never answers', () => {
+  test('is a database failure for readers', async () => {
     expect(await failureOf(database.read.all(sql`SELECT 1`))).toBe(true);
   });
 
-  test('is a failure of the database for who writes', async () => {
+  test('is a database failure for writers', async () => {
     expect(await failureOf(database.write([statement(sql`SELECT 1`)]))).toBe(true);
   });
 });

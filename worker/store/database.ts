@@ -10,36 +10,36 @@ import { ReadTransactions } from './read_transactions.ts';
 const WRITE_FAILED = 'database_write_failed';
 const READ_FAILED = 'database_read_failed';
 
-/** A statement of a write, as drizzle builds it. */
+/** A statement of a write, as built by drizzle. */
 export interface Statement {
   toSQL(): { readonly sql: string; readonly params: unknown[] };
 }
 
-/** The database: typed reads, and writes that happen as a whole or not at all. */
+/** The database: typed reads, and atomic writes. */
 export interface Database {
-  /** Reads what was written last. */
+  /** Reads the latest writes. */
   readonly read: LibSQLDatabase;
-  /** A copy on another server, which follows the database and may lag; null when there is none. Never written to. */
+  /** A replica of the database on another server, which may lag; null if there is none. Never written to. */
   readonly replica: LibSQLDatabase | null;
   readonly client: Client;
   /**
-   * Runs the statements in one write transaction without holding it across round trips. Refused with `conflict` when a
-   * constraint does not hold: a guard, a key that is taken. The value is the rows each statement affected.
+   * Runs the statements in one write transaction, without holding it across round trips. A `conflict` if a constraint
+   * fails: a guard, or a key that exists. The value is the number of rows that each statement changed.
    */
   write(statements: readonly Statement[]): Promise<Result<readonly number[], 'conflict'>>;
-  /** Readings that all see the database as it was at one time, whatever is written meanwhile. */
+  /** Reads that all see the database at one point in time. */
   readTogether<T>(read: (database: Database) => Promise<T>): Promise<T>;
 }
 
 /** How long a libSQL server may take to answer. */
 const SERVER_MS = 10_000;
 
-/** `fetch` for the client of a libSQL server: one that does not answer is a failure, and not a call that never ends. */
+/** `fetch` for the client of a libSQL server. A call without an answer fails after the timeout. */
 export function fetchInTime(request: Request, timeoutMs = SERVER_MS): Promise<Response> {
   return fetch(request, { signal: AbortSignal.timeout(timeoutMs) });
 }
 
-/** How long a replica may take: less, for the primary can answer too. */
+/** How long a replica may take; less, because the primary can answer too. */
 const REPLICA_MS = 2_000;
 
 /** `fetch` for the client of a replica. */
@@ -47,20 +47,19 @@ export function fetchReplica(request: Request): Promise<Response> {
   return fetchInTime(request, REPLICA_MS);
 }
 
-/** Of one program. More would only wait at the server: a database is written by one at a time. */
+/** Concurrent writes of one program. More would only wait at the server, which writes one at a time. */
 const MOST_WRITES = 2;
 
 /**
- * Where the writes of a program on a libSQL server wait for one another. A server whose log is full resets it when nobody reads
- * there, and writes that wait for the lock read: of many, with readers between them, it stands still, and for as long as those
- * that were given up are sent again. Null for a file, whose driver writes at once. For one client; not where requests may not
- * wait for one another (workerd).
+ * Queues the writes of a program to a libSQL server. A server resets its full log only when nobody reads, and writes
+ * that wait for the lock are readers: with many of them it could hang, and retries would prolong that. Null for a file,
+ * whose driver writes at once. One queue per client; not where requests cannot wait for each other (workerd).
  */
 export function placesToWrite({ protocol }: Pick<Client, 'protocol'>): Places | null {
   return protocol === 'file' ? null : new Places(MOST_WRITES, SERVER_MS);
 }
 
-/** The database behind a client, and its replica where there is one; every runtime brings its own clients. */
+/** The database of a client, with its replica if there is one. Each runtime has its own clients. */
 export function openDatabase(
   client: Client,
   replica: Client | null = null,
@@ -107,12 +106,12 @@ function isConstraint(error: unknown): boolean {
   return error instanceof LibsqlError && error.code.startsWith('SQLITE_CONSTRAINT');
 }
 
-/** A statement from SQL text; for what drizzle has no builder for. */
+/** A statement from SQL text, where drizzle has no builder. */
 export function statement(query: SQL): Statement {
   return { toSQL: () => new SQLiteAsyncDialect().sqlToQuery(query) };
 }
 
-/** The condition under which a write may happen: when it is false at that time, the whole write is a `conflict`. */
+/** A precondition of a write: if it is false, the whole write is a `conflict`. */
 export function guard(condition: SQL): Statement[] {
   return [
     statement(sql`INSERT INTO write_guards (holds) SELECT (${condition})`),
@@ -120,26 +119,26 @@ export function guard(condition: SQL): Statement[] {
   ];
 }
 
-/** Reads by SQL text, before the schema is known. A server that cannot be reached is a failure of the database too. */
+/** Reads by SQL text, before the schema is known. An unreachable server is a database failure. */
 export async function readText(client: Client, text: string): Promise<ResultSet> {
   try {
     return await client.execute(text);
   } catch (error) {
     if (error instanceof LibsqlError) throw error;
-    throw Object.assign(new Error('a reading failed', { cause: error }), { code: READ_FAILED });
+    throw Object.assign(new Error('a read failed', { cause: error }), { code: READ_FAILED });
   }
 }
 
-/** True for what is thrown when the database does not answer or does not do what it is asked. */
+/** True for errors that mean the database does not answer or fails. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof DrizzleQueryError || error instanceof LibsqlError) return true;
   return error instanceof Error && 'code' in error && (error.code === WRITE_FAILED || error.code === READ_FAILED);
 }
 
 /**
- * Makes a new or used database file ready: readers do not wait for writers. What was answered survives a crash of the
- * machine too, at the price of one fsync for each write: `synchronous` stays FULL, its default, for a sidecar deletes its
- * copy of an audit event once it is accepted, and a revocation must not come undone. False when the file is damaged or is no database.
+ * Prepares a new or existing database file. Readers do not wait for writers. Acknowledged writes survive a crash of the
+ * machine, at the cost of one fsync per write: `synchronous` keeps its default FULL, because a sidecar deletes its copy
+ * of an accepted audit event, and a revocation must not be undone. False if the file is damaged or not a database.
  */
 export async function prepareFile(client: Client): Promise<boolean> {
   try {
@@ -152,13 +151,13 @@ export async function prepareFile(client: Client): Promise<boolean> {
   }
 }
 
-/** Puts everything into the database's own file, and leaves it. What readers of other programs hold back stays in the log beside it. */
+/** Writes the log into the database file and closes it. Pages that other programs still read stay in the log. */
 export async function closeFile(client: Client): Promise<void> {
   if (client.protocol === 'file') await client.execute('PRAGMA wal_checkpoint(TRUNCATE)');
   client.close();
 }
 
-/** True for an error that says that the file is no database or has damaged pages. */
+/** True for an error that says the file is not a database or has damaged pages. */
 export function isDamage(error: unknown): boolean {
   return error instanceof LibsqlError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code);
 }

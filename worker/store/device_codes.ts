@@ -4,7 +4,7 @@ import { deviceCodes } from './tables.ts';
 
 export type DeviceCodeRow = typeof deviceCodes.$inferSelect;
 
-/** Stores a program's request; forgets those whose time is up. A conflict when its code is in use. */
+/** Stores a program's request, and deletes expired ones. A conflict if its code is in use. */
 export function insertDeviceCode(database: Database, row: DeviceCodeRow, nowSeconds: number): Statement[] {
   return [
     database.read.delete(deviceCodes).where(lt(deviceCodes.expiresAt, nowSeconds)),
@@ -25,7 +25,7 @@ export async function findDeviceCode(
   return rows[0] ?? null;
 }
 
-/** The request that a typed code is of, by one of its keyed hashes, while nobody has decided on it. */
+/** The undecided request with a typed code, by one of its keyed hashes. */
 export async function findPendingDevice(
   database: Database,
   userCodeMacs: readonly string[],
@@ -39,7 +39,7 @@ export async function findPendingDevice(
   return rows[0] ?? null;
 }
 
-/** Notes a poll: when the next one may come. A conflict when another poll came in between. */
+/** Records a poll and when the next one is allowed. A conflict with a concurrent poll. */
 export function postponeDevicePoll(
   database: Database,
   row: DeviceCodeRow,
@@ -52,7 +52,7 @@ export function postponeDevicePoll(
   ];
 }
 
-/** Decides on a request on which nobody has decided; else a conflict. */
+/** Decides an undecided request; otherwise a conflict. */
 export function decideDevice(
   database: Database,
   codeHash: string,
@@ -64,7 +64,7 @@ export function decideDevice(
   ];
 }
 
-/** Uses a decided request up; a conflict when it was used. */
+/** Uses up a decided request; a conflict if it was used. */
 export function takeDeviceCode(database: Database, codeHash: string): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM device_codes WHERE code_hash = ${codeHash})`),

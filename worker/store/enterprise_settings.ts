@@ -26,7 +26,7 @@ export async function listDomains(database: Database, enterpriseId: string): Pro
   return rows.map(({ domain }) => domain);
 }
 
-/** The enterprise that has shown that a domain is its own; null when none has. */
+/** The enterprise that has proven a domain to be its own; null if none has. */
 export async function findEnterpriseOfDomain(database: Database, domain: string): Promise<EnterpriseRow | null> {
   const rows = await database.read
     .select({ enterprise: enterprises })
@@ -46,7 +46,7 @@ export type EnterpriseChange = Pick<
 >;
 
 export function updateEnterprise(database: Database, id: string, change: EnterpriseChange): Statement {
-  // `write` takes no booleans.
+  // `write` accepts no booleans.
   const ssoRequired = sql<boolean>`${change.ssoRequired ? 1 : 0}`;
   return database.read
     .update(enterprises)
@@ -62,13 +62,13 @@ export function putEnterpriseOidc(database: Database, row: EnterpriseOidcRow): S
   return [deleteEnterpriseOidc(database, row.enterpriseId), database.read.insert(enterpriseOidc).values(row)];
 }
 
-/** A domain that has shown to be an enterprise's, and whose it was before. */
+/** A domain that was proven, and its previous enterprise. */
 export interface ProvenDomain {
   readonly domain: string;
   readonly holder: string | null;
 }
 
-/** Gives an enterprise these domains and no others; a conflict when one is another's by then than it was. */
+/** Sets an enterprise's domains; a conflict if one has changed its enterprise since it was read. */
 export function setDomains(
   database: Database,
   enterpriseId: string,
@@ -89,7 +89,7 @@ function isHeld(domain: string, holder: string) {
   return and(eq(enterpriseDomains.domain, domain), eq(enterpriseDomains.enterpriseId, holder));
 }
 
-/** Holds while a domain is still this enterprise's: what joining it rests on. */
+/** True while a domain belongs to this enterprise: the condition of joining by it. */
 export function domainStillOf(domain: string, enterpriseId: string): Statement[] {
   return guard(
     sql`EXISTS (SELECT 1 FROM enterprise_domains WHERE domain = ${domain} AND enterprise_id = ${enterpriseId})`,

@@ -16,7 +16,7 @@ export async function findHostBinding(
   return rows[0] ?? null;
 }
 
-/** The other binding that takes the same place: same owner, pattern and sentinel. */
+/** The other binding with the same owner, pattern and sentinel. */
 export async function findHostBindingAt(
   database: Database,
   place: Pick<HostBindingRow, 'id' | 'ownerId' | 'host' | 'sentinel'>,
@@ -48,7 +48,7 @@ export async function findHostBindingsOn(
     .orderBy(asc(hostBindings.ownerId), asc(hostBindings.host), asc(hostBindings.id));
 }
 
-/** Where a page of bindings goes on. */
+/** Where a page of bindings continues. */
 export type BindingPlace = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
 
 /** Bindings of these owners in the order of owner, host and id, after a place. */
@@ -83,7 +83,7 @@ export function insertHostBinding(database: Database, row: HostBindingRow, paths
   return [database.read.insert(hostBindings).values(row), ...credentialRows(database, row, paths)];
 }
 
-/** Replaces a binding that is still as it was read (`before`: its `updated_at` then). */
+/** Replaces a binding, if it was not changed since it was read (`before`: its `updated_at` then). */
 export function replaceHostBinding(
   database: Database,
   row: HostBindingRow,

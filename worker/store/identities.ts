@@ -5,10 +5,10 @@ import type { Account } from './accounts.ts';
 
 export type IdentityRow = typeof identities.$inferSelect;
 
-/** What names an identity for good. */
+/** The permanent key of an identity. */
 export type IdentityKey = Pick<IdentityRow, 'provider' | 'issuer' | 'subject'>;
 
-/** The account of an identity; null when it never signed in. */
+/** The account of an identity; null if it never signed in. */
 export async function findAccountOfIdentity(database: Database, key: IdentityKey): Promise<Account | null> {
   const rows = await database.read
     .select({ user: users, enterprise: enterprises })
@@ -19,7 +19,7 @@ export async function findAccountOfIdentity(database: Database, key: IdentityKey
   return rows[0] ?? null;
 }
 
-/** The account whose own address this is. `address` is lower-case. */
+/** The account with this address. `address` is lower-case. */
 export async function findAccountByVerifiedEmail(database: Database, address: string): Promise<Account | null> {
   const rows = await database.read
     .select({ user: users, enterprise: enterprises })
@@ -38,13 +38,13 @@ export function insertIdentity(database: Database, row: IdentityRow): Statement 
   return database.read.insert(identities).values(row);
 }
 
-/** Notes that an identity signed in, with the address it has now. */
+/** Records a sign-in of an identity, with its current address. */
 export function touchIdentity(
   database: Database,
   key: IdentityKey,
   now: Pick<IdentityRow, 'email' | 'emailVerified' | 'lastSignInAt'>,
 ): Statement {
-  // `write` takes no booleans.
+  // `write` accepts no booleans.
   const verified = sql<boolean>`${now.emailVerified ? 1 : 0}`;
   return database.read
     .update(identities)
@@ -52,7 +52,7 @@ export function touchIdentity(
     .where(isIdentity(key));
 }
 
-/** Makes an address the user's own, where it has none yet and nobody else has this one. */
+/** Sets a user's address, if it has none and nobody else has this one. */
 export function claimVerifiedEmail(database: Database, userId: string, address: string): Statement {
   const isFree = sql`NOT EXISTS (SELECT 1 FROM users AS other WHERE other.verified_email = ${address})`;
   return database.read
@@ -61,14 +61,14 @@ export function claimVerifiedEmail(database: Database, userId: string, address: 
     .where(and(eq(users.id, userId), sql`${users.verifiedEmail} IS NULL`, isFree));
 }
 
-/** Holds when the user is still there, not suspended, and owns this address: what joining an account rests on. */
+/** True if the user exists, is not suspended and has this address: the condition of joining an account by email. */
 export function joinable(userId: string, address: string): Statement[] {
   return guard(
     sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
   );
 }
 
-/** A user's identities, the oldest first. */
+/** A user's identities, oldest first. */
 export async function listIdentityRows(
   database: Database,
   page: { readonly userId: string; readonly after: string | null; readonly limit: number },
@@ -82,7 +82,7 @@ export async function listIdentityRows(
     .limit(page.limit);
 }
 
-/** Holds while a user is signed in by this session of a browser. */
+/** True while a user is signed in with this browser session. */
 export function stillSignedIn(
   { userId, session }: { readonly userId: string; readonly session: string },
   nowSeconds: number,
@@ -92,7 +92,7 @@ export function stillSignedIn(
   return guard(sql`EXISTS (${lives})`);
 }
 
-/** Deletes an identity that is there, and the password of its address where it is one. */
+/** Deletes an identity, and the password of its address if it is one. */
 export function deleteIdentity(database: Database, { id, provider, subject }: IdentityRow): Statement[] {
   const ofPassword =
     provider === 'password' ? [database.read.delete(passwords).where(eq(passwords.email, subject))] : [];
@@ -103,7 +103,7 @@ export function deleteIdentity(database: Database, { id, provider, subject }: Id
   ];
 }
 
-/** Ends a user's sign-ins by a provider, browsers and programs, but one. */
+/** Ends a user's browser and program sign-ins by a provider, except one. */
 export function endSignInsBy(
   database: Database,
   by: { readonly userId: string; readonly provider: string; readonly except: string; readonly now: string },

@@ -3,20 +3,20 @@ import { ok } from '../../shared/model/result.ts';
 import { type Database, guard, type Statement, statement } from './database.ts';
 import { installation } from './tables.ts';
 
-/** What an installation remembers about itself. */
+/** Values stored once per installation. */
 export type InstallationName =
   | 'control_plane_id'
   | 'vault_key_check'
-  /** While the master key is changed: the same, sealed with the one before. */
+  /** During a master key change: the same, sealed with the previous key. */
   | 'vault_key_previous_check'
-  /** Which key everything is sealed with; absent until the master key is changed for the first time. */
+  /** Marks the key that seals; absent until the first change of the master key. */
   | 'vault_key_mark'
   | 'signing_key_public'
   | 'signing_key_sealed'
   | 'local_user_id'
-  /** The host name that the console of local mode has to itself. */
+  /** The console's own host name in local mode. */
   | 'console_host'
-  /** Until when no worker begins to remove audit events whose time is up: one has, or does it. */
+  /** Until when other workers do not remove expired audit events. */
   | 'audit_retention_until';
 
 export async function readInstallation(database: Database): Promise<ReadonlyMap<string, string>> {
@@ -24,12 +24,12 @@ export async function readInstallation(database: Database): Promise<ReadonlyMap<
   return new Map(rows.map((row) => [row.name, row.value]));
 }
 
-/** Sets a name once; a name that is set already makes the whole write a conflict. */
+/** Sets a name once; if it is set already, the whole write is a conflict. */
 export function setOnce(database: Database, name: InstallationName, value: string): Statement {
   return database.read.insert(installation).values({ name, value });
 }
 
-/** Sets a name, whatever it was. */
+/** Sets a name, replacing its value. */
 export function setAnew(database: Database, name: InstallationName, value: string): Statement {
   return database.read
     .insert(installation)
@@ -41,7 +41,7 @@ export function forget(database: Database, name: InstallationName): Statement {
   return database.read.delete(installation).where(eq(installation.name, name));
 }
 
-/** Replaces a value that is still the one that was read. */
+/** Replaces a value, if it was not changed since it was read. */
 export function replaceInstalled(
   database: Database,
   name: InstallationName,
@@ -53,14 +53,14 @@ export function replaceInstalled(
     .where(and(eq(installation.name, name), eq(installation.value, values.before)));
 }
 
-/** Holds while a name has the value that was read. */
+/** True while a name has the value that was read. */
 export function stillInstalled(name: InstallationName, value: string): Statement[] {
   return guard(sql`EXISTS (SELECT 1 FROM installation WHERE name = ${name} AND value = ${value})`);
 }
 
 /**
- * Takes a turn that is over by itself: a conflict while another worker has it. Both times are RFC 3339 in UTC. A turn that
- * would end later than this one was taken by a clock that is wrong, and holds nobody up.
+ * Takes a turn that expires; a conflict while another worker has it. Both times are RFC 3339 in UTC. A turn that ends
+ * later than this one would was taken by a wrong clock and is ignored.
  */
 export function takeTurn(
   database: Database,
@@ -72,8 +72,8 @@ export function takeTurn(
 }
 
 /**
- * The database as a worker sees it that seals with the key of this mark: once the database is changed to another master
- * key, none of its writes happens, for what it seals would be lost with the old key.
+ * The database for a worker that seals with the key of this mark. After a change to another master key its writes are
+ * conflicts, because what it seals would be lost with the old key.
  */
 export function sealingWith(database: Database, { keyMark }: { readonly keyMark: string }): Database {
   const other = sql`SELECT 1 FROM installation WHERE name = 'vault_key_mark' AND value <> ${keyMark}`;

@@ -6,15 +6,15 @@ import type { McpServerRow } from './mcp_servers.ts';
 import { connectorCredentials, mcpServers, oauthFlows, secrets } from './tables.ts';
 
 /**
- * The oauth2 credential of a remote MCP server is a row of `connector_credentials` under the server's id, so that one
- * engine refreshes both kinds.
+ * The oauth2 credential of a remote MCP server is a row of `connector_credentials` under the server's id, so that the
+ * same code refreshes both kinds.
  */
 export interface McpAuthorization {
   readonly server: McpServerRow;
   readonly credential: ConnectorCredentialRow | null;
 }
 
-/** A server with its authorisation, whoever owns it: for what begins with a right to it that was checked before. */
+/** A server of any owner with its authorisation, for callers that have checked access before. */
 export async function findMcpAuthorization(database: Database, serverId: string): Promise<McpAuthorization | null> {
   const rows = await database.read
     .select({ server: mcpServers, credential: connectorCredentials })
@@ -36,7 +36,7 @@ export async function mcpAuthorizationsOf(
     .where(inArray(connectorCredentials.connectorId, [...serverIds]));
 }
 
-/** Notes an authorisation in place of the one before; what was begun with that one does not go on. */
+/** Stores an authorisation and replaces the previous one; flows that started with that one cannot continue. */
 export function putMcpAuthorization(database: Database, row: ConnectorCredentialRow): Statement[] {
   const { connectorId: _id, ...content } = row;
   return [
@@ -47,7 +47,7 @@ export function putMcpAuthorization(database: Database, row: ConnectorCredential
   ];
 }
 
-/** Deletes a server's authorisation with its tokens, and what was begun for it. */
+/** Deletes a server's authorisation with its tokens and its flows in progress. */
 export function deleteMcpAuthorization(
   database: Database,
   { id, ownerId }: Pick<McpServerRow, 'id' | 'ownerId'>,

@@ -4,7 +4,7 @@ import { mcpHealth, sidecars } from './tables.ts';
 
 export type McpHealthRow = typeof mcpHealth.$inferSelect;
 
-/** Notes what a sidecar says of servers, in place of what it said before. */
+/** Stores a sidecar's report about servers, replacing its earlier one. */
 export function noteMcpHealth(database: Database, rows: readonly McpHealthRow[]): Statement[] {
   return rows.map(({ serverId, sidecarId, ...said }) =>
     database.read
@@ -14,7 +14,7 @@ export function noteMcpHealth(database: Database, rows: readonly McpHealthRow[])
   );
 }
 
-/** What the sidecars of a user that are not revoked said of these servers, newest first. */
+/** The reports of a user's active sidecars about these servers, newest first. */
 export async function mcpHealthOf(
   database: Database,
   userId: string,

@@ -19,7 +19,7 @@ export async function findMcpServer(
   return rows[0] ?? null;
 }
 
-/** Which of these ids are servers of these owners. */
+/** Those of these ids that are servers of these owners. */
 export async function knownMcpServers(
   database: Database,
   ownerIds: readonly string[],
@@ -45,7 +45,7 @@ export async function findMcpServerNamed(
   return rows[0] ?? null;
 }
 
-/** Those of these owners that were installed from one of these registry entries, oldest first. */
+/** Servers of these owners that were installed from one of these registry entries, oldest first. */
 export async function findMcpServersFrom(
   database: Database,
   ownerIds: readonly string[],
@@ -59,7 +59,7 @@ export async function findMcpServersFrom(
     .orderBy(asc(mcpServers.id));
 }
 
-/** Where a page of servers goes on. */
+/** Where a page of servers continues. */
 export type McpServerPlace = Pick<McpServerRow, 'ownerId' | 'name'>;
 
 /** Servers of these owners in the order of owner and name, after a place. */
@@ -88,7 +88,9 @@ export async function listMcpServers(
     .limit(page.limit);
 }
 
-/** What a change of a server writes: its row, who made it, and the vault paths that it refers to, in its owner's namespace. */
+/**
+ * The data of a server change: its row, who made it, and the vault paths that it refers to, in its owner's namespace.
+ */
 export interface McpServerWrite {
   readonly row: McpServerRow;
   readonly changedBy: string;
@@ -99,7 +101,7 @@ export function insertMcpServer(database: Database, write: McpServerWrite): Stat
   return [database.read.insert(mcpServers).values(write.row), ...noted(database, write)];
 }
 
-/** Replaces a server that still has the revision before. Of its older configurations the newest few stay. */
+/** Replaces a server, if it still has the previous revision. Only the newest few older configurations are kept. */
 export function replaceMcpServer(database: Database, write: McpServerWrite): Statement[] {
   const { id, name, registryId, record, revision, updatedAt } = write.row;
   return [
@@ -118,7 +120,7 @@ export function replaceMcpServer(database: Database, write: McpServerWrite): Sta
   ];
 }
 
-/** The condition that a server is there and has this revision. */
+/** The condition that a server exists with this revision. */
 export function isStill(id: string, revision: number): Statement[] {
   return guard(sql`EXISTS (SELECT 1 FROM mcp_servers WHERE id = ${id} AND revision = ${revision})`);
 }
@@ -132,7 +134,7 @@ function noted(database: Database, { row, changedBy, paths }: McpServerWrite): S
   ];
 }
 
-/** Deletes a server with everything that is only there because of it, its vault entries too. */
+/** Deletes a server with everything that depends on it, including its vault entries. */
 export function deleteMcpServer(database: Database, row: McpServerRow): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM mcp_servers WHERE id = ${row.id})`),
@@ -144,7 +146,7 @@ export function deleteMcpServer(database: Database, row: McpServerRow): Statemen
   ];
 }
 
-/** The configurations that a server had, newest first. */
+/** The configurations of a server, newest first. */
 export async function listMcpRevisions(database: Database, serverId: string): Promise<McpRevisionRow[]> {
   return database.read
     .select()
@@ -165,7 +167,7 @@ export async function findMcpRevision(
   return rows[0] ?? null;
 }
 
-/** Changes what is kept of an earlier configuration. */
+/** Changes an earlier configuration. */
 export function rewriteMcpRevision(
   database: Database,
   { serverId, revision }: Pick<McpRevisionRow, 'serverId' | 'revision'>,
@@ -190,7 +192,7 @@ const PREFIX = `${MCP_VAULT_PREFIX}/`;
 const ID_CHARACTERS = 'mcp_'.length + 26;
 const idInPath = sql<string>`substr(${secrets.path}, ${PREFIX.length + 1}, ${ID_CHARACTERS})`;
 
-/** The stored credentials of these servers, which are of these owners. */
+/** The stored credentials of these servers, which belong to these owners. */
 export async function mcpCredentialsOf(
   database: Database,
   ownerIds: readonly string[],
@@ -213,7 +215,7 @@ export function deleteMcpCredentials(database: Database, { id, ownerId }: Pick<M
   return [database.read.delete(secrets).where(and(eq(secrets.ownerId, ownerId), below(mcpVaultPath(id, ''))))];
 }
 
-/** Deletes a credential that is stored. */
+/** Deletes a stored credential. */
 export function deleteMcpCredential(database: Database, ownerId: string, path: string): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM secrets WHERE owner_id = ${ownerId} AND path = ${path})`),
@@ -221,7 +223,7 @@ export function deleteMcpCredential(database: Database, ownerId: string, path: s
   ];
 }
 
-/** Paths that begin so; `prefix` ends in a slash, whose next character is "0". */
+/** Paths with this prefix, which ends in a slash; the next character after "/" is "0". */
 function below(prefix: string) {
   return and(gte(secrets.path, prefix), lt(secrets.path, `${prefix.slice(0, -1)}0`));
 }

@@ -36,12 +36,12 @@ export async function listLiveOwners(database: Database, enterpriseId: string): 
     .where(and(eq(users.enterpriseId, enterpriseId), eq(users.role, 'owner'), isNull(users.suspendedAt)));
 }
 
-/** Whether an enterprise has an owner who is not suspended, besides this user. */
+/** Whether an enterprise has another owner than this user who is not suspended. */
 export async function hasOtherOwner(database: Database, enterpriseId: string, userId: string): Promise<boolean> {
   return (await listLiveOwners(database, enterpriseId)).some(({ id }) => id !== userId);
 }
 
-/** Changes what a member may do; a conflict when that would leave its enterprise without an owner who can sign in. */
+/** Changes a member; a conflict if that would leave its enterprise without an owner who can sign in. */
 export function changeMember(
   database: Database,
   member: MemberRow,
@@ -57,7 +57,7 @@ export function changeMember(
   ];
 }
 
-/** Ends every sign-in of a user, those of programs that only wait for their tokens too, and its sidecars. */
+/** Ends every sign-in of a user, including approved programs that wait for their tokens, and revokes its sidecars. */
 export function signOutEverywhere(database: Database, userId: string, now: string): Statement[] {
   return [
     ...endAllSignIns(database, userId, now),

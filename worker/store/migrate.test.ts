@@ -29,7 +29,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
 describe('migrations', () => {
-  test('make the tables that the queries use', async () => {
+  test('create the tables that the queries use', async () => {
     const client = open();
     expect(await migrate(client, NOW)).toEqual({ ok: true, value: MIGRATIONS.map(({ number }) => number) });
     expect(await migrate(client, NOW)).toEqual({ ok: true, value: [] });
@@ -47,7 +47,7 @@ describe('migrations', () => {
     expect(MIGRATIONS.map((migration) => migration.number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
   });
 
-  test('apply only what is missing', async () => {
+  test('apply only missing steps', async () => {
     const client = open();
     await migrate(client, NOW);
     await migrate(client, NOW, [...MIGRATIONS, NEXT]);
@@ -57,7 +57,7 @@ describe('migrations', () => {
     client.close();
   });
 
-  test('two programs that start at once both succeed', async () => {
+  test('succeed in two programs that start at once', async () => {
     const clients = Array.from({ length: 4 }, open);
     const results = await Promise.all(clients.map((client) => migrate(client, NOW)));
     const applied = results.flatMap((result) => (result.ok ? result.value : []));
@@ -65,7 +65,7 @@ describe('migrations', () => {
     for (const client of clients) client.close();
   });
 
-  test('tell how far a database is, and change nothing by that', async () => {
+  test("report the database's version without changing anything", async () => {
     const client = open();
     expect(await schemaStatus(client)).toMatchObject({ schema: 0, pending: MIGRATIONS.length, refusal: null });
     await migrate(client, NOW);
@@ -78,7 +78,7 @@ describe('migrations', () => {
     client.close();
   });
 
-  test('a step that fails leaves nothing behind', async () => {
+  test('leave nothing behind if a step fails', async () => {
     const client = open();
     await migrate(client, NOW);
     const broken = { ...NEXT, statements: [...NEXT.statements, 'CREATE TABLE nonsense ('] };
@@ -87,14 +87,14 @@ describe('migrations', () => {
     client.close();
   });
 
-  test('a database from a newer version is refused', async () => {
+  test('refuse a database of a newer version', async () => {
     const client = open();
     await migrate(client, NOW, [...MIGRATIONS, NEXT]);
     expect(await migrate(client, NOW)).toMatchObject({ ok: false, error: { reason: 'database_newer' } });
     client.close();
   });
 
-  test('a step whose text has changed is refused', async () => {
+  test('refuse a step whose text has changed', async () => {
     const client = open();
     await migrate(client, NOW, [...MIGRATIONS, NEXT]);
     const changed = { ...NEXT, statements: ['CREATE TABLE other (id TEXT) STRICT'] };
@@ -104,7 +104,7 @@ describe('migrations', () => {
     client.close();
   });
 
-  test('a file that is no database is refused and left as it was', async () => {
+  test('refuse a file that is not a database, and leave it unchanged', async () => {
     const garbage = 'this is not a database, '.repeat(400);
     writeFileSync(file, garbage);
     const refused = await Promise.resolve()

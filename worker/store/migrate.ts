@@ -18,9 +18,9 @@ const MAKE_LOG = `CREATE TABLE IF NOT EXISTS schema_migrations (
   number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT`;
 
 /**
- * Brings a database to this program's schema: the numbers of the steps that this call applied. Two programs may do it at
- * once: a step's first statement claims its number, so that the loser's step is rolled back as a whole and it looks again.
- * Nothing is changed when it refuses.
+ * Migrates a database to this program's schema and returns the numbers of the applied steps. Two programs may run it at
+ * once: a step's first statement claims its number, so the loser's step is rolled back as a whole, and it reads the
+ * version again. If it refuses, nothing is changed.
  */
 export async function migrate(
   client: Client,
@@ -36,7 +36,7 @@ export async function migrate(
 }
 
 const DAMAGED =
-  'the database is damaged, or is not a libSQL database: restore it from a backup, or move the file away to begin anew (nothing was changed)';
+  'the database is damaged or not a libSQL database: restore it from a backup, or move the file away to start with a new one (nothing was changed)';
 
 async function applyPending(
   client: Client,
@@ -55,18 +55,18 @@ async function applyPending(
   }
 }
 
-/** How far a database is from this program's schema. */
+/** The version of a database compared with this program's schema. */
 export interface SchemaStatus {
   /** The number of the newest step that the database has; 0 for an empty one. */
   readonly schema: number;
   /** How many of this program's steps it lacks. */
   readonly pending: number;
   readonly steps: readonly { readonly number: number; readonly name: string; readonly applied_at: string | null }[];
-  /** Why this program does not work with the database, or null. */
+  /** Why this program cannot use the database, or null. */
   readonly refusal: MigrationRefusal | null;
 }
 
-/** Reads, and changes nothing. */
+/** Only reads. */
 export async function schemaStatus(
   client: Client,
   migrations: readonly Migration[] = MIGRATIONS,
@@ -94,16 +94,16 @@ async function readApplied(client: Client): Promise<Applied[]> {
 function compare(applied: readonly Applied[], checksums: readonly string[]): MigrationRefusal | null {
   const newest = applied.at(-1)?.number ?? 0;
   if (newest > checksums.length) {
-    const message = `the database has schema ${newest} and this version of svc knows ${checksums.length}: start the newer version that made it`;
+    const message = `the database has schema ${newest} and this version of svc knows ${checksums.length}: start the newer version that created it`;
     return { reason: 'database_newer', message };
   }
   const changed = applied.find((step, index) => step.number !== index + 1 || step.checksum !== checksums[index]);
   if (changed === undefined) return null;
-  const message = `schema step ${changed.number} of the database is not the one this version of svc has: start the version that made it`;
+  const message = `schema step ${changed.number} of the database differs from the one of this svc version: start the version that created it`;
   return { reason: 'migration_changed', message };
 }
 
-/** False when another program applied it first. */
+/** False if another program applied it first. */
 async function applyOne(client: Client, migration: Migration, sum: string, now: string): Promise<boolean> {
   const claim = {
     sql: 'INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)',
@@ -119,7 +119,7 @@ async function applyOne(client: Client, migration: Migration, sum: string, now: 
   }
 }
 
-/** SHA-256, hex, of a step's statements. */
+/** SHA-256 (hex) of a step's statements. */
 export async function checksum(migration: Migration): Promise<string> {
   const bytes = new TextEncoder().encode(migration.statements.join(';\n'));
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));

@@ -1,4 +1,4 @@
-/** One step of the schema. Its number and its text never change once released: a database remembers the checksum. */
+/** One step of the schema. Its number and text never change once released: a database remembers their checksum. */
 export interface Migration {
   readonly number: number;
   readonly name: string;

@@ -4,7 +4,7 @@ import { oauthFlows } from './tables.ts';
 
 export type OAuthFlowRow = typeof oauthFlows.$inferSelect;
 
-/** Begins an authorisation, in place of one of the same kind that its user had begun; forgets those whose time is up. */
+/** Stores a started authorisation, replaces an earlier one of the same user and kind, and deletes expired ones. */
 export function insertFlow(database: Database, row: OAuthFlowRow, nowSeconds: number): Statement[] {
   const { connectorId, userId, grant } = row;
   const same = [eq(oauthFlows.connectorId, connectorId), eq(oauthFlows.userId, userId), eq(oauthFlows.grant, grant)];
@@ -23,7 +23,7 @@ export async function findFlow(database: Database, id: string, nowSeconds: numbe
   return rows[0] ?? null;
 }
 
-/** The device that a user is authorising for a connector; null when there is none. */
+/** The device authorisation that a user has in progress for a connector; null if there is none. */
 export async function findDeviceFlow(
   database: Database,
   place: { readonly connectorId: string; readonly userId: string },
@@ -39,7 +39,7 @@ export async function findDeviceFlow(
   return rows[0] ?? null;
 }
 
-/** Uses an authorisation up: of two who come back with it, one gets on. */
+/** Uses up an authorisation; of two concurrent callbacks one succeeds. */
 export function takeFlow(database: Database, id: string): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM oauth_flows WHERE id = ${id})`),
@@ -47,7 +47,7 @@ export function takeFlow(database: Database, id: string): Statement[] {
   ];
 }
 
-/** Says when a device's code is redeemed next; of two who would do it now, one does. */
+/** Sets when a device's code is redeemed next; of two concurrent callers one succeeds. */
 export function postponePoll(
   database: Database,
   row: OAuthFlowRow,

@@ -7,7 +7,7 @@ import { deviceCodes, passwords, signups } from './tables.ts';
 export type PasswordRow = typeof passwords.$inferSelect;
 export type SignupRow = typeof signups.$inferSelect;
 
-/** Null when nobody has a password with this address. */
+/** Null if no user with this address has a password. */
 export async function findPassword(database: Database, email: string): Promise<PasswordRow | null> {
   const rows = await database.read.select().from(passwords).where(eq(passwords.email, email));
   return rows[0] ?? null;
@@ -21,7 +21,10 @@ export function setPassword(database: Database, row: PasswordRow): Statement {
     .onConflictDoUpdate({ target: passwords.email, set: { hash, updatedAt } });
 }
 
-/** Signs a user's browsers and programs out, also those that only wait for their tokens: whoever knew the password before is out. */
+/**
+ * Ends a user's browser and program sign-ins, including approved programs that wait for their tokens, because their
+ * holder may know only the old password.
+ */
 export function endAllSignIns(database: Database, userId: string, now: string): Statement[] {
   return [
     deleteSessionsOfUser(database, userId),
@@ -30,7 +33,7 @@ export function endAllSignIns(database: Database, userId: string, now: string): 
   ];
 }
 
-/** Notes that somebody signs up, and forgets those whose time is up. */
+/** Stores a signup, and deletes expired ones. */
 export function insertSignup(database: Database, row: SignupRow, nowSeconds: number): Statement[] {
   return [
     database.read.delete(signups).where(lt(signups.expiresAt, nowSeconds)),
@@ -38,7 +41,7 @@ export function insertSignup(database: Database, row: SignupRow, nowSeconds: num
   ];
 }
 
-/** Uses one of the tries of a signup up: it affects a row as long as there is one left, and time. */
+/** Uses up one attempt of a signup. Affects a row if an attempt is left and it has not expired. */
 export function useSignupTry(database: Database, idHash: string, nowSeconds: number): Statement {
   return database.read
     .update(signups)
@@ -51,7 +54,7 @@ export async function findSignup(database: Database, idHash: string): Promise<Si
   return rows[0] ?? null;
 }
 
-/** Uses a signup up: of two who verify it, one gets on. */
+/** Uses up a signup; of two concurrent verifications one succeeds. */
 export function takeSignup(database: Database, idHash: string): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM signups WHERE id_hash = ${idHash})`),

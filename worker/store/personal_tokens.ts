@@ -18,7 +18,7 @@ export async function findPersonalTokenByHash(database: Database, tokenHash: str
   return rows[0] ?? null;
 }
 
-/** A user's tokens, the oldest first, revoked ones too. */
+/** A user's tokens, oldest first, including revoked ones. */
 export async function listPersonalTokens(
   database: Database,
   page: { readonly userId: string; readonly after: string | null; readonly limit: number },

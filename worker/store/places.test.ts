@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Places } from './places.ts';
 
-/** Work that ends when it is told to. */
+/** Work that ends when told to. */
 function held(places: Places, begun: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const done = places.take(async () => {
@@ -12,7 +12,7 @@ function held(places: Places, begun: string[], name: string) {
 }
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('those who find every place taken wait, and go in as they came', async () => {
+test('callers wait while every slot is taken, and enter in order', async () => {
   const places = new Places(2, null);
   const begun: string[] = [];
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => held(places, begun, name));
@@ -26,7 +26,7 @@ test('those who find every place taken wait, and go in as they came', async () =
   expect(await Promise.all([a, c, d].map((each) => each!.done))).toEqual(['a', 'c', 'd']);
 });
 
-test('work that fails gives its place to the next', async () => {
+test('work that fails frees its slot for the next', async () => {
   const places = new Places(1, null);
   const begun: string[] = [];
   const failing = held(places, begun, 'failing');
@@ -37,11 +37,11 @@ test('work that fails gives its place to the next', async () => {
   expect(await next.done).toBe('next');
 });
 
-test('who has waited too long is turned away, and takes no place', async () => {
+test('a caller that has waited too long gets an error, and takes no slot', async () => {
   const places = new Places(1, 1);
   const begun: string[] = [];
   const first = held(places, begun, 'first');
-  await expect(held(places, begun, 'late').done).rejects.toThrow('no place became free in time');
+  await expect(held(places, begun, 'late').done).rejects.toThrow('no slot became free in time');
   first.end();
   await first.done;
   const after = held(places, begun, 'after');

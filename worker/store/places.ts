@@ -1,16 +1,16 @@
-/** Where so many may be at a time: whoever comes when every place is taken waits, in the order of coming. */
+/** Limits concurrent work to a number of slots. Callers wait in order for a free one. */
 export class Places {
   readonly #patienceMs: number | null;
   readonly #waiting: (() => void)[] = [];
   #free: number;
 
-  /** `patienceMs`: who has waited so long is turned away; null: they wait for as long as it takes. */
+  /** `patienceMs`: how long callers wait at most; null: without a limit. */
   constructor(most: number, patienceMs: number | null) {
     this.#free = most;
     this.#patienceMs = patienceMs;
   }
 
-  /** Does the work in a place of its own. Throws when none becomes free in time. */
+  /** Runs the work in a slot. Throws if none becomes free in time. */
   async take<T>(work: () => Promise<T>): Promise<T> {
     await this.#enter();
     try {
@@ -34,10 +34,10 @@ export class Places {
 
   #turnAway(place: () => void, reject: (error: Error) => void): void {
     this.#waiting.splice(this.#waiting.indexOf(place), 1);
-    reject(new Error('no place became free in time'));
+    reject(new Error('no slot became free in time'));
   }
 
-  /** The place goes to who has waited longest. */
+  /** The slot goes to the caller that has waited longest. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;

@@ -27,7 +27,7 @@ const countedIn = async ({ read }: Database) => (await read.all(sql`SELECT n FRO
 const fail = () => Promise.reject(new Error('of this test'));
 const count = () => database.write([statement(sql`INSERT INTO counted VALUES (1)`)]);
 
-test('readings together do not see what is written between them, and the next ones do', async () => {
+test('reads of one transaction do not see concurrent writes, and the next ones do', async () => {
   const seen = await database.readTogether(async (together) => {
     const before = await countedIn(together);
     expect(await count()).toEqual({ ok: true, value: [1] });
@@ -37,7 +37,7 @@ test('readings together do not see what is written between them, and the next on
   expect(await database.readTogether(countedIn)).toBe(1);
 });
 
-test('more readings than a file has connections wait for one another, and leave some for others', async () => {
+test("transactions beyond the limit of a file's connections wait, and leave some connections for others", async () => {
   let most = 0;
   let open = 0;
   const readings = Array.from({ length: 50 }, () =>
@@ -54,7 +54,7 @@ test('more readings than a file has connections wait for one another, and leave 
   expect(most).toBe(8);
 });
 
-test('a reading that fails gives its connection back', async () => {
+test('a failed read returns its connection', async () => {
   for (let number = 0; number < 30; number += 1) {
     await expect(database.readTogether(fail)).rejects.toThrow('of this test');
   }

@@ -7,13 +7,13 @@ import { Places } from './places.ts';
 /** No tables by name: queries name them themselves. */
 type Schema = Record<string, never>;
 
-/** Of the connections that a client has to a file: some are left for whoever reads or writes one statement. */
+/** Of a client's connections to a file. The rest is left for single reads and writes. */
 const MOST_ON_A_FILE = 8;
 
-/** Read transactions. A batch would do, were there no largest size for one reply of a database server. */
+/** Read transactions. A batch would suffice if a database server's reply were not limited in size. */
 export class ReadTransactions {
   readonly #client: Client;
-  /** Only for a file: requests of other runtimes may not wait for one another, and a server has a stream for each. */
+  /** Only for a file. Requests of other runtimes cannot wait for each other, and a server has a stream for each. */
   readonly #places: Places | null;
 
   constructor(client: Client) {
@@ -32,7 +32,7 @@ export class ReadTransactions {
     try {
       return await read(new LibSQLDatabase<Schema>('async', dialect, session, undefined));
     } finally {
-      // Nothing was written: there is nothing to commit.
+      // Nothing was written, so there is nothing to commit.
       transaction.close();
     }
   }

@@ -5,7 +5,7 @@ import { refreshTokens, tokenFamilies } from './tables.ts';
 export type TokenFamilyRow = typeof tokenFamilies.$inferSelect;
 export type RefreshTokenRow = typeof refreshTokens.$inferSelect;
 
-/** Begins the sign-in of a program with its first refresh token; forgets those whose time is up. */
+/** Stores a program's sign-in with its first refresh token, and deletes expired ones. */
 export function insertFamily(
   database: Database,
   family: TokenFamilyRow,
@@ -20,7 +20,7 @@ export function insertFamily(
   ];
 }
 
-/** A family that is not revoked and whose time is not up. */
+/** A family that is neither revoked nor expired. */
 export async function findLiveFamily(
   database: Database,
   id: string,
@@ -34,7 +34,7 @@ export async function findLiveFamily(
   return rows[0] ?? null;
 }
 
-/** A refresh token with its family, used and revoked ones too. */
+/** A refresh token with its family, including used and revoked ones. */
 export async function findRefreshToken(
   database: Database,
   tokenHash: string,
@@ -47,7 +47,7 @@ export async function findRefreshToken(
   return rows[0] ?? null;
 }
 
-/** Uses a token up and stores the one after it; a conflict when it was used in between or its family was revoked. */
+/** Uses up a token and stores the next one; a conflict if it was used meanwhile or its family was revoked. */
 export function rotateRefreshToken(
   database: Database,
   tokenHash: string,
@@ -63,7 +63,7 @@ export function rotateRefreshToken(
   ];
 }
 
-/** Ends a family: none of its refresh and access tokens is good from now on. */
+/** Ends a family: its refresh and access tokens are invalid from now on. */
 export function revokeFamily(database: Database, id: string, revokedAt: string): Statement {
   return database.read
     .update(tokenFamilies)

@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement, statement } from './database.ts';
 import { registryMirrors } from './tables.ts';
 
-/** The mirror of a registry: what it has, and how far the sync under way is. */
+/** The mirror of a registry: its state, and the progress of a running sync. */
 export type RegistryMirrorRow = typeof registryMirrors.$inferSelect;
 
 export async function findMirror(database: Database, url: string): Promise<RegistryMirrorRow | null> {
@@ -10,12 +10,12 @@ export async function findMirror(database: Database, url: string): Promise<Regis
   return rows[0] ?? null;
 }
 
-/** Makes the row of a mirror, unless it is there. */
+/** Creates the row of a mirror if it does not exist. */
 export function insertMirror(database: Database, url: string): Statement {
   return database.read.insert(registryMirrors).values({ url }).onConflictDoNothing();
 }
 
-/** Takes the lease of a mirror that nobody holds: of many workers one syncs. */
+/** Takes the lease of a mirror if nobody holds it: only one worker syncs. */
 export function takeMirrorLease(
   database: Database,
   id: number,
@@ -32,7 +32,7 @@ export function takeMirrorLease(
   ];
 }
 
-/** Changes a mirror as long as its lease is still the holder's; else the whole write is a conflict. */
+/** Changes a mirror if the holder still has its lease; otherwise the whole write is a conflict. */
 export function changeMirror(
   database: Database,
   id: number,
@@ -45,7 +45,7 @@ export function changeMirror(
   ];
 }
 
-/** Marks as deleted what a crawl of everything has not seen. */
+/** Marks entries as deleted that a full sync has not seen. */
 export function deleteUnseen(id: number, seen: { crawl: number; change: number }): Statement[] {
   return [
     statement(sql`DELETE FROM registry_documents WHERE registry_id = ${id} AND name IN (

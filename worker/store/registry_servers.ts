@@ -4,7 +4,7 @@ import { registryDocuments, registryServers } from './tables.ts';
 
 export type RegistryServerRow = typeof registryServers.$inferSelect;
 
-/** A server as it comes from a page of the registry. */
+/** A server from a page of the registry. */
 export interface MirroredServer {
   readonly name: string;
   readonly description: string;
@@ -15,8 +15,8 @@ export interface MirroredServer {
 }
 
 /**
- * Writes a page into a mirror, each name once. What the mirror has newer stays as it is, and counts as seen. The page is a
- * parameter as a whole, so that a write is four statements however many servers there are.
+ * Writes a page into a mirror, each name once. Newer entries in the mirror stay, and count as seen. The page is a
+ * single parameter, so a write has four statements for any number of servers.
  */
 export function writeServers(
   mirror: { readonly id: number; readonly crawl: number; readonly change: number },
@@ -58,7 +58,7 @@ export async function listServers(
     .limit(page.limit);
 }
 
-/** What was written after a change, deleted ones too, in the order of the writes. */
+/** Entries written after a change, including deleted ones, in order of the writes. */
 export async function listChanged(
   database: Database,
   registryId: number,
@@ -77,10 +77,10 @@ export async function listChanged(
     .limit(page.limit);
 }
 
-/** An entry has at most 128 KB, and a reply of the database at most 10 MB. */
+/** An entry has at most 128 KB, and a database reply at most 10 MB. */
 const DOCUMENTS_PER_READ = 50;
 
-/** The entries of these names, as they were published. */
+/** The entries of these names, as published. */
 export async function findDocuments(
   database: Database,
   registryId: number,

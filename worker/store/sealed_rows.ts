@@ -8,8 +8,8 @@ import type { SecretRow } from './secrets.ts';
 import type { SigningKeyRow } from './signing_keys.ts';
 import { auditBeginnings, auditHeads, enterpriseOidc, oauthFlows, secrets, signingKeys } from './tables.ts';
 
-// Whatever is sealed with the master key, of all tenants, for the change to another one. Each replacement happens only
-// while the row still has the text that was read: what is written meanwhile is newer.
+// Everything that the master key seals, of all tenants, for a change of that key. Each replacement is conditional on
+// the text that was read, because a value written meanwhile is newer.
 
 /** Rows in the order of their keys, after one. */
 export interface RowPage {
@@ -89,7 +89,7 @@ export function resealHead(database: Database, row: AuditHeadRow, seal: string):
   return database.read.update(auditHeads).set({ seal }).where(isSame);
 }
 
-/** Gives the control plane's head of an earlier version the set of writers, too. */
+/** Also adds the set of writers to the control plane's head of an earlier version. */
 export function sealTaken(
   database: Database,
   row: AuditHeadRow,

@@ -3,9 +3,9 @@ import { type Database, guard, type Statement } from './database.ts';
 import { bindingCredentials, connectorCredentials, hostBindings, mcpReferences, secrets } from './tables.ts';
 
 export type SecretRow = typeof secrets.$inferSelect;
-/** A secret without what it holds. */
+/** A secret without its value. */
 export type SecretSummary = Omit<SecretRow, 'sealed' | 'fingerprint'>;
-/** A place in the vault: whose, and where. */
+/** A place in the vault: its owner and its path. */
 export interface VaultPlace {
   readonly ownerId: string;
   readonly path: string;
@@ -56,7 +56,7 @@ export function insertSecret(database: Database, row: SecretRow): Statement[] {
   return [database.read.insert(secrets).values(row)];
 }
 
-/** Replaces the value of a secret that still has the version before. */
+/** Replaces the value of a secret, if it still has the previous version. */
 export function replaceSecret(database: Database, row: SecretRow): Statement[] {
   const unchanged = sql`EXISTS (SELECT 1 FROM secrets WHERE id = ${row.id} AND version = ${row.version - 1})`;
   const { sealed, fingerprint, version, description, updatedAt } = row;
@@ -69,7 +69,7 @@ export function replaceSecret(database: Database, row: SecretRow): Statement[] {
   ];
 }
 
-/** Deletes a secret that is still there and that no binding or connector refers to. */
+/** Deletes a secret, if no binding or connector refers to it. */
 export function deleteSecret(database: Database, row: SecretSummary): Statement[] {
   const used = sql`SELECT 1 FROM binding_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
   const connected = sql`SELECT 1 FROM connector_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
@@ -80,7 +80,7 @@ export function deleteSecret(database: Database, row: SecretSummary): Statement[
   ];
 }
 
-/** The bindings that refer to a place in the vault. */
+/** The bindings that refer to a vault place. */
 export async function bindingsUsing(database: Database, place: VaultPlace): Promise<{ id: string; host: string }[]> {
   return database.read
     .select({ id: hostBindings.id, host: hostBindings.host })
@@ -91,7 +91,10 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
     .limit(100);
 }
 
-/** The stored secrets that bindings, connectors and MCP servers of these owners refer to: all that a sidecar of theirs may ever be given. */
+/**
+ * The stored secrets that bindings, connectors and MCP servers of these owners refer to. A sidecar of theirs can
+ * receive no others.
+ */
 export async function referredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
   return database.read
     .select(SUMMARY)
@@ -106,7 +109,7 @@ const isReferredTo = or(
   sql`EXISTS (SELECT 1 FROM ${mcpReferences} WHERE ${mcpReferences.ownerId} = ${secrets.ownerId} AND ${mcpReferences.path} = ${secrets.path})`,
 );
 
-/** Which of these paths hold a secret, with whose. */
+/** Those of these paths that hold a secret, with their owner. */
 export async function storedAmong(
   database: Database,
   ownerIds: readonly string[],
@@ -118,7 +121,7 @@ export async function storedAmong(
     .where(and(inArray(secrets.ownerId, [...ownerIds]), inArray(secrets.path, [...new Set(paths)])));
 }
 
-/** A secret that a binding, a connector or an MCP server of its owner refers to, with its sealed value. */
+/** A secret that a binding, connector or MCP server of its owner refers to, with its sealed value. */
 export async function referredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
   const rows = await database.read
     .select()
@@ -127,7 +130,7 @@ export async function referredSecret(database: Database, place: VaultPlace): Pro
   return rows[0] ?? null;
 }
 
-/** A secret with its sealed value, whether a binding refers to it or not. */
+/** A secret with its sealed value, whether or not something refers to it. */
 export async function findSealedSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
   const rows = await database.read.select().from(secrets).where(at(place));
   return rows[0] ?? null;
@@ -146,7 +149,7 @@ export async function secretsWithFingerprint(
     .orderBy(asc(secrets.ownerId), asc(secrets.path));
 }
 
-/** Secrets of these owners whose fingerprint is missing or was made with another key: it does not begin with the key's mark. */
+/** Secrets of these owners whose fingerprint is missing or was made with another key, which has another prefix. */
 export async function secretsWithoutFingerprint(
   database: Database,
   ownerIds: readonly string[],
@@ -164,7 +167,7 @@ export async function secretsWithoutFingerprint(
     .limit(page.limit);
 }
 
-/** Notes the fingerprint of a value that is still the one it was made from. */
+/** Stores a fingerprint, if the value was not changed since it was made. */
 export function setFingerprint(database: Database, row: SecretRow, fingerprint: string): Statement {
   return database.read
     .update(secrets)
@@ -172,7 +175,7 @@ export function setFingerprint(database: Database, row: SecretRow, fingerprint: 
     .where(and(eq(secrets.id, row.id), eq(secrets.version, row.version)));
 }
 
-/** Whether anybody has a secret here. */
+/** Whether there is any secret. */
 export async function hasSecrets(database: Database): Promise<boolean> {
   const rows = await database.read.select({ id: secrets.id }).from(secrets).limit(1);
   return rows.length > 0;

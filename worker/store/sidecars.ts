@@ -40,7 +40,7 @@ export async function touchSidecar(database: Database, id: string, lastSeenAt: s
     .where(and(eq(sidecars.id, id), isNull(sidecars.revokedAt)));
 }
 
-/** Takes a call's one-time id; false when it was taken before. Forgets ids whose time is up. */
+/** Stores a call's one-time id; false if it was used before. Deletes expired ids. */
 export async function takeCallId(
   database: Database,
   call: { readonly sidecarId: string; readonly jti: string; readonly expiresAt: number },

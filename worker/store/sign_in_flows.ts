@@ -4,7 +4,7 @@ import { signInFlows } from './tables.ts';
 
 export type SignInFlowRow = typeof signInFlows.$inferSelect;
 
-/** Notes that a sign-in began at a provider, and forgets those whose time is up. */
+/** Stores a sign-in started at a provider, and deletes expired ones. */
 export function insertSignInFlow(database: Database, row: SignInFlowRow, nowSeconds: number): Statement[] {
   return [
     database.read.delete(signInFlows).where(lt(signInFlows.expiresAt, nowSeconds)),
@@ -24,7 +24,7 @@ export async function findSignInFlow(
   return rows[0] ?? null;
 }
 
-/** Uses a sign-in up: of two who come back with it, one gets on. */
+/** Uses up a sign-in; of two concurrent callbacks one succeeds. */
 export function takeSignInFlow(database: Database, stateHash: string): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM sign_in_flows WHERE state_hash = ${stateHash})`),

@@ -5,7 +5,7 @@ import type { BrowserSessionRow } from './browser_sessions.ts';
 import type { TokenFamilyRow } from './refresh_tokens.ts';
 import { browserSessions, tokenFamilies } from './tables.ts';
 
-/** Where a page of sign-ins goes on: browsers and programs are in one list. */
+/** Where a page of sign-ins continues: browsers and programs are in one list. */
 export type SignInPlace = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
 
 interface SignInsPage {
@@ -15,7 +15,7 @@ interface SignInsPage {
   readonly limit: number;
 }
 
-/** A user's live browser sessions, the newest first. */
+/** A user's active browser sessions, newest first. */
 export async function listBrowserSessions(database: Database, page: SignInsPage): Promise<BrowserSessionRow[]> {
   return database.read
     .select()
@@ -25,7 +25,7 @@ export async function listBrowserSessions(database: Database, page: SignInsPage)
     .limit(page.limit);
 }
 
-/** A user's live sign-ins of programs, the newest first. */
+/** A user's active program sign-ins, newest first. */
 export async function listFamilies(database: Database, page: SignInsPage): Promise<TokenFamilyRow[]> {
   return database.read
     .select()
@@ -35,7 +35,7 @@ export async function listFamilies(database: Database, page: SignInsPage): Promi
     .limit(page.limit);
 }
 
-/** Whether this is a live sign-in of a user's, of a browser or of a program. */
+/** Whether this is an active sign-in of the user, of a browser or a program. */
 export async function hasSignIn(
   database: Database,
   of: { readonly userId: string; readonly nowSeconds: number; readonly id: string },

@@ -4,7 +4,7 @@ import { signingKeys } from './tables.ts';
 
 export type SigningKeyRow = typeof signingKeys.$inferSelect;
 
-/** The key that signs, and those before it whose tokens may still be good; the oldest first. */
+/** The signing key and earlier ones whose tokens may still be valid; oldest first. */
 export async function listSigningKeys(database: Database, nowSeconds: number): Promise<SigningKeyRow[]> {
   return database.read
     .select()
@@ -13,7 +13,7 @@ export async function listSigningKeys(database: Database, nowSeconds: number): P
     .orderBy(asc(signingKeys.createdAt), asc(signingKeys.id));
 }
 
-/** Stores the first key; a conflict when another program was first. */
+/** Stores the first key; a conflict if another program was first. */
 export function insertFirstKey(database: Database, row: SigningKeyRow): Statement[] {
   return [
     ...guard(sql`NOT EXISTS (SELECT 1 FROM signing_keys WHERE verifies_until IS NULL)`),
@@ -21,7 +21,7 @@ export function insertFirstKey(database: Database, row: SigningKeyRow): Statemen
   ];
 }
 
-/** Puts a new key in the place of the one that signs. None of the others verifies for longer than told; those whose time is up are forgotten. */
+/** Replaces the signing key. Earlier keys verify at most until the given time; expired ones are deleted. */
 export function replaceSigningKey(
   database: Database,
   row: SigningKeyRow,

@@ -6,10 +6,10 @@ import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
-/** The states of a credential that is stored; of one that is not there is no row. */
+/** The states of a stored credential; a missing one has no row. */
 const STORED_CREDENTIAL_STATES = ['authorisation_required', 'ready', 'reauthorisation_required'] as const;
 
-/** The tables as the queries see them. The numbered migrations make them; a test holds the two together. */
+/** The tables for the queries. The numbered migrations create them; a test compares the two. */
 export const installation = sqliteTable('installation', {
   name: text('name').primaryKey(),
   value: text('value').notNull(),
@@ -38,7 +38,7 @@ export const users = sqliteTable('users', {
   policyVersion: integer('policy_version').notNull().default(0),
   createdAt: text('created_at').notNull(),
   suspendedAt: text('suspended_at'),
-  /** Lower-case; null while nobody has shown that the address is theirs. */
+  /** Lower-case; null until the address is verified. */
   verifiedEmail: text('verified_email'),
 });
 
@@ -115,12 +115,12 @@ export const auditHeads = sqliteTable('audit_heads', {
   sequence: integer('sequence').notNull(),
   hash: text('hash').notNull(),
   seal: text('seal').notNull(),
-  /** On the control plane's own head: how many chains the enterprise has, and a hash over their writers. */
+  /** On the control plane's own head: the number of the enterprise's chains, and a hash over their writers. */
   writers: integer('writers').notNull().default(0),
   writersHash: text('writers_hash').notNull().default(''),
 });
 
-/** Who writes for an enterprise, in the order in which the chains were begun. */
+/** The writers of an enterprise, in the order in which their chains began. */
 export const auditWriters = sqliteTable(
   'audit_writers',
   {
@@ -152,7 +152,7 @@ export const browserSessions = sqliteTable('browser_sessions', {
   userId: text('user_id').notNull(),
   /** How its user signed in. */
   provider: text('provider').notNull(),
-  /** What the browser calls itself. */
+  /** The browser's name for itself. */
   client: text('client').notNull(),
   createdAt: text('created_at').notNull(),
   lastSeenAt: text('last_seen_at').notNull(),
@@ -182,7 +182,7 @@ export const signInFlows = sqliteTable('sign_in_flows', {
   redirectUrl: text('redirect_url').notNull(),
   returnTo: text('return_to').notNull(),
   expiresAt: integer('expires_at').notNull(),
-  /** Who began it to add a sign-in to its account, and in which browser session; null for a flow that signs in. */
+  /** The user and browser session that started adding a sign-in; null for a flow that signs in. */
   linkUserId: text('link_user_id'),
   linkSession: text('link_session'),
 });
@@ -254,7 +254,7 @@ export const approvals = sqliteTable('approvals', {
   id: text('id').primaryKey(),
   enterpriseId: text('enterprise_id').notNull(),
   userId: text('user_id').notNull(),
-  /** What the next five are about; their columns are named after what there was first. */
+  /** The subject is in the next five columns; their names are from connectors, which came first. */
   subject: text('subject', { enum: ['connector', 'mcp_server'] }).notNull(),
   subjectId: text('connector_id').notNull(),
   subjectOwnerId: text('connector_owner_id').notNull(),
@@ -299,7 +299,7 @@ export const signingKeys = sqliteTable('signing_keys', {
 export const tokenFamilies = sqliteTable('token_families', {
   id: text('id').primaryKey(),
   userId: text('user_id').notNull(),
-  /** How the person who approved it was signed in; empty where nobody noted it. */
+  /** The provider of the approving user's sign-in; empty if it was not recorded. */
   provider: text('provider').notNull().default(''),
   client: text('client').notNull(),
   createdAt: text('created_at').notNull(),
@@ -338,7 +338,7 @@ export const deviceCodes = sqliteTable('device_codes', {
   nextPollAt: integer('next_poll_at').notNull(),
   state: text('state', { enum: ['pending', 'approved', 'denied'] }).notNull(),
   userId: text('user_id'),
-  /** How the person who decided was signed in. */
+  /** The provider of the deciding user's sign-in. */
   provider: text('provider').notNull().default(''),
 });
 
@@ -436,7 +436,7 @@ export const registryDocuments = sqliteTable(
   (table) => [primaryKey({ columns: [table.registryId, table.name] })],
 );
 
-/** How the sending of audit heads stands; see the schema for the columns. */
+/** The state of sending audit heads; see the schema for the columns. */
 export const auditAnchors = sqliteTable(
   'audit_anchors',
   {

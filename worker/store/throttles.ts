@@ -3,8 +3,8 @@ import type { Database, Statement } from './database.ts';
 import { throttles } from './tables.ts';
 
 /**
- * Counts one more in a window that begins with its first. It affects a row as long as there are fewer than `most`, and none
- * after that: of many who ask at once, as many get on as may, whichever program they ask.
+ * Counts one more attempt in a window that starts with the first. Affects a row while there are fewer than `most`, so
+ * concurrent attempts cannot exceed the limit, in any number of programs.
  */
 export function countAttempt(
   database: Database,
@@ -25,12 +25,12 @@ export function countAttempt(
     });
 }
 
-/** Forgets the windows that are over. */
+/** Deletes expired windows. */
 export function forgetOldThrottles(database: Database, nowSeconds: number): Statement {
   return database.read.delete(throttles).where(lt(throttles.windowEnds, nowSeconds));
 }
 
-/** Begins anew for a key. */
+/** Resets the count of a key. */
 export function clearThrottle(database: Database, key: string): Statement {
   return database.read.delete(throttles).where(eq(throttles.key, key));
 }

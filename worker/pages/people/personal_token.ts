@@ -19,7 +19,7 @@ export const SCOPE_FIELD = 'scope ';
 /** The form of a personal token. */
 export function newTokenPage(form: FormState): Page {
   const content = html`${pageHeader({
-      title: 'Make a personal token',
+      title: 'Create a personal token',
       above: ACCOUNT_PAGE,
       lead: 'For a script that calls the API as you. It never may more than you do.',
     })}
@@ -30,7 +30,7 @@ export function newTokenPage(form: FormState): Page {
       ${scopesField(form)}
       <div class="actions"><button class="primary">Make it</button> <a class="button" href="/account">Cancel</a></div>
     </form>`;
-  return layout('Make a personal token', content, 'narrow');
+  return layout('Create a personal token', content, 'narrow');
 }
 
 function scopesField(form: FormState): Html {

@@ -10,9 +10,9 @@ import { forUser } from '../http/operation.ts';
 import { json } from '../http/replies.ts';
 
 export const getApprovals = forUser({
-  summary: 'List approvals, the newest first',
+  summary: 'List approvals, newest first',
   description:
-    'Yours, and for an admin those of connectors that the enterprise owns. New ones and decisions also come on the audit stream, as events of type connector.approval.',
+    'Your own; for an admin also those of connectors that the enterprise owns. The audit stream has new approvals and decisions as events of type connector.approval.',
   query: approvalsQuery,
   replies: { 200: approvalsPage },
   async handle({ context, who, query }) {

@@ -19,7 +19,7 @@ import { forUser } from '../http/operation.ts';
 import { json } from '../http/replies.ts';
 
 export const getAuditEvents = forUser({
-  summary: 'List audit events, the newest first',
+  summary: 'List audit events, newest first',
   query: auditEventsQuery,
   replies: { 200: auditEventsPage },
   async handle({ context, who, query }) {
@@ -42,8 +42,9 @@ export const getAuditVerification = forUser({
 });
 
 export const getAuditHeads = forUser({
-  summary: 'Export the heads of the audit log, each one signed',
-  description: 'Kept outside of the control plane, they show later whether events behind them were taken back.',
+  summary: 'Export the signed heads of the audit log',
+  description:
+    'If you keep them outside of the control plane, they show later whether events were removed or rolled back.',
   replies: { 200: auditHeadsReply },
   async handle({ context, who }) {
     return ok({ status: 200, json: await exportHeads(context, who) });
@@ -51,8 +52,8 @@ export const getAuditHeads = forUser({
 });
 
 export const getAuditAnchors = forUser({
-  summary: 'Whether the control plane sends the heads of the audit log out by itself',
-  description: 'Where SVC_AUDIT_HEADS_URL or SVC_AUDIT_HEADS_LOG is set; where to is not said.',
+  summary: 'Get the state of sending the heads of the audit log',
+  description: 'For SVC_AUDIT_HEADS_URL and SVC_AUDIT_HEADS_LOG. The reply does not contain the URL.',
   replies: { 200: auditAnchors },
   async handle({ context, who }) {
     return ok({ status: 200, json: await describeAnchors(context, who) });
@@ -71,7 +72,7 @@ export const postAuditHeadsCheck = forUser({
 export const postAuditPrune = forUser({
   summary: 'Remove the audit events that were received before a time',
   description:
-    'For admins. The time lies a day back or longer. Each chain loses a part of its beginning, which is noted under a seal: what is left verifies, and that it begins there. A call removes some thousand events; where finished is false, the same call goes on.',
+    'For admins. The time must be at least a day ago. The beginning of each chain is removed, and the new beginning is recorded with a seal, so the rest still verifies. A call removes some thousand events; while finished is false, repeat it.',
   body: auditPruneInput,
   replies: { 200: auditPruneReply },
   async handle({ context, who, body }) {
@@ -88,7 +89,7 @@ export const postAuditPrune = forUser({
 export const getAuditStream = forUser({
   summary: 'Follow audit events as they arrive',
   description:
-    'Server-sent events. Last-Event-ID resumes; the stream ends after a quarter of an hour, and the client asks again.',
+    'Server-sent events. Last-Event-ID resumes; the stream ends after 15 minutes, and the client reconnects.',
   query: auditStreamQuery,
   replies: { 200: 'text/event-stream' },
   async handle({ context, who, query, request }) {
@@ -111,8 +112,8 @@ function lastPosition(header: string | null): number | null {
 }
 
 /**
- * The events as a body. When the client goes away, the looking stops. When the database fails, the stream ends, so that the
- * client asks again and is told.
+ * The events as a body. Reading stops when the client disconnects. The stream ends if the database fails, so that the
+ * client reconnects and gets the error.
  */
 function eventStream(
   arrivals: AsyncGenerator<Arrival | null>,

@@ -7,7 +7,7 @@ import { type Fields, typed } from '../console/console.ts';
 
 const SHOWN = 100;
 
-/** The record that the fields of the form make. */
+/** Makes a binding from the fields of the form. */
 export function bindingRecordOf(fields: Fields): Record<string, unknown> {
   const {
     allowed_hosts: allowed,
@@ -26,7 +26,7 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
   };
 }
 
-/** Problems of `sentinel.value` stand beside the field of the form. */
+/** Maps problems of `sentinel.value` to the form's field. */
 export function sentinelForm(form: FormState): FormState {
   const problems = form.problems.map(({ field, message }) => ({
     field: field.replace(/^sentinel\./, 'sentinel_'),
@@ -39,7 +39,7 @@ export function schemeOf(values: Fields): InjectionScheme {
   return INJECTION_SCHEMES.find((scheme) => scheme === values['scheme']) ?? 'bearer';
 }
 
-/** References of stored secrets, to choose from. */
+/** References of stored secrets to choose from. */
 export async function storedReferences(c: AppContext, caller: Caller): Promise<readonly string[]> {
   const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN });
   return secrets.ok ? [...new Set(secrets.value.items.map(({ ref }) => ref))] : [];

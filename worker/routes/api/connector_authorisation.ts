@@ -28,7 +28,7 @@ import { json } from '../http/replies.ts';
 export const postAuthorisation = forUser({
   summary: "Authorise a connector's oauth2 credential",
   description:
-    'Answers with a link to open in a browser, or with a code to type on another device. A device’s code is redeemed while GET /v1/connectors/{id} is called.',
+    'Returns a link to open in a browser, or a code to type on another device. A device’s code is redeemed while you call GET /v1/connectors/{id}.',
   params: connectorParams,
   body: authorizeInput,
   replies: { 200: authorizeReply },
@@ -40,8 +40,9 @@ export const postAuthorisation = forUser({
 });
 
 /**
- * What the redirect URL is under, and whether the local console began it: which people register with the provider: never the name a hosted control plane was called by,
- * which is not what stands in front of it, or somebody else's. Refuses with `misdirected_host`.
+ * The origin of the redirect URL, and whether the local console started the authorisation. People register this URL
+ * with the provider. A hosted control plane uses its configured origin, never the called name, which may be internal or
+ * forged. Refuses with `misdirected_host`.
  */
 export function redirectOrigin(context: ProgramContext, calledUrl: string): Result<RedirectOrigin, ApiError> {
   const { local, publicUrl } = context;
@@ -49,11 +50,11 @@ export function redirectOrigin(context: ProgramContext, calledUrl: string): Resu
   if (publicUrl !== null) return ok({ origin: publicUrl, inConsole });
   if (local !== null) return ok({ origin: loopbackOrigin(local.consoleHost, calledUrl), inConsole });
   const message =
-    'connectors and MCP servers are authorised under the public name of the control plane, which it was not told: set SVC_PUBLIC_URL';
+    'connectors and MCP servers are authorised under the public name of the control plane, which is not configured: set SVC_PUBLIC_URL';
   return err(apiError('misdirected_host', message));
 }
 
-/** Sends a signed-in browser on to the provider. */
+/** Redirects a signed-in browser to the provider. */
 export const openAuthorisation = forReader(async (c, caller) => {
   const context = c.get('context');
   const id = c.req.param('id') ?? '';
@@ -63,12 +64,12 @@ export const openAuthorisation = forReader(async (c, caller) => {
     : origin;
   if (!begun.ok) return notAuthorised(c, caller, begun.error.message, wayBack(id));
   if (begun.value.grant === 'browser') return c.redirect(begun.value.authorization_url, 303);
-  throw new Error('an authorisation in the browser became another one');
+  throw new Error('a browser authorisation returned no URL');
 });
 
 /**
- * Where the provider sends the browser back to. Who is signed in there goes on to the page of what it was for; a browser that
- * is not, such as one that opened the link of a terminal, is told how it ended.
+ * The provider's redirect. A signed-in browser continues to the page of the connector or server. Another one, for
+ * example after opening a link from a terminal, gets a page with the outcome.
  */
 export async function finishAuthorisationPage(c: AppContext): Promise<Response> {
   const query = queryOf(c, callbackQuery);
@@ -94,7 +95,7 @@ function notAuthorised(c: AppContext, caller: Caller, message: string, back: Way
 
 const OVERVIEW: WayBack = { path: '/', title: 'Overview' };
 
-/** The page of a connector or an MCP server. */
+/** The console page of a connector or an MCP server. */
 function wayBack(id: string): WayBack {
   return isId('mcp', id)
     ? { path: `/mcp-servers/${id}`, title: 'Back to the server' }

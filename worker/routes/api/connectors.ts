@@ -33,7 +33,7 @@ import { changed, json } from '../http/replies.ts';
 export const postConnector = forUser({
   summary: 'Install a connector spec',
   description:
-    'The body is the spec. Another version replaces the one installed; another content under the same version is refused with connector_version_conflict.',
+    'The body is the spec. Another version replaces the installed one; other content under the same version is refused with connector_version_conflict.',
   query: ownerQuery,
   body: connectorSpec,
   replies: { 201: installReply, 200: installReply },
@@ -63,7 +63,7 @@ export const getConnectors = forUser({
 
 export const getConnector = forUser({
   summary: 'Get a connector with its spec',
-  description: 'While its credential is being authorised by the code of a device, asking also redeems the code.',
+  description: 'If its credential is being authorised with a device code, this call also redeems the code.',
   params: connectorParams,
   replies: { 200: connectorRecord },
   async handle({ context, who, params }) {
@@ -83,7 +83,7 @@ export const deleteConnector = forUser({
 
 export const putConnectorCredential = forUser({
   summary: "Store a connector's credential",
-  description: 'In place of the one before. No reply ever holds a value.',
+  description: 'Replaces an earlier one. No reply ever contains a value.',
   params: connectorParams,
   body: connectorCredentialInput,
   replies: { 200: connectorCredentialRecord },
@@ -105,7 +105,7 @@ export const deleteConnectorCredential = forUser({
 export const postConnectorRun = forUser({
   summary: 'Run an operation of a connector',
   description:
-    "Sends the operation's request with the connector's credential, and answers with the upstream's reply, sanitised: its status, content type and body, scrubbed of the credential.",
+    "Sends the operation's request with the connector's credential. Returns the upstream's status, content type and body, sanitised and scrubbed of the credential.",
   body: runRequest,
   replies: { 200: runReply },
   async handle({ context, who, body }) {
@@ -115,7 +115,7 @@ export const postConnectorRun = forUser({
 
 export const SPEC_SCHEMA_PATH = '/schemas/connector-spec-1.json';
 
-/** The JSON Schema of specs, for editors; nobody signs in to read it. */
+/** The JSON Schema of specs, for editors; public. */
 export function getConnectorSpecSchema(c: AppContext): Response {
   const schema = connectorSpecJsonSchema(new URL(SPEC_SCHEMA_PATH, c.req.url).href);
   return c.json(schema, 200, { 'content-type': 'application/schema+json', 'cache-control': 'max-age=300' });

@@ -5,7 +5,7 @@ import { forUser } from '../http/operation.ts';
 import { json } from '../http/replies.ts';
 
 export const getEnterprise = forUser({
-  summary: 'Your enterprise, and how its people sign in',
+  summary: 'Get your enterprise and its sign-in settings',
   replies: { 200: enterpriseSettings },
   async handle({ context, who }) {
     return ok({ status: 200, json: await describeSettings(context, who) });
@@ -13,9 +13,9 @@ export const getEnterprise = forUser({
 });
 
 export const putEnterprise = forUser({
-  summary: 'Change your enterprise, and how its people sign in',
+  summary: 'Change your enterprise and its sign-in settings',
   description:
-    'For admins. Each new domain of oidc.domains has to have the enterprise’s id as a line of its /.well-known/svc-enterprise.txt. Browsers and programs that could not sign in with the new settings are signed out.',
+    'For admins. Each new domain in oidc.domains must have the enterprise’s id as a line of /.well-known/svc-enterprise.txt. Browsers and programs that could not sign in with the new settings are signed out.',
   body: enterpriseInput,
   replies: { 200: enterpriseSettings },
   async handle({ context, who, body }) {

@@ -3,7 +3,7 @@ import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in
 import { listHiddenCharacters } from '../../../shared/model/shown_text.ts';
 import { signInLinkReply } from '../../../shared/wire/account.ts';
 
-/** What may be stored, and is seen by nobody: a zero width space, a tag, a filler, a space that is none, a selector. */
+/** Text that may be stored but is invisible: a zero width space, a tag, a filler, an unusual space, a selector. */
 const PLANTED = 'plan\u200bted\u{e0041}\u3164\u00a0\u{1f600}\ufe0f\ufe0e';
 
 let control: InProcess;
@@ -28,14 +28,14 @@ beforeAll(async () => {
 afterAll(() => control.stop());
 
 test.each(['/secrets', '/account', '/mcp-servers', '/audit', '/secrets?path=plan%E2%80%8Bted', '/no%E2%80%8Bpage'])(
-  'the page %s shows nobody what cannot be seen',
+  'the page %s shows no invisible characters',
   async (path) => {
     const reply = await control.inBrowser(path, { headers: { cookie } });
     expect(listHiddenCharacters(await reply.text())).toEqual([]);
   },
 );
 
-test('what was planted is on a page, written out', async () => {
+test('a planted text is on a page, with its characters escaped', async () => {
   const text = await (await control.inBrowser('/secrets', { headers: { cookie } })).text();
   expect(text).toContain('U+200B');
   expect(text).toContain('U+E0041');

@@ -46,7 +46,7 @@ export const getHostBinding = forUser({
 
 export const putHostBinding = forUser({
   summary: 'Replace a host binding',
-  description: 'Every field is replaced; one left out takes its default. The owner cannot change.',
+  description: 'Replaces every field; omitted ones get their defaults. The owner cannot change.',
   params: hostBindingParams,
   body: hostBindingInput,
   replies: { 200: hostBindingRecord },

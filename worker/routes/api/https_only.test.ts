@@ -3,7 +3,7 @@ import { PUBLIC_URL } from '../../../e2e/runtimes/hosted_users.ts';
 import { startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { StartInput } from '../../installation/start.ts';
 
-/** What browsers are told, by pages, the API and refusals. */
+/** What pages, the API and refusals send to browsers. */
 async function told(input: Partial<StartInput>, headers: Record<string, string> = {}): Promise<(string | null)[]> {
   const control = await startInProcess(input);
   const paths = ['/sign-in', '/v1/health', '/v1/me', '/nothing'];
@@ -15,22 +15,22 @@ async function told(input: Partial<StartInput>, headers: Record<string, string> 
 const TWO_YEARS = ['max-age=63072000'];
 const HTTPS = { 'x-forwarded-proto': 'https' };
 
-describe('a browser comes back over https alone', () => {
-  test('to a hosted control plane whose origin is https', async () => {
+describe('a browser is told to use https only', () => {
+  test('by a hosted control plane whose origin is https', async () => {
     expect(await told({ localKey: null, publicUrl: PUBLIC_URL })).toEqual(TWO_YEARS);
   });
 
-  test('to a hosted one that it reached over https', async () => {
+  test('by a hosted one that it called over https', async () => {
     expect(await told({ localKey: null }, HTTPS)).toEqual(TWO_YEARS);
     expect(await told({ localKey: null }, { 'x-forwarded-proto': 'HTTPS, http' })).toEqual(TWO_YEARS);
   });
 
-  test('but not to a hosted one over http', async () => {
+  test('but not by a hosted one over http', async () => {
     expect(await told({ localKey: null })).toEqual([null]);
     expect(await told({ localKey: null }, { 'x-forwarded-proto': 'http' })).toEqual([null]);
   });
 
-  test('and never to a local one, whatever it is told', async () => {
+  test('and never by a local one, whatever the headers', async () => {
     expect(await told({}, HTTPS)).toEqual([null]);
     expect(await told({ publicUrl: PUBLIC_URL }, HTTPS)).toEqual([null]);
   });

@@ -28,10 +28,10 @@ import { takeClientAttempt, type Throttle } from '../../sign_in/throttle.ts';
 import { forUser, forVisitor } from '../http/operation.ts';
 import { changed, json } from '../http/replies.ts';
 
-/** Who is not signed in may look so often, by address; on one's own machine nobody counts. */
+/** The limit by address for callers who are not signed in; none on one's own machine. */
 const BROWSING: Throttle = { kind: 'marketplace', most: 120, windowSeconds: 60 };
 
-/** What a call of somebody who looks works with. Refuses with `too_many_attempts`. */
+/** The context for callers of the public operations. Refuses with `too_many_attempts`. */
 export async function looking(
   context: ProgramContext,
   who: Caller | null,
@@ -45,7 +45,7 @@ export async function looking(
 export const getMarketplaceServers = forVisitor({
   summary: 'Browse or search the MCP registry',
   description:
-    'Without sign-in too; then installed is false. Texts of an entry are its publisher’s. An answer is stale when the registry does not answer, and partial when it rests on the registry’s own search.',
+    "Also without sign-in; then installed is false. An entry's texts are its publisher’s. A reply is stale if the registry does not answer, and partial if it uses the registry’s own search.",
   query: marketplaceQuery,
   replies: { 200: marketplacePage },
   async handle({ context, who, query, clientAddress }) {
@@ -69,7 +69,7 @@ export const getMarketplaceServer = forVisitor({
 });
 
 export const postMarketplacePreview = forUser({
-  summary: 'Show what an install would come to',
+  summary: 'Preview an install',
   description:
     'With the inputs that are given, and without installing anything. Values of secrets are shown as references.',
   params: marketplaceParams,
@@ -84,7 +84,7 @@ export const postMarketplacePreview = forUser({
 export const postMarketplaceInstall = forUser({
   summary: 'Install an MCP server from the registry',
   description:
-    'Takes the best package (npm first), pins its version, and registers the server; what required_credentials names is stored next. One that is installed is answered with 200, as it is. Nothing is installed from what the registry said more than 15 minutes ago.',
+    'Chooses the best package (npm first), pins its version and registers the server; then store what required_credentials names. If it is installed already, it is returned unchanged with 200. Registry data older than 15 minutes is never installed.',
   params: marketplaceParams,
   body: marketplaceInstallInput,
   isBodyOptional: true,
@@ -96,9 +96,9 @@ export const postMarketplaceInstall = forUser({
 });
 
 export const getMcpUpgrade = forUser({
-  summary: 'Show what an upgrade of an installed MCP server would change',
+  summary: 'Preview an upgrade of an installed MCP server',
   description:
-    'To the newest version of its registry entry, or to the one that is named: the difference, warnings, and inputs that have to be given.',
+    'To the newest version of its registry entry, or the named one: differences, warnings and missing inputs.',
   params: mcpServerParams,
   query: upgradeQuery,
   replies: { 200: upgradeReply },
@@ -110,7 +110,7 @@ export const getMcpUpgrade = forUser({
 export const postMcpUpgrade = forUser({
   summary: 'Upgrade an installed MCP server',
   description:
-    'It gets a new revision; POST /v1/mcp-servers/{id}/rollback undoes it. What was typed at install is kept, and so are credentials.',
+    'Creates a new revision; POST /v1/mcp-servers/{id}/rollback undoes it. Inputs of the install and credentials are kept.',
   params: mcpServerParams,
   body: upgradeInput,
   isBodyOptional: true,

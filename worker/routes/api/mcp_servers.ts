@@ -30,7 +30,7 @@ import { changed, json } from '../http/replies.ts';
 export const postMcpServer = forUser({
   summary: 'Register an MCP server',
   description:
-    'A reference to a credential is written vault://mcp-servers/{id}/NAME, with "{id}" as it is; the server’s own id takes its place. A command that would run whatever it is given is refused.',
+    'Write a reference to a credential as vault://mcp-servers/{id}/NAME, with "{id}" literally; the server’s id replaces it. A command that can run arbitrary code from its arguments is refused.',
   body: mcpServerInput,
   replies: { 201: mcpServerRecord },
   async handle({ context, who, body }) {
@@ -49,7 +49,7 @@ export const getMcpServers = forUser({
 
 export const getMcpServer = forUser({
   summary: 'Get an MCP server',
-  description: 'Its status is not driven by a process; what runs on the caller’s machines is in health.',
+  description: 'Its status does not follow a process; health says what runs on the caller’s machines.',
   params: mcpServerParams,
   replies: { 200: mcpServerRecord },
   async handle({ context, who, params }) {
@@ -60,7 +60,7 @@ export const getMcpServer = forUser({
 export const putMcpServer = forUser({
   summary: 'Replace an MCP server',
   description:
-    'Every field is replaced; one left out takes its default, but registry_id stays. The owner cannot change.',
+    'Replaces every field; omitted ones get their defaults, except registry_id, which stays. The owner cannot change.',
   params: mcpServerParams,
   body: mcpServerInput,
   replies: { 200: mcpServerRecord },
@@ -82,7 +82,7 @@ export const deleteMcpServer = forUser({
 export const postMcpCredential = forUser({
   summary: 'Store a credential of an MCP server',
   description:
-    'In place of the one before. The env entry of a local server becomes the reference to it. No reply ever holds a value.',
+    'Replaces an earlier one. The env entry of a local server becomes a reference to it. No reply ever contains a value.',
   params: mcpServerParams,
   body: mcpCredentialInput,
   replies: { 200: mcpCredentialReply },
@@ -95,7 +95,7 @@ export const postMcpCredential = forUser({
 
 export const deleteMcpCredential = forUser({
   summary: 'Delete a stored credential of an MCP server',
-  description: 'The configuration goes on referring to it, and the server is not started without it.',
+  description: 'The configuration still refers to it, and the server does not start without it.',
   params: mcpCredentialParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
@@ -104,8 +104,8 @@ export const deleteMcpCredential = forUser({
 });
 
 export const getMcpRevisions = forUser({
-  summary: 'List the configurations that an MCP server had',
-  description: 'The newest 20; the first one is in force. Credentials are no part of them.',
+  summary: 'List the configurations of an MCP server',
+  description: 'The newest 20; the first is in force. They contain no credentials.',
   params: mcpServerParams,
   replies: { 200: mcpRevisionsReply },
   async handle({ context, who, params }) {
@@ -114,8 +114,8 @@ export const getMcpRevisions = forUser({
 });
 
 export const postMcpRollback = forUser({
-  summary: 'Give an MCP server an earlier configuration',
-  description: 'It becomes a new revision. Credentials stay as they are.',
+  summary: 'Restore an earlier configuration of an MCP server',
+  description: 'Creates a new revision. Credentials do not change.',
   params: mcpServerParams,
   body: mcpRollbackInput,
   replies: { 200: mcpServerRecord },
@@ -128,7 +128,7 @@ export const postMcpRollback = forUser({
 export const postMcpAuthorization = forUser({
   summary: 'Authorise a remote MCP server',
   description:
-    'Finds where the server is signed in to (RFC 9728, RFC 8414), registers a client where that is offered (RFC 7591), and answers with a link to open in a browser.',
+    "Discovers the server's authorization server (RFC 9728, RFC 8414), registers a client if that is supported (RFC 7591), and returns a link to open in a browser.",
   params: mcpServerParams,
   body: mcpAuthorizationInput,
   replies: { 200: mcpAuthorizeReply },
@@ -140,7 +140,7 @@ export const postMcpAuthorization = forUser({
 });
 
 export const deleteMcpAuthorization = forUser({
-  summary: 'Forget the authorisation of a remote MCP server',
+  summary: 'Delete the authorisation of a remote MCP server',
   params: mcpServerParams,
   replies: { 204: 'Forgotten' },
   async handle({ context, who, params }) {

@@ -16,7 +16,7 @@ export const getMembers = forUser({
 export const putMember = forUser({
   summary: 'Set the role of a user, and whether it is suspended',
   description:
-    'A suspended user is signed out everywhere and its sidecars are revoked. Owners and admins are changed by owners; an enterprise keeps an owner who can sign in.',
+    'Suspending a user signs it out everywhere and revokes its sidecars. Only owners change owners and admins; an enterprise keeps at least one owner who can sign in.',
   params: memberParams,
   body: memberInput,
   replies: { 200: memberRecord },

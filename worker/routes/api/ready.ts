@@ -5,9 +5,9 @@ import { describeReadiness } from '../../installation/readiness.ts';
 import { forAnyone } from '../http/operation.ts';
 
 export const getReady = forAnyone({
-  summary: 'Whether this program takes calls: for a load balancer',
+  summary: 'Check whether this program accepts calls, for a load balancer',
   description:
-    'Refused with not_ready while the program stops, while the database lacks steps of its schema, and where the master key was changed and the program seals with the old one.',
+    'Refused with not_ready while the program stops, while the database lacks migrations, and if the program seals with a replaced master key.',
   replies: { 200: readyReply },
   async handle({ context }) {
     const ready = await describeReadiness(context);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => control.stop());
 
-/** A change by a browser's cookie at a worker behind a proxy that ends TLS, which calls it by http. */
+/** A change with a browser's cookie at a worker behind a TLS proxy that calls it over http. */
 function change(headers: Record<string, string>): Promise<unknown> {
   const body = JSON.stringify({ path: `some/${crypto.randomUUID()}`, value: 'value-of-a-test' });
   const type = { 'content-type': 'application/json', host: 'control.acme.test', cookie };
@@ -22,7 +22,7 @@ function change(headers: Record<string, string>): Promise<unknown> {
 }
 
 test.each(['https://control.acme.test', 'https://other.acme.test'])(
-  'a page of %s, a name of this control plane, changes things',
+  'a page of %s, a name of this control plane, can change things',
   async (origin) => expect(await change({ origin })).toBe(201),
 );
 
@@ -35,4 +35,4 @@ test.each([
   ['that has no origin', { origin: 'null' }],
   ['that says nothing', {}],
   ['of another name of the domain', { origin: 'https://control.acme.test', 'sec-fetch-site': 'same-site' }],
-])('a page %s changes nothing', async (_, headers) => expect(await change(headers)).toBe('cross_site_request'));
+])('a page %s cannot change anything', async (_, headers) => expect(await change(headers)).toBe('cross_site_request'));

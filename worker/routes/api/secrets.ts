@@ -16,7 +16,7 @@ import { changed, json } from '../http/replies.ts';
 
 export const postSecret = forUser({
   summary: 'Store a secret',
-  description: 'Creates the secret at the path, or replaces its value. No reply ever holds a value.',
+  description: 'Creates the secret at the path, or replaces its value. No reply ever contains a value.',
   body: secretInput,
   replies: { 201: secretRecord, 200: secretRecord },
   async handle({ context, who, body }) {
@@ -50,7 +50,7 @@ export const deleteSecret = forUser({
 export const postSecretCheck = forUser({
   summary: 'Check which values are stored secrets',
   description:
-    'For a program that is about to hand values on, such as an environment: says which of them equal a stored secret, yours or of your enterprise. The values are compared and forgotten.',
+    'For a program that is about to pass values on, such as an environment: tells which of them equal a stored secret of you or your enterprise. The values are not stored.',
   body: secretCheckInput,
   replies: { 200: secretCheckReply },
   async handle({ context, who, body }) {

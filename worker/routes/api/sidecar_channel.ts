@@ -20,8 +20,8 @@ import { pollSnapshot, type SnapshotReply } from '../../services/sidecars/snapsh
 import { forSidecar, type Reply } from '../http/operation.ts';
 
 export const getSnapshot = forSidecar({
-  summary: "The sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With If-None-Match of the newest version, waits up to "wait" seconds and answers 304 with a signed ${SNAPSHOT_PROOF_HEADER}.`,
+  summary: "Get the sidecar's snapshot: bindings and references, no secrets",
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
@@ -42,7 +42,7 @@ export const getSnapshot = forSidecar({
 });
 
 export const postCredentials = forSidecar({
-  summary: 'Release credentials, sealed to the sidecar',
+  summary: 'Release credentials, encrypted to the sidecar',
   body: credentialsRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
@@ -51,9 +51,9 @@ export const postCredentials = forSidecar({
 });
 
 export const postUnsealed = forSidecar({
-  summary: 'Release one credential that a program gets as it is',
+  summary: 'Release one credential in plaintext for a program',
   description:
-    "Of the sidecar's own user only, for a client whose requests no binding can complete. The audit log says for which host and why. Answered as credentials are, sealed to the sidecar.",
+    "Only for the sidecar's own user, for a client whose requests no binding can authenticate. The audit log records the host and the reason. The reply is encrypted to the sidecar, as for other credentials.",
   body: unsealedRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
@@ -62,8 +62,8 @@ export const postUnsealed = forSidecar({
 });
 
 export const postEvents = forSidecar({
-  summary: 'Take in audit events',
-  description: 'Sending an event again is harmless: an id is written once.',
+  summary: 'Add audit events',
+  description: 'Sending an event again has no effect: each id is stored once.',
   body: eventsRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
@@ -72,7 +72,7 @@ export const postEvents = forSidecar({
 });
 
 export const getSidecarAuditHeads = forSidecar({
-  summary: 'Say where the chains of the audit log end, and how the heads stand that the sidecar remembers',
+  summary: "Get the heads of the audit log's chains, and the state of the heads that the sidecar remembers",
   query: auditHeadsQuery,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, query }) {
@@ -81,9 +81,9 @@ export const getSidecarAuditHeads = forSidecar({
 });
 
 export const postMcpHealth = forSidecar({
-  summary: 'Say what MCP servers run',
+  summary: 'Report the running MCP servers',
   description:
-    "In place of what this sidecar said of them before; the API shows a user the newest word of that user's sidecars.",
+    "Replaces this sidecar's earlier report. The API shows a user the newest report of that user's sidecars.",
   body: mcpHealthReport,
   replies: { 204: 'Noted' },
   async handle({ context, who, body }) {
@@ -93,8 +93,8 @@ export const postMcpHealth = forSidecar({
 });
 
 export const postSidecarApproval = forSidecar({
-  summary: 'Ask for an approval of one request',
-  description: 'Uses up a decision that covers the request; else the request waits for one.',
+  summary: 'Request an approval for one request',
+  description: 'Uses up a decision that covers the request; otherwise the request waits for one.',
   body: approvalRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
@@ -122,7 +122,7 @@ export const getSidecarApproval = forSidecar({
 
 const JOSE = 'application/jose';
 
-/** 200 with what the control plane signed. */
+/** 200 with a text signed by the control plane. */
 function signed(jws: Result<string, ApiError>): Result<Reply, ApiError> {
   return jws.ok ? ok(new Response(jws.value, { headers: { 'content-type': JOSE } })) : jws;
 }
@@ -135,7 +135,7 @@ function snapshotResponse(reply: SnapshotReply): Response {
   return new Response(reply.jws, { headers: { etag, 'content-type': JOSE } });
 }
 
-/** The version in an If-None-Match of ours; null for anything else, which is answered with the snapshot. */
+/** The version in our If-None-Match; null for anything else, which gets the snapshot. */
 function heldVersion(etag: string | null): number | null {
   const digits = /^(?:W\/)?"(\d{1,15})"$/.exec(etag ?? '')?.[1];
   return digits === undefined ? null : Number(digits);

@@ -6,7 +6,7 @@ import { json } from '../http/replies.ts';
 
 export const postSidecar = forUser({
   summary: 'Enrol a sidecar',
-  description: 'Registers the public halves of its two keys; the reply is what the sidecar pins.',
+  description: 'Registers the public halves of its two keys. The sidecar pins the reply.',
   body: enrolInput,
   replies: { 201: enrolReply },
   async handle({ context, who, body }) {
@@ -26,7 +26,7 @@ export const getSidecars = forUser({
 
 export const deleteSidecar = forUser({
   summary: 'Revoke a sidecar',
-  description: 'It is refused from its next call on, and drops the credentials it holds.',
+  description: 'Its next call is refused, and it deletes the credentials it holds.',
   params: sidecarParams,
   replies: { 204: 'Revoked' },
   async handle({ context, who, params }) {

@@ -5,8 +5,8 @@ import { forUser } from '../http/operation.ts';
 import { json } from '../http/replies.ts';
 
 export const postToken = forUser({
-  summary: 'Make a personal token',
-  description: 'The token is in this reply and in no other: only its hash is stored.',
+  summary: 'Create a personal token',
+  description: 'Only this reply contains the token: only its hash is stored.',
   body: tokenInput,
   replies: { 201: createdToken },
   async handle({ context, who, body }) {

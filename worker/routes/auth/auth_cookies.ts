@@ -6,10 +6,13 @@ import { FLOW_SECONDS } from '../../sign_in/flows.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { sessionCookie } from '../http/authenticate.ts';
 
-/** The specification's name for what a provider keeps in the browser (section 5). */
+/** The specification's name for a provider's state in the browser (section 5). */
 const EXTRA_COOKIE = 'oauth_extra';
 
-/** `__Host-` keeps other hosts of the domain from planting a state of theirs; it needs https, which local mode has not. */
+/**
+ * `__Host-` keeps other hosts of the domain from planting their own state. It needs https, which local mode does not
+ * have.
+ */
 function stateCookie(c: AppContext): string {
   return isLocal(c) ? 'oauth_state' : '__Host-oauth_state';
 }
@@ -22,14 +25,14 @@ function options(c: AppContext, maxAge: number) {
   return { httpOnly: true, secure: !isLocal(c), sameSite: 'Lax', path: '/', maxAge } as const;
 }
 
-/** Keeps what a sign-in began with in the browser. */
+/** Stores the state of a started sign-in in the browser. */
 export function setFlowCookies(c: AppContext, flow: { readonly state: string; readonly extraState: string }): void {
   setCookie(c, stateCookie(c), flow.state, options(c, FLOW_SECONDS));
   if (flow.extraState === '') return deleteFlowCookie(c, EXTRA_COOKIE);
   setCookie(c, EXTRA_COOKIE, flow.extraState, options(c, FLOW_SECONDS));
 }
 
-/** What the browser kept, which is taken from it: a sign-in comes back once. */
+/** Reads and deletes the browser's state, so that a sign-in returns only once. */
 export function takeFlowCookies(c: AppContext): { readonly cookieState: string; readonly extraState: string } {
   const kept = { cookieState: getCookie(c, stateCookie(c)) ?? '', extraState: getCookie(c, EXTRA_COOKIE) ?? '' };
   deleteFlowCookie(c, stateCookie(c));
@@ -45,13 +48,13 @@ export function setSessionCookie(c: AppContext, token: string): void {
   setCookie(c, sessionCookie(c.get('context')), token, options(c, SESSION_SECONDS));
 }
 
-/** The same as a header, for an operation of the API. */
+/** The same as a header, for an API operation. */
 export function sessionCookieHeader(context: Pick<ProgramContext, 'local'>, token: string): string {
   const how = { httpOnly: true, secure: context.local === null, sameSite: 'Lax', path: '/' } as const;
   return serialize(sessionCookie(context), token, { ...how, maxAge: SESSION_SECONDS });
 }
 
-/** The session's token, which is taken from the browser. */
+/** Reads and deletes the session token. */
 export function takeSessionCookie(c: AppContext): string | null {
   const name = sessionCookie(c.get('context'));
   const token = getCookie(c, name) ?? null;

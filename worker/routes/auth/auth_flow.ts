@@ -15,7 +15,7 @@ import { handOver } from './hand_over.ts';
 import { page } from '../console/pages.ts';
 import { localPath } from './return_to.ts';
 
-/** `GET /auth/{provider}/login`: sends the browser to the provider. */
+/** `GET /auth/{provider}/login`: redirects the browser to the provider. */
 export async function openProvider(c: AppContext): Promise<Response> {
   const where = await placeOf(c);
   if (!where.ok) return refusalPage(c, where.error);
@@ -32,8 +32,8 @@ export async function openProvider(c: AppContext): Promise<Response> {
 }
 
 /**
- * Whether a page that is not ours led here. It may not sign a browser in by itself: whoever runs a provider, such as that of
- * an enterprise, could sign others in as a user of its own, and see what they then store.
+ * Whether another site's page linked here. Such a page must not sign a browser in by itself: whoever runs a provider,
+ * such as an enterprise's, could sign other people in as a user of its own and see what they then store.
  */
 function isFromElsewhere(c: AppContext): boolean {
   const site = c.req.header('sec-fetch-site') ?? 'none';
@@ -45,7 +45,7 @@ function askToSignIn(c: AppContext, { name, title }: AuthProvider, returnTo: str
   return page(c, continuePage({ title, url: `/auth/${name}/login?${query.toString()}` }), 200);
 }
 
-/** `GET /auth/{provider}/callback`: where the provider sends the browser back to. */
+/** `GET /auth/{provider}/callback`: the provider's redirect. */
 export async function finishProvider(c: AppContext): Promise<Response> {
   const where = await placeOf(c);
   if (!where.ok) return refusalPage(c, where.error);
@@ -63,7 +63,7 @@ export async function finishProvider(c: AppContext): Promise<Response> {
   return c.redirect(finished.value.returnTo, 303);
 }
 
-/** `GET /auth/sso?email=…`: the way to the provider of the enterprise that has the domain of an address. */
+/** `GET /auth/sso?email=…`: redirects to the provider of the enterprise with the address's domain. */
 export async function openSso(c: AppContext): Promise<Response> {
   const query = queryOf(c, ssoQuery);
   if (!query.ok) return refusalPage(c, query.error);

@@ -21,8 +21,8 @@ import { consolePage, page, showSignIn } from '../console/pages.ts';
 import { json } from '../http/replies.ts';
 
 export const getIdentities = forUser({
-  summary: 'List the ways you sign in',
-  description: 'The page /identities adds one: that takes a browser.',
+  summary: 'List your ways to sign in',
+  description: 'To add one, use the page /identities in a browser.',
   query: identitiesQuery,
   replies: { 200: identitiesReply },
   async handle({ context, who, query }) {
@@ -31,9 +31,9 @@ export const getIdentities = forUser({
 });
 
 export const deleteIdentity = forUser({
-  summary: 'Remove a way you sign in',
+  summary: 'Remove one of your ways to sign in',
   description:
-    'What was signed in by it is signed out, but the one that asks. The last way is not removed. Whoever shows that the verified address of the account is theirs still signs in to it.',
+    "Ends its sessions, except the calling one. The last way cannot be removed. Anyone who verifies the account's address can still sign in to it.",
   params: identityParams,
   replies: { 204: 'Removed' },
   async handle({ context, who, params }) {
@@ -42,7 +42,7 @@ export const deleteIdentity = forUser({
   },
 });
 
-/** `GET /identities`: the ways that the browser's user signs in. */
+/** `GET /identities`: the user's ways to sign in. */
 export async function getIdentitiesPage(c: AppContext): Promise<Response> {
   const caller = await callerOfBrowser(c);
   if (caller === null) return showSignIn(c, 401);
@@ -55,7 +55,7 @@ export async function getIdentitiesPage(c: AppContext): Promise<Response> {
   return consolePage(c, caller, view);
 }
 
-/** `POST /auth/{provider}/link`: begins to add a sign-in to the account of the browser's user. */
+/** `POST /auth/{provider}/link`: starts adding a sign-in to the user's account. */
 export function beginLink(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller) => {
     const linker = linkerOf(caller);
@@ -71,7 +71,7 @@ export function beginLink(c: AppContext): Promise<Response> {
   });
 }
 
-/** Asks whether who came back from a provider is who was meant. */
+/** Asks the user to confirm the identity that the provider returned. */
 export async function askToLink(
   c: AppContext,
   provider: AuthProvider,
@@ -84,7 +84,7 @@ export async function askToLink(
 
 const linkForm = z.strictObject({ offer: z.string().max(10_000), seal: z.string().max(200) });
 
-/** `POST /identities/link`: the answer. */
+/** `POST /identities/link`: the confirmation. */
 export function submitLink(c: AppContext): Promise<Response> {
   return changeFromOurPage(c, linkForm, (caller, form) => linkIdentity(c.get('context'), caller, form));
 }
@@ -106,7 +106,7 @@ function changeFromOurPage<T>(
   });
 }
 
-/** A form of a page of ours, sent by a browser that is signed in: no other site adds or removes anything. */
+/** A form from one of our own pages with a signed-in browser, so that no other site can add or remove anything. */
 async function fromOurPage(c: AppContext, answer: (caller: Caller) => Promise<Response>): Promise<Response> {
   const caller = await callerOfBrowser(c);
   if (caller === null) return showSignIn(c, 401);

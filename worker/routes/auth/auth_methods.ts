@@ -5,7 +5,7 @@ import { forAnyone } from '../http/operation.ts';
 
 export const getProviders = forAnyone({
   summary: 'List the ways to sign in',
-  description: 'Those that are set up, so that a page can show a button for each.',
+  description: 'Only configured ones, so that a page can show a button for each.',
   replies: { 200: providersReply },
   async handle({ context }) {
     return ok({ status: 200, json: listMethods(context) });

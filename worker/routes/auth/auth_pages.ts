@@ -16,12 +16,12 @@ import { errorReply, invalidInput } from '../http/error_reply.ts';
 import { page, showSignIn } from '../console/pages.ts';
 import { localPath } from './return_to.ts';
 
-/** `GET /sign-in`: every way there is. */
+/** `GET /sign-in`: all ways to sign in. */
 export function getSignIn(c: AppContext): Promise<Response> {
   return showSignIn(c, 200);
 }
 
-/** `POST /sign-in`: the form with an email and a password. */
+/** `POST /sign-in`: the form with email and password. */
 export async function submitSignIn(c: AppContext): Promise<Response> {
   const form = await readForm(c, loginInput);
   if (!form.ok) return refusalPage(c, form.error);
@@ -29,7 +29,7 @@ export async function submitSignIn(c: AppContext): Promise<Response> {
   return goOn(c, await signInWithPassword(c.get('context'), form.value, client), c.req.query('return_to'));
 }
 
-/** `GET /sign-up`: the form for an account with a password, or for another password. */
+/** `GET /sign-up`: the form to create an account with a password, or set a new password. */
 export function getSignUp(c: AppContext): Promise<Response> {
   return c.get('context').signIn.mail === null ? refusalPage(c, passwordsOff()) : page(c, signUpPage(), 200);
 }
@@ -42,14 +42,14 @@ export async function submitSignUp(c: AppContext): Promise<Response> {
   return begun.ok ? page(c, codePage(begun.value), 200) : refusalPage(c, begun.error);
 }
 
-/** `POST /sign-up/code`: the code of the mail. */
+/** `POST /sign-up/code`: the mailed code. */
 export async function submitCode(c: AppContext): Promise<Response> {
   const form = await readForm(c, verifyInput);
   if (!form.ok) return refusalPage(c, form.error);
   return goOn(c, await verifySignup(c.get('context'), form.value, nameOf(c)), undefined);
 }
 
-/** `POST /auth/logout`: ends the session of this browser, from a page of ours. */
+/** `POST /auth/logout`: ends this browser's session; only from one of our own pages. */
 export async function postLogout(c: AppContext): Promise<Response> {
   if (!isSameOrigin(c)) return errorReply(c, crossSite());
   const token = takeSessionCookie(c);
@@ -57,7 +57,7 @@ export async function postLogout(c: AppContext): Promise<Response> {
   return c.req.header('accept')?.includes('text/html') === true ? c.redirect('/sign-in', 303) : c.body(null, 204);
 }
 
-/** A form of a page of ours: another site could else sign people in as somebody of its choice. */
+/** Accepts forms only from our own pages; otherwise another site could sign people in as a user of its choice. */
 async function readForm<T>(c: AppContext, schema: z.ZodType<T>): Promise<Result<T, ApiError>> {
   if (!isSameOrigin(c)) return err(crossSite());
   const fields = Object.entries(await c.req.parseBody()).filter(([, value]) => value !== '');
@@ -80,5 +80,8 @@ async function goOn(
 }
 
 function crossSite(): ApiError {
-  return apiError('cross_site_request', 'a browser signs in and out only from a page of this control plane');
+  return apiError(
+    'cross_site_request',
+    'sign in or out on a page of this control plane: forms of other sites are refused',
+  );
 }

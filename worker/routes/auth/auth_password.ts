@@ -10,9 +10,9 @@ import { holdsCookies } from '../console/console_host.ts';
 import { forAnyone, type Reply } from '../http/operation.ts';
 
 export const postSignup = forAnyone({
-  summary: 'Ask for a code that sets a password',
+  summary: 'Request a code to set a password',
   description:
-    'For a new account, or for another password of one that there is. The code is sent to the address; the answer is the same whether it has an account or not.',
+    'For a new account, or a new password of an existing one. The code is sent to the address; the reply does not reveal whether it has an account.',
   body: signupInput,
   replies: { 202: signupReply },
   async handle({ context, body, clientAddress }) {
@@ -23,7 +23,7 @@ export const postSignup = forAnyone({
 
 export const postVerify = forAnyone({
   summary: 'Set the password with the code, and sign in',
-  description: 'Five tries, ten minutes. The reply sets the cookie of a browser session.',
+  description: 'Five attempts within ten minutes. The reply sets a session cookie.',
   body: verifyInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request }) {
@@ -34,7 +34,7 @@ export const postVerify = forAnyone({
 
 export const postLogin = forAnyone({
   summary: 'Sign in with an email and a password',
-  description: 'The reply sets the cookie of a browser session.',
+  description: 'The reply sets a session cookie.',
   body: loginInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request, clientAddress }) {
@@ -44,7 +44,7 @@ export const postLogin = forAnyone({
   },
 });
 
-/** Gives the browser its session. */
+/** Sets the session cookie. */
 function signedIn(context: ProgramContext, result: Result<SignedIn, ApiError>): Result<Reply, ApiError> {
   if (!result.ok) return result;
   const { userId, token } = result.value;
@@ -53,8 +53,7 @@ function signedIn(context: ProgramContext, result: Result<SignedIn, ApiError>): 
 }
 
 function noCookieHere(): ApiError {
-  const message =
-    'a browser signs in by the name that the console has to itself, which svc console prints: by this one it gets no cookie';
+  const message = "use the console's own host name, which svc console prints: under this name no cookie is set";
   return apiError('misdirected_host', message);
 }
 

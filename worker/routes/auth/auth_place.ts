@@ -5,17 +5,17 @@ import type { AuthProvider } from '../../sign_in/provider.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { publicOrigin } from './public_origin.ts';
 
-/** A provider, and where it sends the browser back to. */
+/** A provider and its callback URL. */
 export interface AuthPlace {
   readonly provider: AuthProvider;
   readonly redirectURL: string;
 }
 
-/** The provider that the path names, and the callback URL of it under the name that the browser called. */
+/** The provider in the path, and its callback URL under the host name that the browser called. */
 export async function placeOf(c: AppContext): Promise<Result<AuthPlace, ApiError>> {
   const provider = await findProvider(c.get('context'), c.req.param('provider') ?? '');
   if (provider === null) {
-    return err(apiError('not_found', 'there is no such provider here: GET /auth/providers lists those there are'));
+    return err(apiError('not_found', 'there is no such provider: GET /auth/providers lists them'));
   }
   const origin = publicOrigin(c);
   return origin.ok ? ok({ provider, redirectURL: `${origin.value}/auth/${provider.name}/callback` }) : origin;

@@ -11,22 +11,22 @@ import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import type { AppEnv } from '../http/app_env.ts';
 import type { Method } from '../http/operation.ts';
 
-/** A step of signing in that a browser takes: answered by a redirect or a page, as the API's description says it. */
+/** A sign-in step in a browser. It answers with a redirect or a page, as the OpenAPI document says. */
 export interface BrowserOperation {
   readonly summary: string;
   readonly description: string;
   readonly params?: typeof providerParams | typeof linkParams | typeof connectorAuthorisationParams;
   readonly query?: typeof loginQuery | typeof callbackQuery | typeof ssoQuery;
-  /** `anyone`, or a browser that is signed in. */
+  /** `anyone`, or a signed-in browser. */
   readonly access: 'anyone' | 'browser';
-  /** What success looks like, by status. */
+  /** Successful replies, by status. */
   readonly replies: Readonly<Record<number, string>>;
 }
 
-const ON_ITS_WAY = 'The browser is sent on';
-const PAGE = 'A page for the person in front of the browser';
+const ON_ITS_WAY = 'A redirect';
+const PAGE = 'A page for the person at the browser';
 
-/** The paths of the page table that are no pages of the console but steps of signing in. */
+/** Paths of the page table that are sign-in steps rather than console pages. */
 export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOperation])[] = [
   [
     'get',
@@ -34,7 +34,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     {
       summary: 'Start signing in with a provider',
       description:
-        'Sends the browser to the provider and keeps what it has to bring back in httpOnly cookies. The callback URL is derived from Host, X-Forwarded-Host and X-Forwarded-Proto. A browser that comes from another site is asked first. An enterprise’s own provider is one like the others, under the name that GET /auth/sso leads to.',
+        'Redirects the browser to the provider and sets httpOnly cookies for the callback. The callback URL is derived from Host, X-Forwarded-Host and X-Forwarded-Proto. A browser that comes from another site must confirm first. An enterprise’s own provider works the same way, under the name that GET /auth/sso redirects to.',
       params: providerParams,
       query: loginQuery,
       access: 'anyone',
@@ -45,9 +45,9 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     'get',
     '/auth/{provider}/callback',
     {
-      summary: 'Come back from a provider',
+      summary: 'Return from a provider',
       description:
-        'Where the provider sends the browser back to: its answer is exchanged once, with the cookies of the browser that began, and the browser is signed in. At a loopback name of a local control plane a state that is under way is handed over to the console’s own name.',
+        "The provider's redirect. Its answer is exchanged once, with the cookies of the browser that started, and signs the browser in. At a loopback name of a local control plane, a sign-in in progress is redirected to the console’s own host name.",
       params: providerParams,
       query: callbackQuery,
       access: 'anyone',
@@ -59,7 +59,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     '/auth/sso',
     {
       summary: 'Find the provider of an enterprise',
-      description: 'By the domain of an address, which the enterprise has proved to be its own.',
+      description: 'By the domain of an address, which the enterprise has proven to be its own.',
       query: ssoQuery,
       access: 'anyone',
       replies: { 200: PAGE },
@@ -70,7 +70,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     '/auth/{provider}/link',
     {
       summary: 'Add a way to sign in to an account',
-      description: 'From a page of this control plane alone: a form of another site is refused.',
+      description: 'Only from a page of this control plane: forms of other sites are refused.',
       params: providerParams,
       access: 'browser',
       replies: { 200: PAGE },
@@ -81,7 +81,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     '/auth/logout',
     {
       summary: 'Sign a browser out',
-      description: 'From a page of this control plane alone. A browser is sent to the sign-in page.',
+      description: 'Only from a page of this control plane. A browser is redirected to the sign-in page.',
       access: 'anyone',
       replies: { 204: 'Signed out', 303: ON_ITS_WAY },
     },
@@ -92,7 +92,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     {
       summary: 'Sign a browser in with a one-time link',
       description:
-        'Of POST /v1/sign-in-links, and printed by svc up; good once, and on your own machine at the console’s own name alone.',
+        'From POST /v1/sign-in-links, and printed by svc up; valid once, and on your own machine only at the console’s own host name.',
       params: linkParams,
       access: 'anyone',
       replies: { 303: ON_ITS_WAY },
@@ -103,7 +103,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     '/auth/connectors/{id}/authorize',
     {
       summary: 'Authorise a connector’s oauth2 credential in a browser',
-      description: 'Sends the browser to the connector’s authorisation server.',
+      description: 'Redirects the browser to the connector’s authorization server.',
       params: connectorAuthorisationParams,
       access: 'browser',
       replies: { 303: ON_ITS_WAY },
@@ -113,9 +113,9 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     'get',
     CALLBACK_PATH,
     {
-      summary: 'Come back from authorising a connector or an MCP server',
+      summary: 'Return from authorising a connector or an MCP server',
       description:
-        'Where the authorisation server sends the browser back to. At a loopback name of a local control plane what began in the console is handed over to the console’s own name.',
+        "The authorization server's redirect. At a loopback name of a local control plane, an authorisation started in the console is redirected to the console’s own host name.",
       query: callbackQuery,
       access: 'anyone',
       replies: { 200: PAGE, 303: ON_ITS_WAY },
@@ -123,7 +123,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
   ],
 ];
 
-/** Puts the steps of signing in that browsers take into the API's description. */
+/** Adds the browser's sign-in steps to the OpenAPI document. */
 export function describeBrowserOperations(app: OpenAPIHono<AppEnv>): void {
   app.openAPIRegistry.registerComponent('securitySchemes', 'browser', {
     type: 'apiKey',
@@ -149,7 +149,7 @@ function routeOf(method: Method, path: string, operation: BrowserOperation): Rou
     responses: {
       ...Object.fromEntries(Object.entries(replies).map(([status, text]) => [status, { description: text }])),
       default: {
-        description: 'A page that says what is wrong',
+        description: 'A page with the error',
         content: { 'text/html': { schema: { type: 'string' } } },
       },
     },

@@ -5,7 +5,7 @@ import { forUser } from '../http/operation.ts';
 import { json } from '../http/replies.ts';
 
 export const getSessions = forUser({
-  summary: 'List the browsers and programs that are signed in as you',
+  summary: 'List your signed-in browsers and programs',
   query: signInsQuery,
   replies: { 200: signInsPage },
   async handle({ context, who, query }) {
@@ -14,7 +14,7 @@ export const getSessions = forUser({
 });
 
 export const deleteSession = forUser({
-  summary: 'Sign a browser or a program of yours out',
+  summary: 'Sign out one of your browsers or programs',
   description: 'Its next call is refused.',
   params: signInParams,
   replies: { 204: 'Signed out' },

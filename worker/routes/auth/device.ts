@@ -16,7 +16,7 @@ import { json } from '../http/replies.ts';
 
 export const postDeviceCode = forAnyone({
   summary: 'Start a device sign-in, which a signed-in person approves',
-  description: 'For a program (RFC 8628): a person types the code on the page /device, within ten minutes.',
+  description: 'For a program (RFC 8628): a person types the code on the page /device within ten minutes.',
   body: deviceInput,
   replies: { 200: deviceReply },
   async handle({ context, body, clientAddress }) {
@@ -25,9 +25,8 @@ export const postDeviceCode = forAnyone({
 });
 
 export const postDeviceToken = forAnyone({
-  summary: 'The tokens of a program that was approved',
-  description:
-    'Refused with authorization_pending or slow_down until a person decides; then the tokens are returned once.',
+  summary: 'Get the tokens of an approved program',
+  description: 'Refused with authorization_pending or slow_down until a person decides; then returns the tokens once.',
   body: devicePoll,
   replies: { 200: tokenPair },
   async handle({ context, body }) {
@@ -36,8 +35,8 @@ export const postDeviceToken = forAnyone({
 });
 
 export const postRefresh = forAnyone({
-  summary: 'New tokens for a refresh token, which is used up',
-  description: 'A refresh token that comes a second time ends the whole sign-in.',
+  summary: 'Exchange a refresh token for new tokens',
+  description: 'Using a refresh token a second time ends the whole sign-in.',
   body: refreshInput,
   replies: { 200: tokenPair },
   async handle({ context, body }) {
@@ -55,13 +54,13 @@ export const postRevoke = forAnyone({
   },
 });
 
-/** `GET /device`: where a person types the code. */
+/** `GET /device`: the form for the code. */
 export async function getDevicePage(c: AppContext): Promise<Response> {
   const caller = await callerOfBrowser(c);
   return caller === null ? showSignIn(c, 401) : consolePage(c, caller, devicePage(null));
 }
 
-/** `POST /device`: shows which program the code is of, and asks. */
+/** `POST /device`: shows the program of the code and asks for a decision. */
 export function postDevicePage(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller, field) => {
     const typed = field('user_code');
@@ -70,7 +69,7 @@ export function postDevicePage(c: AppContext): Promise<Response> {
   });
 }
 
-/** `POST /device/decide`: the answer. */
+/** `POST /device/decide`: the decision. */
 export function postDeviceDecision(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller, field) => {
     const decision = field('decision') === 'approve' ? 'approve' : 'deny';
@@ -83,7 +82,7 @@ export function postDeviceDecision(c: AppContext): Promise<Response> {
 
 type Field = (name: string) => string;
 
-/** A form of a page of ours, sent by a browser that is signed in. */
+/** A form from one of our own pages, with a signed-in browser. */
 async function fromOurPage(
   c: AppContext,
   answer: (caller: Caller, field: Field) => Promise<Response>,

@@ -5,9 +5,9 @@ import { consoleOrigin } from '../console/console_host.ts';
 import { page } from '../console/pages.ts';
 
 /**
- * Sends a browser that came back from a provider to a loopback name on to the console, which finishes what began there: its
- * own cookie says whose browser this is, and the state is used up there. `isLive`: the state is of something that began and
- * is not over. Nobody else is told the console's name, and no other user of the machine where the system tells who calls.
+ * Redirects a browser that returned from a provider to a loopback name to the console's host name, where the session
+ * cookie is and the state is used up. `isLive`: the state belongs to a sign-in in progress. Without one, the console's
+ * name is not revealed; nor to another user of the machine, if the system identifies callers.
  */
 export async function handOver(c: AppContext, isLive: boolean): Promise<Response> {
   const { local } = c.get('context');
@@ -19,4 +19,4 @@ export async function handOver(c: AppContext, isLive: boolean): Promise<Response
 }
 
 const OVER =
-  'This sign-in was not begun here, was used already, or its ten minutes are over: begin again in the console.';
+  'This sign-in was not started here, was used already, or has expired after ten minutes: start again in the console.';

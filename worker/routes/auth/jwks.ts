@@ -2,11 +2,11 @@ import { ok } from '../../../shared/model/result.ts';
 import { keySet } from '../../../shared/wire/tokens.ts';
 import { forAnyone } from '../http/operation.ts';
 
-/** How long whoever asks may keep the set. */
+/** How long clients may cache the keys. */
 const KEEP_SECONDS = 60;
 
 export const getKeySet = forAnyone({
-  summary: 'The keys that verify access tokens',
+  summary: 'Get the keys that verify access tokens',
   replies: { 200: keySet },
   async handle({ context }) {
     const keys = await context.accessKeys.published(context.database);

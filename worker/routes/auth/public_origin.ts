@@ -4,9 +4,10 @@ import type { AppContext } from '../http/app_env.ts';
 import { isLoopbackName } from '../console/console_host.ts';
 
 /**
- * The origin that the browser called, from `X-Forwarded-Host` and `X-Forwarded-Proto`, else from `Host` (specification
- * section 4). Anyone can send these headers: only a host of SVC_ALLOWED_HOSTS is taken, or in local mode a loopback name,
- * which stands for the console's own too; a hosted origin is https. Refuses with `misdirected_host`.
+ * The origin that the browser called, from `X-Forwarded-Host` and `X-Forwarded-Proto`, otherwise from `Host`
+ * (specification section 4). Anyone can send these headers, so only hosts in SVC_ALLOWED_HOSTS are accepted. In local
+ * mode it is a loopback name, also for the console's own name. A hosted origin is always https. Refuses with
+ * `misdirected_host`.
  */
 export function publicOrigin(c: AppContext): Result<string, ApiError> {
   const { local, signIn } = c.get('context');
@@ -21,7 +22,7 @@ export function publicOrigin(c: AppContext): Result<string, ApiError> {
   return scheme === 'https' || isHttp ? ok(`${scheme}://${host}`) : err(notHttps());
 }
 
-/** The first of a list: what the outermost of several proxies was called by. */
+/** The first entry of a list: the host that the outermost proxy was called by. */
 function first(header: string | undefined): string | undefined {
   return header?.split(',')[0]?.trim();
 }
@@ -29,13 +30,13 @@ function first(header: string | undefined): string | undefined {
 function unknownHost(): ApiError {
   return apiError(
     'misdirected_host',
-    'nobody signs in under this host name: call the control plane by its own name, or add this one to SVC_ALLOWED_HOSTS',
+    "sign-in is off under this host name: use the control plane's own name, or add this one to SVC_ALLOWED_HOSTS",
   );
 }
 
 function notHttps(): ApiError {
   return apiError(
     'misdirected_host',
-    'sign-in is over https alone: a proxy in front of the control plane has to send X-Forwarded-Proto: https',
+    'sign-in requires https: the proxy in front of the control plane must send X-Forwarded-Proto: https',
   );
 }

@@ -1,4 +1,7 @@
-/** A page of ours to go on to; the first one for anything else, so that no link sends people elsewhere once signed in. */
+/**
+ * One of our own pages to return to; anything else becomes the first page, so that a link cannot redirect people to
+ * another site after sign-in.
+ */
 export function localPath(text: string | undefined): string {
   const base = 'https://here.invalid';
   if (text === undefined || !/^\/[\x21-\x7e]*$/.test(text) || !URL.canParse(text, base)) return '/';

@@ -24,13 +24,13 @@ const submit = (path: string, fields: Record<string, string>, headers?: Record<s
   });
 
 describe('a form of the console', () => {
-  test('changes what the API changes, and goes on to a page', async () => {
+  test('makes the same change as the API, and redirects to a page', async () => {
     const reply = await submit('/secrets', { path: 'user/one', value: PLANTED, description: '', owner: 'personal' });
     expect([reply.status, reply.headers.get('location')]).toEqual([303, '/secrets?done=secret_stored']);
     expect(await (await open('/secrets')).text()).toContain('vault://user/one');
   });
 
-  test('that is wrong is shown again with 4xx and without its secret', async () => {
+  test('with invalid input is shown again with 4xx and without its secret', async () => {
     const reply = await submit('/secrets', { path: 'No Path', value: PLANTED, owner: 'personal' });
     const page = await reply.text();
     expect(reply.status).toBe(400);
@@ -47,7 +47,7 @@ describe('a form of the console', () => {
     expect(await (await open('/secrets')).text()).not.toContain('vault://user/two');
   });
 
-  test('makes a binding of every field that it has', async () => {
+  test('creates a binding with all its fields', async () => {
     const fields = {
       scheme: 'header-template',
       host: 'Header.example.test',
@@ -81,7 +81,7 @@ describe('a form of the console', () => {
     ]);
   });
 
-  test('deletes only what is named', async () => {
+  test('deletes only the named item', async () => {
     const target = { path: 'user/one', owner: 'personal' };
     const refused = await submit('/secrets/delete', { ...target, confirm: 'user/on' });
     expect(refused.status).toBe(400);
@@ -97,17 +97,17 @@ describe('a form of the console', () => {
 });
 
 describe('a page of the console', () => {
-  test('is for who is signed in', async () => {
+  test('requires a sign-in', async () => {
     expect((await control.send('/audit?host=api.example.test')).status).toBe(401);
   });
 
-  test('says which request failed', async () => {
+  test("names the failed request's id", async () => {
     const reply = await open('/bindings/bnd_nothing');
     expect(reply.status).toBe(404);
     expect(await reply.text()).toContain(reply.headers.get('svc-request-id') ?? 'no id');
   });
 
-  test('keeps nothing in a cache, and its files for ever', async () => {
+  test('is not cached, but its files are cached forever', async () => {
     const page = await open('/');
     expect(page.headers.get('cache-control')).toBe('no-store, no-transform');
     const [style = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec(await page.text()) ?? [];
@@ -116,12 +116,12 @@ describe('a page of the console', () => {
     expect((await control.send('/assets/style.0000000000000000.css')).status).toBe(404);
   });
 
-  test('begins with a binding of the catalog only where there is one', async () => {
+  test('starts from a catalog binding only if it exists', async () => {
     expect((await open('/bindings/new?from=nothing')).status).toBe(200);
   });
 });
 
-test('requests are counted by what became of them, in the time that is asked for', async () => {
+test('counts requests by outcome in the requested period', async () => {
   const sidecar = await control.enrolled();
   const now = control.clock.now();
   const event = (n: number, type: string, minutesAgo: number) => ({
@@ -154,7 +154,7 @@ test('requests are counted by what became of them, in the time that is asked for
 
 const timeAt = (ms: number) => new Date(ms).toISOString();
 
-test('every request of the time is in one of its parts, which are as long as a person counts', async () => {
+test('puts every request of the period into one span of a readable length', async () => {
   const sidecar = await control.enrolled();
   const now = control.clock.now();
   const events = Array.from({ length: 90 }, (_, n) => ({

@@ -11,10 +11,10 @@ import { consolePage, showSignIn } from './pages.ts';
 
 export type PageRoute = (c: AppContext) => Response | Promise<Response>;
 
-/** A method, a path in which `{name}` is one segment and `{name+}` takes slashes too, and what answers. */
+/** A method, a path (`{name}` is one segment, `{name+}` also matches slashes) and its handler. */
 export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: PageRoute];
 
-/** A page of the console: who is not signed in is asked to sign in, and comes back to it. */
+/** A page of the console. Without a session the user signs in first and then returns to it. */
 export function forReader(answer: (c: AppContext, caller: Caller) => Promise<Response>): PageRoute {
   return async (c) => {
     const caller = await callerOfBrowser(c);
@@ -25,7 +25,7 @@ export function forReader(answer: (c: AppContext, caller: Caller) => Promise<Res
 /** The fields of a form, each once and as text. */
 export type Fields = Readonly<Record<string, string>>;
 
-/** A change, by a form of a page of ours: nobody else's page may make it with this browser's cookie. */
+/** A change by a form of our own pages: other sites' pages must not use this browser's cookie. */
 export function forChange(answer: (c: AppContext, caller: Caller, fields: Fields) => Promise<Response>): PageRoute {
   return forReader(async (c, caller) => {
     if (!isSameOrigin(c)) return problem(c, caller, crossSite());
@@ -35,17 +35,17 @@ export function forChange(answer: (c: AppContext, caller: Caller, fields: Fields
   });
 }
 
-/** A page in place of one that cannot be shown: what failed, and the id that the log knows the request by. */
+/** An error page: what failed, and the request id in the log. */
 export function problem(c: AppContext, caller: Caller, error: ApiError): Promise<Response> {
   return consolePage(c, caller, problemPage(error.message, c.get('requestId')), ERROR_STATUS[error.code]);
 }
 
-/** After a change: back to a page, which says by a code what was done. */
+/** Redirects after a change to a page, with a code that names the change. */
 export function done(c: AppContext, path: string, code: string): Response {
   return c.redirect(pathWith(path, { done: code }), 303);
 }
 
-/** The form as it was typed, with what is wrong beside its fields. `secret` fields are never given back. */
+/** The form with its input and problems beside the fields. `secret` fields are never returned. */
 export function refusedForm(fields: Fields, error: ApiError, secrets: readonly string[] = []): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
   const problems = problemsOf(error);
@@ -58,13 +58,13 @@ function problemsOf({ details }: ApiError): { field: string; message: string }[]
   return fields.filter((each): each is { field: string; message: string } => typeof each?.field === 'string');
 }
 
-/** The same for an input that a schema does not take. */
+/** The same for input that a schema refuses. */
 export function invalidForm(fields: Fields, error: z.core.$ZodError, secrets: readonly string[] = []): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
   return { values, problems: fieldProblems(error), refusal: null };
 }
 
-/** A form again, with 4xx. */
+/** Shows a form again with 4xx. */
 export function formAgain(c: AppContext, caller: Caller, view: Page, error: ApiError | null = null): Promise<Response> {
   return consolePage(c, caller, view, error === null ? 400 : ERROR_STATUS[error.code]);
 }
@@ -73,7 +73,7 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** The fields that were typed into: an empty one was not. */
+/** The fields that are not empty. */
 export function typed(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }

@@ -13,7 +13,7 @@ import { getMemberPage, getMembersPage, submitResumption, submitRole, suspension
 import { getSidecarsPage, sidecarRevocation } from './console_sidecars.ts';
 import { getNewToken, submitToken, tokenRevocation } from './console_tokens.ts';
 
-/** The pages of connectors, of who is signed in and of the enterprise. */
+/** The pages of connectors, the account and the enterprise. */
 export const CONSOLE_ACCESS_PAGES: readonly PageEntry[] = [
   ['get', '/connectors', getConnectorsPage],
   ['get', '/connectors/install', getSpecForm],

@@ -26,13 +26,13 @@ export const getAccount = forReader(async (c, caller) => {
   return consolePage(c, caller, accountPage(view));
 });
 
-/** `GET /account/sign-ins/{id}/end`: asks. */
+/** `GET /account/sign-ins/{id}/end`: asks for confirmation. */
 export const askSignOut = forReader(async (c, caller) => {
   const signIn = await ownSignIn(c, caller);
   return signIn.ok ? consolePage(c, caller, signOutPage(signIn.value)) : problem(c, caller, signIn.error);
 });
 
-/** `POST /account/sign-ins/{id}/end`. Who signs out the browser that it looks with is asked to sign in. */
+/** `POST /account/sign-ins/{id}/end`. After signing out the current browser, the user gets the sign-in page. */
 export const submitSignOut = forChange(async (c, caller) => {
   const ended = await endSignIn(c.get('context'), caller, c.req.param('id') ?? '');
   return ended.ok ? done(c, '/account', 'signed_out') : problem(c, caller, ended.error);

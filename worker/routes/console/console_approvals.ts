@@ -7,7 +7,7 @@ import { consolePage } from './pages.ts';
 
 const SHOWN = 50;
 
-/** `GET /approvals`: what waits; with `state=all` also what is over. */
+/** `GET /approvals`: pending approvals; with `state=all` also decided and expired ones. */
 export const getApprovalsPage = forReader(async (c, caller) => {
   const context = c.get('context');
   const state = c.req.query('state') === 'all' ? ('all' as const) : ('pending' as const);

@@ -14,7 +14,7 @@ import { consolePage } from './pages.ts';
 
 const SHOWN = 50;
 
-/** `GET /audit`: the events that fit the query. */
+/** `GET /audit`: the events that match the query. */
 export const getAudit = forReader(async (c, caller) => {
   const values = queryOf(c, AUDIT_FILTERS);
   const cursor = c.req.query('cursor');
@@ -39,7 +39,7 @@ function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Resp
   return consolePage(c, caller, auditPage(view), 400);
 }
 
-/** `GET /audit/verify`: walks every chain. */
+/** `GET /audit/verify`: verifies every chain. */
 export const getVerification = forReader(async (c, caller) => {
   const context = c.get('context');
   const leave = context.openCalls.enter('audit verification', caller.enterpriseId);
@@ -51,7 +51,7 @@ export const getVerification = forReader(async (c, caller) => {
   }
 });
 
-/** `GET /audit/{id}`: one event, and why. */
+/** `GET /audit/{id}`: one event, and why it happened. */
 export const getAuditEventPage = forReader(async (c, caller) => {
   const context = c.get('context');
   const event = await getAuditEvent(context, caller, c.req.param('id') ?? '');

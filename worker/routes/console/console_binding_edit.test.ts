@@ -35,7 +35,7 @@ async function bind(host: string, change: object = {}) {
   return parsed(hostBindingRecord, control.asUser('POST', '/v1/host-bindings', body));
 }
 
-/** The form as the page has it. */
+/** The form as on the page. */
 async function formOf(id: string, query = ''): Promise<Record<string, string>> {
   const page = await open(`/bindings/${id}/edit${query}`);
   const form = page.slice(page.indexOf(`action="/bindings/${id}/edit"`));
@@ -48,8 +48,8 @@ async function formOf(id: string, query = ''): Promise<Record<string, string>> {
   return Object.fromEntries(fields);
 }
 
-describe('the form of a binding that is there', () => {
-  test('is filled in with all of it, so that saving it unchanged changes nothing', async () => {
+describe('the form of an existing binding', () => {
+  test('contains all of it, so that saving it unchanged changes nothing', async () => {
     const made = await bind('*.all.example.test', {
       ...SIGNED,
       effect: 'read',
@@ -65,7 +65,7 @@ describe('the form of a binding that is there', () => {
     expect(await stored(made.id)).toEqual({ ...made, updated_at: expect.any(String) });
   });
 
-  test('changes the scheme, and forgets what only the old one has', async () => {
+  test('changes the scheme, and drops the fields of the old one', async () => {
     const made = await bind('scheme.example.test', SIGNED);
     const reply = await save(made.id, { ...(await formOf(made.id, '?scheme=basic')), username: 'agent' });
     expect(reply.status).toBe(303);
@@ -74,7 +74,7 @@ describe('the form of a binding that is there', () => {
     expect(after).not.toHaveProperty('region');
   });
 
-  test('says what is wrong beside the field, and keeps what was typed', async () => {
+  test('shows problems beside the fields, and keeps the input', async () => {
     const made = await bind('wrong.example.test');
     const reply = await save(made.id, { ...(await formOf(made.id)), host: 'https://wrong', description: 'kept' });
     const page = await reply.text();
@@ -84,7 +84,7 @@ describe('the form of a binding that is there', () => {
     expect(await stored(made.id)).toEqual(made);
   });
 
-  test('is recorded as the API records it', async () => {
+  test('is audited like a change by the API', async () => {
     const made = await bind('recorded.example.test');
     await save(made.id, { ...(await formOf(made.id)), effect: 'read' });
     const { items } = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?limit=1'));
@@ -98,8 +98,8 @@ describe('the form of a binding that is there', () => {
   });
 });
 
-describe('two who edit one binding', () => {
-  test('do not overwrite each other: the second one sees what the first one stored', async () => {
+describe('two users who edit one binding', () => {
+  test('do not overwrite each other: the second sees what the first stored', async () => {
     const made = await bind('two.example.test');
     const [first, second] = [await formOf(made.id), await formOf(made.id)];
     expect((await save(made.id, { ...first, description: 'of the first' })).status).toBe(303);
@@ -125,7 +125,7 @@ describe('two who edit one binding', () => {
     expect(await stored(made.id)).toEqual(made);
   });
 
-  test('one that was deleted meanwhile is not there', async () => {
+  test('a binding that was deleted meanwhile is not found', async () => {
     const made = await bind('gone.example.test');
     const form = await formOf(made.id);
     await control.asUser('DELETE', `/v1/host-bindings/${made.id}`);

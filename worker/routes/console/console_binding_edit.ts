@@ -12,7 +12,7 @@ import { bindingRecordOf, schemeOf, sentinelForm, storedReferences } from '../ap
 import { done, type Fields, forChange, formAgain, forReader, invalidForm, problem, refusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
 
-/** `GET /bindings/{id}/edit?scheme=`: the form, filled in with what is stored. */
+/** `GET /bindings/{id}/edit?scheme=`: the form with the stored values. */
 export const getBindingEdit = forReader(async (c, caller) => {
   const details = await changeable(c, caller);
   if (!details.ok) return problem(c, caller, details.error);
@@ -27,7 +27,7 @@ export const getBindingEdit = forReader(async (c, caller) => {
   );
 });
 
-/** `POST /bindings/{id}/edit`: replaces the binding, where it is still the one that was edited. */
+/** `POST /bindings/{id}/edit`: replaces the binding, if it was not changed since. */
 export const submitBindingEdit = forChange(async (c, caller, fields) => {
   const details = await changeable(c, caller);
   if (!details.ok) return problem(c, caller, details.error);
@@ -45,7 +45,10 @@ export const submitBindingEdit = forChange(async (c, caller, fields) => {
   return formAgain(c, caller, await editPage(c, caller, { details: details.value, form, revision }), changed.error);
 });
 
-/** Somebody was quicker: what was typed stays, beside what is stored now, and saving again is about that. */
+/**
+ * Somebody changed the binding meanwhile: shows the input beside the stored binding, and saving again replaces the
+ * latter.
+ */
 async function askAgain(c: AppContext, caller: Caller, values: Fields, error: ApiError): Promise<Response> {
   const details = await changeable(c, caller);
   if (!details.ok) return problem(c, caller, details.error);
@@ -87,7 +90,7 @@ async function editPage(
   });
 }
 
-/** The binding of the path, for who may change it. Refuses with `not_found`, `admin_required`. */
+/** The binding of the path, if the caller may change it. Refuses with `not_found`, `admin_required`. */
 async function changeable(c: AppContext, caller: Caller): Promise<Result<BindingDetails, ApiError>> {
   const details = await describeBinding(c.get('context'), caller, c.req.param('id') ?? '');
   if (!details.ok) return details;

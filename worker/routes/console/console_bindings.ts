@@ -34,7 +34,7 @@ import { consolePage } from './pages.ts';
 
 const SHOWN = 100;
 
-/** `GET /bindings?method=&url=`: the bindings, and what would happen to a request. */
+/** `GET /bindings?method=&url=`: the bindings, and an explanation of a request. */
 export const getBindings = forReader(async (c, caller) => {
   const { cursor, done: code, method = 'GET', url = '' } = c.req.query();
   const bindings = await listHostBindingPage(c.get('context'), caller, { limit: SHOWN, cursor });
@@ -55,7 +55,7 @@ async function explained(c: AppContext, caller: Caller, values: { readonly metho
   return { question: { ...EMPTY_FORM, values }, explanation: explanation.value };
 }
 
-/** `GET /bindings/new?scheme=&from=`: the form of a scheme, filled as a template says. */
+/** `GET /bindings/new?scheme=&from=`: the form of a scheme, filled from a template. */
 export const getNewBinding = forReader(async (c, caller) => {
   const typedIn = typed(c.req.query());
   const template = c
@@ -65,7 +65,7 @@ export const getNewBinding = forReader(async (c, caller) => {
   return consolePage(c, caller, await formPage(c, caller, { ...EMPTY_FORM, values }));
 });
 
-/** A template's binding as fields of the form; its placeholders are for the person to replace. */
+/** A template's binding as form fields; the person replaces its placeholders. */
 function templateValues({ binding }: BindingTemplate): Fields {
   const { credential_ref: _, sentinel, ...others } = binding;
   const texts = Object.entries(others).map(([name, value]): [string, string] => {

@@ -38,7 +38,9 @@ function inputOf(fields: Fields): Record<string, unknown> {
   return { ...plain, ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }) };
 }
 
-/** `POST /connectors/{id}/authorize`: by a code. The browser's way is a link, `/auth/connectors/{id}/authorize`. */
+/**
+ * `POST /connectors/{id}/authorize`: with a device code. In a browser, use the link `/auth/connectors/{id}/authorize`.
+ */
 export const submitDeviceAuthorisation = forChange(async (c, caller) => {
   const context = c.get('context');
   const connector = await getConnector(context, caller, c.req.param('id') ?? '');
@@ -50,7 +52,7 @@ export const submitDeviceAuthorisation = forChange(async (c, caller) => {
   if (begun.ok && begun.value.grant === 'device') {
     return consolePage(c, caller, deviceCodePage(connector.value, begun.value));
   }
-  if (begun.ok) throw new Error('an authorisation by a code became another one');
+  if (begun.ok) throw new Error('a device authorisation returned no code');
   const form = refusedForm({}, begun.error);
   return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }), begun.error);
 });

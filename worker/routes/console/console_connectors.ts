@@ -45,7 +45,7 @@ function specPage(caller: Caller, view: Partial<InstallView> & Pick<InstallView,
   return installPage({ specProblems: [], checked: null, isAdmin: mayActAs(caller, 'admin'), ...view });
 }
 
-/** `POST /connectors`: installs the spec, or says only what it comes to. */
+/** `POST /connectors`: installs the spec, or only checks it. */
 export const submitSpec = forChange(async (c, caller, fields) => {
   const spec = readSpec(fields['spec'] ?? '');
   if (!spec.ok) return formAgain(c, caller, specPage(caller, wrongSpec(fields, spec.error)));
@@ -61,7 +61,7 @@ export const submitSpec = forChange(async (c, caller, fields) => {
   return formAgain(c, caller, specPage(caller, { form }), installed.error);
 });
 
-/** What the spec newly allows is said once, here: the page of the connector cannot know the version before. */
+/** Newly allowed hosts are shown once, here: the connector's page does not know the previous version. */
 async function installedReply(c: AppContext, caller: Caller, { warnings, ...connector }: InstallReply) {
   if (warnings.length === 0) return done(c, `/connectors/${connector.id}`, 'connector_installed');
   return consolePage(c, caller, await connectorView(c, caller, connector, { warnings, done: 'connector_installed' }));
@@ -90,7 +90,7 @@ function wrongSpec(fields: Fields, specProblems: readonly FieldProblem[]) {
   return { form: { values: fields, problems, refusal: null }, specProblems };
 }
 
-/** `GET /connectors/{id}`. A device's code that is typed by now is redeemed by it. */
+/** `GET /connectors/{id}`. Also redeems the code of a device authorisation. */
 export const getConnectorPage = forReader(async (c, caller) => {
   const id = c.req.param('id') ?? '';
   await advanceDevice(c.get('context'), caller, id);

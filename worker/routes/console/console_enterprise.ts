@@ -46,7 +46,7 @@ async function settingsPage(c: AppContext, caller: Caller, form: FormState | nul
   });
 }
 
-/** Those that are set up, and those that the settings name all the same: none is lost when they are saved. */
+/** Configured providers, and those in the settings that are not configured, so that saving loses none. */
 function waysToSignIn(context: ProgramContext, named: readonly string[]): Choice[] {
   const { providers, password } = listMethods(context);
   const known = providers.map(({ name, title }) => ({ value: name, title }));
@@ -69,12 +69,12 @@ function inputOf(fields: Fields, stored: EnterpriseSettings) {
 
 const PROVIDER_FIELDS = ['oidc_issuer', 'oidc_client_id', 'oidc_client_secret', 'oidc_domains'];
 
-/** The provider stays as it is where the form has no field of it, as an admin's has none. */
+/** The provider is unchanged if the form has no fields for it, as for an admin. */
 function storedProvider({ oidc }: EnterpriseSettings) {
   return oidc && { issuer: oidc.issuer, client_id: oidc.client_id, domains: oidc.domains };
 }
 
-/** Null when nothing of a provider is typed. */
+/** Null if no provider field is filled in. */
 function providerOf(fields: Fields) {
   const { oidc_issuer: issuer = '', oidc_client_id: clientId = '', oidc_client_secret: secret = '' } = fields;
   const domains = lines(fields['oidc_domains']);
@@ -86,17 +86,17 @@ function lines(text = ''): string[] {
   return text.split(/[\s,]+/).filter((line) => line !== '');
 }
 
-/** Problems of `oidc.issuer` stand beside the field of the form. */
+/** Maps problems of `oidc.issuer` to the form's field. */
 function besideFields(form: FormState): FormState {
   const problems = form.problems.map(({ field, message }) => ({ field: field.replace(/^oidc\./, 'oidc_'), message }));
   return { ...form, problems };
 }
 
-/** A refusal that is about one field stands beside it. */
+/** Shows a refusal beside the field that it concerns. */
 function explained(form: FormState, error: ApiError): FormState {
   const field = fieldOf(error, form.values);
   if (field === null) return form;
-  return { ...form, refusal: null, problems: [{ field, message: `cannot be as it is: ${error.message}` }] };
+  return { ...form, refusal: null, problems: [{ field, message: `cannot be saved: ${error.message}` }] };
 }
 
 function fieldOf({ code }: ApiError, values: Fields): string | null {

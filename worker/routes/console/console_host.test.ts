@@ -37,7 +37,7 @@ const statusOf = async (url: string, cookie: string, on = control) =>
   (await on.send(url, { headers: { cookie } })).status;
 
 describe('the console of local mode', () => {
-  test('has a name of its own, which the sign-in link is at', async () => {
+  test('has its own host name, which the sign-in link uses', async () => {
     const { hostname, port } = new URL(await newLink());
     expect([hostname, port]).toEqual([expect.stringMatching(/^svc-[0-9a-f]{32}\.localhost$/), '7420']);
     const cookie = await signIn();
@@ -45,25 +45,28 @@ describe('the console of local mode', () => {
     expect(await statusOf(`${control.consoleOrigin}/v1/me`, cookie)).toBe(200);
   });
 
-  test.each(LOOPBACK)('takes no cookie at %s, which every server of this machine is given', async (origin) => {
-    const cookie = await signIn();
-    for (const path of ['/v1/me', '/', '/secrets', '/v1/audit-events/stream']) {
-      expect([path, await statusOf(origin + path, cookie)]).toEqual([path, 401]);
-    }
-    const forged = { cookie, origin, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
-    const body = JSON.stringify({ path: 'user/one', value: 'value-of-a-test' });
-    const sent = await control.send(`${origin}/v1/secrets`, { method: 'POST', headers: forged, body });
-    expect(sent.status).toBe(401);
-  });
+  test.each(LOOPBACK)(
+    'accepts no cookie at %s, which browsers send to every server of this machine',
+    async (origin) => {
+      const cookie = await signIn();
+      for (const path of ['/v1/me', '/', '/secrets', '/v1/audit-events/stream']) {
+        expect([path, await statusOf(origin + path, cookie)]).toEqual([path, 401]);
+      }
+      const forged = { cookie, origin, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+      const body = JSON.stringify({ path: 'user/one', value: 'value-of-a-test' });
+      const sent = await control.send(`${origin}/v1/secrets`, { method: 'POST', headers: forged, body });
+      expect(sent.status).toBe(401);
+    },
+  );
 
-  test.each(LOOPBACK)('sets no cookie at %s, and leaves the link as it is', async (origin) => {
+  test.each(LOOPBACK)('sets no cookie at %s, and does not use up the link', async (origin) => {
     const link = new URL(await newLink());
     const opened = await control.send(origin + link.pathname);
     expect([opened.status, opened.headers.get('set-cookie')]).toEqual([401, null]);
     expect((await control.send(link.href)).status).toBe(303);
   });
 
-  test('forged headers are no session: what shows no cookie may do nothing', async () => {
+  test('treats forged headers as no session: without a cookie nothing is allowed', async () => {
     const forged = { origin: control.consoleOrigin, 'sec-fetch-site': 'same-origin', host: hostOf(control) };
     for (const origin of [control.consoleOrigin, ORIGIN]) {
       const sent = await control.send(`${origin}/v1/secrets/none`, { method: 'DELETE', headers: forged });
@@ -71,7 +74,7 @@ describe('the console of local mode', () => {
     }
   });
 
-  test('a page of another origin changes nothing with its cookie, and no loopback page is one of it', async () => {
+  test('refuses changes with its cookie by a page of another origin, including loopback pages', async () => {
     const cookie = await signIn();
     for (const origin of [...LOOPBACK, `http://${hostOf(control)}:9999`, 'http://svc-1.localhost:7420', 'null']) {
       const sent = await control.inBrowser('/v1/secrets/none', { method: 'DELETE', headers: { cookie, origin } });
@@ -79,7 +82,7 @@ describe('the console of local mode', () => {
     }
   });
 
-  test('is told to nobody by a page, an answer or a refusal at a loopback name', async () => {
+  test('is not named by any page, reply or refusal at a loopback name', async () => {
     const app = createApp({ context: () => control.context, assets: fileAssets(), log: () => undefined });
     const paths = pageTable(app).map(([method, path]) => [method, path.replaceAll(/\{\w+\+?\}/g, 'x')] as const);
     const asked = [...paths, ['get', '/v1/health'], ['get', '/v1/me'], ['get', '/auth/providers']] as const;
@@ -96,13 +99,13 @@ describe('the console of local mode', () => {
     expect((await control.send(`http://${name}:7420/v1/health`)).status).toBe(421);
   });
 
-  test('does not answer as names beside its own', async () => {
+  test('does not answer to names similar to its own', async () => {
     for (const name of [`x.${hostOf(control)}`, `${hostOf(control)}.evil.test`, `${hostOf(control)}.`]) {
       expect([name, (await control.send(`http://${name}:7420/v1/health`)).status]).toEqual([name, 421]);
     }
   });
 
-  test('keeps its name and its sessions when it is started again', async () => {
+  test('keeps its name and its sessions after a restart', async () => {
     const cookie = await signIn();
     const again = await startInProcess({ ...keys, database: control.context.database });
     expect(hostOf(again)).toBe(hostOf(control));
@@ -110,7 +113,7 @@ describe('the console of local mode', () => {
     await again.stop();
   });
 
-  test('ends what signed in before it had a name', async () => {
+  test('ends the sessions from before it had a name', async () => {
     const [cookie, link] = [await signIn(), await newLink()];
     const { database } = control.context;
     await database.write([forget(database, 'console_host')]);
@@ -122,7 +125,7 @@ describe('the console of local mode', () => {
   });
 });
 
-test('whatever would set a cookie at a loopback name does not', async () => {
+test('sets no cookie at a loopback name by any route', async () => {
   const app = createApp({ context: () => control.context, assets: fileAssets(), log: () => undefined });
   app.get('/sets-a-cookie', (c) => {
     setCookie(c, 'svc_session', 'of-a-test');
@@ -173,7 +176,7 @@ describe('a sign-in at a provider', () => {
     });
   });
 
-  test('comes back to loopback, is handed over once, and ends in the browser that began it', async () => {
+  test('returns to loopback, is redirected once, and completes in the browser that started it', async () => {
     expect((await control.send('/auth/fake/login')).status).toBe(401);
     const browser = new TestBrowser(control.inBrowser);
     const begun = new URL((await browser.get('/auth/fake/login')).headers.get('location') ?? '');
@@ -182,7 +185,7 @@ describe('a sign-in at a provider', () => {
     const path = `/auth/fake/callback?state=${state}&code=c`;
     const handed = await control.send(path);
     expect([handed.status, handed.headers.get('location')]).toEqual([303, control.consoleOrigin + path]);
-    // Who saw the URL has no cookie of the browser's, and ends nothing.
+    // Somebody who saw the URL lacks the browser's cookie and cannot complete it.
     expect((await control.inBrowser(path)).status).toBeGreaterThanOrEqual(400);
     expect(exchanged).toEqual([]);
     expect((await browser.get(path)).status).toBe(303);
@@ -190,7 +193,7 @@ describe('a sign-in at a provider', () => {
     expect((await control.send(path)).headers.get('location')).toBeNull();
   });
 
-  test('that nobody began is handed over to no console', async () => {
+  test('with an unknown state is not redirected', async () => {
     const asked = await control.send('/auth/fake/callback?state=made-up&code=c');
     expect([asked.status, asked.headers.get('location')]).toEqual([400, null]);
   });
@@ -207,7 +210,7 @@ const stolen = async (url: string, cookie = '') => {
 };
 
 describe('another user of the machine', () => {
-  test('is nobody with the cookie of the owner’s browser', async () => {
+  test('is not signed in with the cookie of the owner’s browser', async () => {
     const cookie = await signIn();
     for (const path of ['/', '/v1/me']) {
       expect([path, (await stolen(control.consoleOrigin + path, cookie)).status]).toEqual([path, 401]);
@@ -215,7 +218,7 @@ describe('another user of the machine', () => {
     }
   });
 
-  test('does not win the race to a sign-in link, which stays good', async () => {
+  test('cannot use a sign-in link first: it stays valid', async () => {
     const link = await newLink();
     const first = await stolen(link);
     expect([first.status, first.headers.get('set-cookie')]).toEqual([403, null]);

@@ -18,7 +18,7 @@ import { consolePage, page } from './pages.ts';
 
 const SHOWN = 30;
 
-/** A page that everybody may read; who is signed in sees it in the console. */
+/** A public page; signed-in users see it within the console. */
 function forVisitor(
   answer: (c: AppContext, caller: Caller | null) => Promise<{ readonly view: Page; readonly error: ApiError | null }>,
 ): PageRoute {
@@ -52,7 +52,7 @@ async function search(
   return context.ok ? browse(context.value, caller, parsed.data) : context;
 }
 
-/** `GET /marketplace/{registryId}?version=`, the slash of the name as it is or percent-encoded. */
+/** `GET /marketplace/{registryId}?version=`, with the slash of the name encoded or not. */
 export const getMarketplaceEntry = forVisitor(async (c, caller) => {
   const name = c.req.param('registryId') ?? '';
   const parsed = marketplaceDetailQuery.safeParse(c.req.query('version') ? { version: c.req.query('version') } : {});

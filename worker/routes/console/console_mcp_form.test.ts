@@ -54,9 +54,9 @@ describe('a configuration as a form', () => {
         },
       },
     ],
-  ])('is read back as it was: %j', (fields) => {
+  ])('is read back unchanged: %j', (fields) => {
     const before = server(fields);
-    // Another line, so that each of the others is read and not kept.
+    // Another line, so that the others are parsed and not kept.
     const { arguments: words, env, ...rest } = formOfServer(before);
     const again = readServerForm({ ...rest, arguments: `${words}\n--more`, env: `${env}\nMORE=1` }, before);
     const settled = JSON.stringify(again.input).replaceAll('{id}', ID);
@@ -67,13 +67,13 @@ describe('a configuration as a form', () => {
     });
   });
 
-  test('that nobody touched stays what it was, also what the form would read otherwise', () => {
+  test('stays unchanged in an untouched field, even if the form would parse it differently', () => {
     const before = remote({ url: 'https://mcp.example.com/mcp?t={not_a_name}', headers: { 'X-Text': 'a {word}' } });
     const { input } = readServerForm({ ...formOfServer(before), description: 'new' }, before);
     expect(input).toMatchObject({ url: before.url, headers: before.headers, description: 'new', transport: 'sse' });
   });
 
-  test('keeps what it does not show', () => {
+  test('keeps what the form does not show', () => {
     const tools = { allow: ['read_*'], deny: [], approval: ['*'] };
     const before = server({ tools, enabled: false, registry_id: 'io.example/odd', owner: 'enterprise' });
     const { input } = readServerForm({ ...formOfServer(before), version: '2.0.0' }, before);
@@ -87,7 +87,7 @@ describe('a configuration as a form', () => {
   });
 });
 
-describe('a secret that was typed is not in the form again', () => {
+describe('a typed secret is not in the form again', () => {
   test.each([
     [{ env: 'API_KEY=planted' }, 'env', 'API_KEY'],
     [{ env: 'export API_KEY=planted' }, 'env', 'API_KEY'],
@@ -108,7 +108,7 @@ describe('a secret that was typed is not in the form again', () => {
   });
 });
 
-describe('what is wrong is told at its field', () => {
+describe('a problem is shown at its field', () => {
   test.each([
     [{ program: '' }, 'program', 'is missing'],
     [{ arguments: 'a\n"b' }, 'arguments', 'has line 2'],
@@ -124,7 +124,7 @@ describe('what is wrong is told at its field', () => {
     expect(problemsOf(fields)).toMatchObject([{ field, message: expect.stringContaining(message) }]);
   });
 
-  test('in the order of the form', () => {
+  test('problems are in the order of the form', () => {
     const fields = { name: '', program: '', env: 'API_KEY=abc', deny: '*x' };
     expect(problemsOf(fields).map(({ field }) => field)).toEqual(['name', 'program', 'env', 'deny']);
   });

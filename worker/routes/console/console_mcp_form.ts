@@ -8,7 +8,7 @@ import { SERVER_FIELDS } from '../../pages/mcp/mcp_server_form.ts';
 import { type Fields, refusedForm } from './console.ts';
 import { type Cleared, clearArgument, clearHeader, clearQuery, clearVariable, cut } from './typed_secrets.ts';
 
-/** The lists of a configuration as lines of a form, which are read back as they were written. */
+/** Formats the lists of a configuration as lines of a form. Parsing them gives the same lists. */
 export function formOfServer(server: McpServerRecord): Fields {
   const { id, name, description, version, command, env, isolation, url, transport, headers } = server;
   const [program = '', ...words] = command.map((word) => withoutId(id, word));
@@ -34,34 +34,34 @@ function withoutId(id: string, text: string): string {
   return text.replaceAll(mcpReference(id, ''), ownReference(''));
 }
 
-/** A text that a line would not give back is a JSON string there. */
+/** A text that a line cannot represent is written as a JSON string. */
 function quoted(text: string): string {
   return /^$|^["\s]|\s$|[\r\n]/.test(text) ? JSON.stringify(text) : text;
 }
 
-/** Null for a line that begins a JSON string and is none. */
+/** Null if a line starts like a JSON string and is not one. */
 function unquoted(line: string): string | null {
   if (!line.startsWith('"')) return line;
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === 'string' ? value : null;
   } catch {
-    // What is no JSON is told beside its field.
+    // Invalid JSON is reported beside its field.
     return null;
   }
 }
 
-/** What a form comes to. */
+/** The result of a form. */
 export interface ReadServer {
-  /** Null when something is wrong with it. */
+  /** Null if there is a problem. */
   readonly input: ValidMcpServer | null;
-  /** The form again, without values that look like secrets. */
+  /** The form to show again, without values that look like secrets. */
   readonly form: FormState;
 }
 
 /**
- * The configuration that a form makes, of a new server or in place of one. A field that nobody touched stays what it was. A value
- * in the clear under the name of a secret is refused and taken out of the form: it is asked for apart, and goes into the vault.
+ * Makes a configuration from a form, new or in place of `before`. Untouched fields stay unchanged. A plaintext value
+ * with the name of a secret is refused and removed from the form: the next page asks for it and stores it in the vault.
  */
 export function readServerForm(fields: Fields, before: McpServerRecord | null): ReadServer {
   const reading = new Reading(fields, before);
@@ -84,12 +84,12 @@ export function readServerForm(fields: Fields, before: McpServerRecord | null): 
   return { input: problems.length === 0 && parsed.success ? parsed.data : null, form };
 }
 
-/** What a form of the configuration leaves as it is. */
+/** The parts of a configuration that the form does not change. */
 function kept({ tools, enabled, registry_id }: McpServerRecord) {
   return { tools, enabled, registry_id };
 }
 
-/** The form again after the service refused what it made. */
+/** The form again, after the service refused its configuration. */
 export function refusedServer(form: FormState, error: ApiError): FormState {
   if (error.code === 'name_taken') {
     return { ...form, problems: [{ field: 'name', message: 'is taken: choose another name' }], refusal: null };
@@ -98,7 +98,7 @@ export function refusedServer(form: FormState, error: ApiError): FormState {
   return { ...form, problems: inOrder(problems.map(placed)), refusal };
 }
 
-/** The policy of a form's tools, a name to a word. */
+/** The tool policy of a form, by tool name. */
 export function toolsOf(fields: Fields) {
   const [allow, deny, approval] = (['allow', 'deny', 'approval'] as const).map((field) => wordsOf(fields[field]));
   return { allow: allow?.length === 0 ? null : allow, deny, approval };
@@ -115,12 +115,12 @@ function linesOf(text = ''): string[] {
     .filter((line) => line !== '');
 }
 
-/** Reads the lists of a form, and notes what is wrong in them and what must not be shown again. */
+/** Parses the lists of a form, and collects their problems and the values that must not be shown again. */
 class Reading {
   readonly #fields: Fields;
   readonly #before: McpServerRecord | null;
   readonly problems: FieldProblem[] = [];
-  /** What goes back to the browser. */
+  /** What is returned to the browser. */
   shown: Fields;
 
   constructor(fields: Fields, before: McpServerRecord | null) {
@@ -162,7 +162,7 @@ class Reading {
       lines.flatMap((line, index): [string, string][] => {
         const [name, value] = cut(line, ':');
         if (value !== null && name !== '') return [[name, withOwnReferences(value)]];
-        this.#report('headers', `has line ${index + 1}, which is no header: write each as Name: value`);
+        this.#report('headers', `has line ${index + 1}, which is not a header: write each as Name: value`);
         return [];
       }),
     );
@@ -171,7 +171,7 @@ class Reading {
   url(): string | null {
     const { url = '' } = this.#fields;
     if (this.#before !== null && this.#isUntouched(['url'])) return this.#before.url;
-    // The schema refuses a password there; it does not go back to the browser either.
+    // The schema refuses a password there; it is not returned to the browser either.
     this.shown = { ...this.shown, url: url.replace(/^([a-z]+:\/\/)[^/?#]*@/i, '$1') };
     const [base = '', ...query] = url.trim().split('?');
     if (query.length === 0) return base === '' ? null : base;
@@ -187,7 +187,7 @@ class Reading {
   #unquoted(field: string, line: string, index: number): string {
     const text = unquoted(line);
     if (text === null) {
-      this.#report(field, `has line ${index + 1}, which begins with a quote and is no JSON string: end the quote`);
+      this.#report(field, `has line ${index + 1}, which starts with a quote but is not a JSON string: close the quote`);
     }
     return text ?? line;
   }
@@ -199,7 +199,7 @@ class Reading {
     return Object.fromEntries(entries);
   }
 
-  /** `clear`: the line without the secret that it holds, and whose it is; null when it holds none. */
+  /** `clear`: the line without its secret, and the secret's name; null if it has none. */
   #hideSecrets(field: string, lines: readonly string[], clear: (line: string, index: number) => Cleared | null): void {
     const cleared = lines.map((line, index) => clear(line, index));
     const names = cleared.flatMap((each) => (each === null ? [] : [each.name]));
@@ -207,7 +207,7 @@ class Reading {
     this.shown = { ...this.shown, [field]: lines.map((line, index) => cleared[index]?.line ?? line).join('\n') };
     this.#report(
       field,
-      `had a value of ${names.join(', ')} in the clear, which was taken out: send the form again, and the next page asks for the value and puts it into the vault`,
+      `had a plaintext value of ${names.join(', ')}, which was removed: send the form again, and the next page asks for the value and stores it in the vault`,
     );
   }
 
@@ -216,7 +216,7 @@ class Reading {
   }
 }
 
-/** A problem of the configuration, at the field of the form that it is about. */
+/** A problem of the configuration, at the form's field. */
 function placed({ field, message }: FieldProblem): FieldProblem {
   const [first = '', ...rest] = field.split('.');
   const place = rest.join('.');
@@ -229,7 +229,7 @@ function placed({ field, message }: FieldProblem): FieldProblem {
   return { field, message };
 }
 
-/** In the order of the form: the first field that is wrong has the focus. */
+/** In the order of the form: the first invalid field gets the focus. */
 function inOrder(problems: readonly FieldProblem[]): readonly FieldProblem[] {
   return problems.toSorted((one, other) => placeOf(one) - placeOf(other));
 }

@@ -62,7 +62,7 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
   const installed = await install(c.get('context'), caller, view.value.subject.registry_id, parsed.data);
   if (!installed.ok) return again(installed.error);
   const { server } = installed.value.value.reply;
-  if (server === null) return problem(c, caller, apiError('internal_error', 'the install gave no server'));
+  if (server === null) return problem(c, caller, apiError('internal_error', 'an install returned no server'));
   if (!installed.value.value.isNew) return done(c, `/mcp-servers/${server.id}`, 'mcp_was_installed');
   const isComplete = view.value.preview.inputs.length === asked.length;
   return c.redirect(
@@ -102,12 +102,12 @@ function wantedOf({ version, package: item, remote }: InstallSubject) {
   };
 }
 
-/** What was looked at is what is installed: when the registry says another thing meanwhile, this differs. */
+/** Ensures that exactly what was shown is installed: this differs if the registry's entry changed meanwhile. */
 function fingerprint({ preview }: MarketplacePreviewReply): Promise<string> {
   return sha256Base64Url(JSON.stringify(preview));
 }
 
-/** The values of inputs out of the fields of a form; one that was left empty is not given. */
+/** The values of inputs from the form's fields; empty ones are left out. */
 export function inputsOf(fields: Fields, asked: readonly MarketplaceInput[]): Record<string, string | string[]> {
   const given: Record<string, string | string[]> = {};
   for (const [index, { name, repeated }] of asked.entries()) {
@@ -118,7 +118,7 @@ export function inputsOf(fields: Fields, asked: readonly MarketplaceInput[]): Re
   return given;
 }
 
-/** The form again: what was typed but for secrets, and what is wrong beside the input that it is about. */
+/** The form again, with its input except secrets, and each problem beside its input. */
 export function refusedInputs(fields: Fields, asked: readonly MarketplaceInput[], error: ApiError): FormState {
   const secret = new Set(asked.flatMap((input, index) => (input.secret ? [inputField(index)] : [])));
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secret.has(name)));

@@ -33,7 +33,7 @@ function formPage(caller: Caller, form: FormState, mode: string | undefined): Pa
   return newServerPage(form, mode === 'remote' ? 'remote' : 'local', mayActAs(caller, 'admin'));
 }
 
-/** To the credentials that it lacks, else to what is done at a machine. */
+/** Continues to the missing credentials, otherwise to connecting a machine. */
 function nextPath(server: McpServerRecord, code: string): string {
   const lacks = listMissingCredentials(server).length > 0;
   return pathWith(`/mcp-servers/${server.id}/${lacks ? 'credentials' : 'connect'}`, { done: code, install: '1' });
@@ -45,7 +45,7 @@ export const getMcpEdit = aboutServer(async (c, caller, server) => {
   return consolePage(c, caller, editServerPage({ server, form, changes: null }));
 });
 
-/** `POST /mcp-servers/{id}/edit`: of just the revision that was looked at. */
+/** `POST /mcp-servers/{id}/edit`: only if it is still the shown revision. */
 export const submitMcpEdit = changeOfServer(async (c, caller, server, fields) => {
   const { input, form } = readServerForm(fields, server);
   const again = (shown: FormState, error: ApiError | null) =>
@@ -60,7 +60,7 @@ export const submitMcpEdit = changeOfServer(async (c, caller, server, fields) =>
   return done(c, `/mcp-servers/${server.id}${lacks ? '/credentials' : ''}`, 'mcp_saved');
 });
 
-/** What was typed stands in the form, and above it what saving it now would change. */
+/** The form with its input, and above it what saving it would change now. */
 async function changedMeanwhile(
   c: AppContext,
   caller: Caller,

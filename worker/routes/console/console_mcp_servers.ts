@@ -68,7 +68,7 @@ export const getMcpServersPage = forReader(async (c, caller) => {
   );
 });
 
-/** A page about the server that the path names. */
+/** A page about the server in the path. */
 export function aboutServer(
   answer: (c: AppContext, caller: Caller, server: McpServerRecord) => Promise<Response>,
 ): PageRoute {
@@ -78,7 +78,7 @@ export function aboutServer(
   });
 }
 
-/** A change of the server that the path names. */
+/** A change of the server in the path. */
 export function changeOfServer(
   answer: (c: AppContext, caller: Caller, server: McpServerRecord, fields: Fields) => Promise<Response>,
 ): PageRoute {
@@ -117,7 +117,7 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
   });
 }
 
-/** The fields of a server that a person writes, as they are. */
+/** The fields of a server that users edit. */
 function writtenFields(server: McpServerRecord): McpServerInput {
   const { owner, name, description, mode, version, registry_id, command, env } = server;
   const { url, transport, headers, tools, enabled, isolation } = server;
@@ -147,13 +147,13 @@ export const submitTools = changeOfServer(async (c, caller, server, fields) => {
 });
 
 export const CHANGED =
-  'Somebody changed the server meanwhile: this page has it as it is now. Look at it, and save again.';
+  'Somebody changed the server meanwhile: this page shows it as it is now. Check it and save again.';
 
 function formOf(fields: Fields): FormState {
   return { values: fields, problems: [], refusal: null };
 }
 
-/** `tools.allow.2` is the field `allow`. */
+/** `tools.allow.2` belongs to the field `allow`. */
 function toolProblems(form: FormState): FormState {
   const problems = form.problems.map(({ field, message }) => {
     return { field: field.replace(/^tools\./, '').replace(/\.\d+$/, ''), message };
@@ -178,7 +178,7 @@ export const getMcpConnect = aboutServer(async (c, caller, server) => {
   return consolePage(c, caller, mcpConnectPage({ server, done: c.req.query('done'), nowMs, mayChange }));
 });
 
-/** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or those that are not stored. */
+/** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or the missing ones. */
 export const getMcpCredentials = aboutServer(async (c, caller, server) => {
   const isInstall = c.req.query('install') === '1';
   const asked = await askedCredentials(c, caller, server, c.req.query('name'));
@@ -186,7 +186,7 @@ export const getMcpCredentials = aboutServer(async (c, caller, server) => {
   return consolePage(c, caller, mcpCredentialsPage(view));
 });
 
-/** What the server refers to, and what its publisher says that it may be given, in the publisher's words. */
+/** The credentials that the server refers to, and those that its publisher describes, with the publisher's text. */
 async function askedCredentials(
   c: AppContext,
   caller: Caller,
@@ -208,7 +208,7 @@ async function askedCredentials(
   return [...known.filter(({ isSet }) => !isSet), ...optional];
 }
 
-/** `POST /mcp-servers/{id}/credentials`: stores each that was typed. */
+/** `POST /mcp-servers/{id}/credentials`: stores each one that is filled in. */
 export const submitMcpCredentials = changeOfServer(async (c, caller, server, fields) => {
   const isInstall = fields['install'] === '1';
   const given = Object.entries(fields).filter(
@@ -220,7 +220,8 @@ export const submitMcpCredentials = changeOfServer(async (c, caller, server, fie
     const view = { server, asked: all, isInstall, form: { ...form, values: {} }, done: undefined };
     return formAgain(c, caller, mcpCredentialsPage(view), error);
   };
-  if (given.length === 0) return again({ ...EMPTY_FORM, refusal: 'Nothing was typed, so nothing was stored.' }, null);
+  if (given.length === 0)
+    return again({ ...EMPTY_FORM, refusal: 'All fields were empty, so nothing was stored.' }, null);
   for (const [index, name] of names.entries()) {
     const parsed = mcpCredentialInput.safeParse({ env_var_name: name, secret_value: given[index]?.[1] });
     if (!parsed.success) return again(credentialProblems(name, invalidForm({}, parsed.error)), null);

@@ -19,13 +19,13 @@ import { type Fields, formAgain, invalidForm, problem, refusedForm, typed } from
 import { aboutServer, changeOfServer, serverOfPath } from './console_mcp_servers.ts';
 import { consolePage } from './pages.ts';
 
-/** `GET /mcp-servers/{id}/authorize`: with a client that somebody registered by hand. */
+/** `GET /mcp-servers/{id}/authorize`: with a manually registered client. */
 export const getMcpSignIn = aboutServer(async (c, caller, server) => {
   if (server.mode !== 'remote') return problem(c, caller, nothingToSignIn(server));
   return consolePage(c, caller, signInForm(c, server, EMPTY_FORM));
 });
 
-/** `POST /mcp-servers/{id}/authorize`: begins it, and shows where it leads before it does. */
+/** `POST /mcp-servers/{id}/authorize`: starts it, after showing where it leads. */
 export const submitMcpSignIn = changeOfServer(async (c, caller, server, fields) => {
   const context = c.get('context');
   const input = mcpAuthorizationInput.safeParse(inputOf(fields));
@@ -62,13 +62,13 @@ function hostsOf(error: ApiError | null): readonly string[] {
 
 function signInForm(c: AppContext, server: McpServerRecord, form: FormState, hosts: readonly string[] = []) {
   const origin = redirectOrigin(c.get('context'), c.req.url);
-  // What was agreed to stays agreed while the rest of the form is put right.
+  // Confirmed hosts stay confirmed while the rest of the form is corrected.
   const agreed = (form.values['authorization_hosts'] ?? '').split(' ').filter((host) => host !== '');
   const redirectUrl = origin.ok ? origin.value.origin + CALLBACK_PATH : null;
   return mcpSignInPage({ server, form, redirectUrl, hosts: hosts.length > 0 ? hosts : agreed });
 }
 
-/** The button of the server's page sends nothing: then the client is the one there is, or one is registered. */
+/** The button on the server's page sends no fields: then the stored client is used, or one is registered. */
 function inputOf(fields: Fields): Record<string, unknown> {
   const { scopes, authorization_hosts: hosts, client_authentication: authentication, ...client } = typed(fields);
   return {
@@ -80,5 +80,5 @@ function inputOf(fields: Fields): Record<string, unknown> {
 }
 
 function nothingToSignIn({ name }: McpServerRecord): ApiError {
-  return apiError('invalid_input', `${name} is a local server: nothing is signed in to`);
+  return apiError('invalid_input', `${name} is a local server: only remote servers have a sign-in`);
 }

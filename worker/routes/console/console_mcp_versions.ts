@@ -12,7 +12,7 @@ import { aboutServer, changeOfServer } from './console_mcp_servers.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
-/** `GET /mcp-servers/{id}/upgrade?version=`: what would change. */
+/** `GET /mcp-servers/{id}/upgrade?version=`: the changes. */
 export const getMcpUpgradePage = aboutServer(async (c, caller, server) => {
   const context = c.get('context');
   const found = await showUpgrade(context, caller, server.id, c.req.query('version') ?? null);
@@ -21,7 +21,7 @@ export const getMcpUpgradePage = aboutServer(async (c, caller, server) => {
   return consolePage(c, caller, upgradePage({ server, upgrade: found.value, form: EMPTY_FORM, nowMs }));
 });
 
-/** `POST /mcp-servers/{id}/upgrade`: to just the version that was shown. */
+/** `POST /mcp-servers/{id}/upgrade`: to exactly the version that was shown. */
 export const submitMcpUpgrade = changeOfServer(async (c, caller, server, fields) => {
   const context = c.get('context');
   const { version = '' } = fields;
@@ -42,12 +42,12 @@ export const submitMcpUpgrade = changeOfServer(async (c, caller, server, fields)
   return c.redirect(pathWith(path, { done: 'mcp_upgraded' }), 303);
 });
 
-/** `GET /mcp-servers/{id}/rollback?revision=`: what would change. */
+/** `GET /mcp-servers/{id}/rollback?revision=`: the changes. */
 export const askMcpRollback = aboutServer(async (c, caller, server) => {
   const revisions = await listMcpServerRevisions(c.get('context'), caller, server.id);
   if (!revisions.ok) return problem(c, caller, revisions.error);
   const wanted = revisions.value.items.find(({ revision }) => String(revision) === c.req.query('revision'));
-  if (wanted === undefined) return problem(c, caller, apiError('not_found', 'there is no such revision any more'));
+  if (wanted === undefined) return problem(c, caller, apiError('not_found', 'this revision no longer exists'));
   const changes = configurationChanges(server, wanted.configuration);
   return consolePage(c, caller, rollbackPage({ server, revision: wanted.revision, changes, form: EMPTY_FORM }));
 });

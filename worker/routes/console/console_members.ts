@@ -97,7 +97,7 @@ export const submitResumption = forChange(async (c, caller) => {
 });
 
 function ownersOnly(): ApiError {
-  return apiError('admin_required', 'admins and owners are suspended by an owner: ask one');
+  return apiError('admin_required', 'only an owner can suspend admins and owners: ask an owner');
 }
 
 async function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {

@@ -12,7 +12,7 @@ import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
 const SHOWN = 100;
-/** Never given back to the browser. */
+/** Never returned to the browser. */
 const SECRET_FIELDS = ['value'];
 
 /** `GET /secrets` */
@@ -25,7 +25,7 @@ export const getSecretsPage = forReader(async (c, caller) => {
   return consolePage(c, caller, secretsPage({ ...view, isAdmin: mayActAs(caller, 'admin') }));
 });
 
-/** `GET /secrets/new`: with a path and an owner, for another value of that one. */
+/** `GET /secrets/new`: with path and owner, for a new value of that secret. */
 export const getNewSecret = forReader((c, caller) => {
   const { path = '', owner = 'personal' } = c.req.query();
   return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values: { path, owner } }));

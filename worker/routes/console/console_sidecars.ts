@@ -37,5 +37,5 @@ async function liveSidecar(c: AppContext, caller: Caller): Promise<Result<Sideca
   const found = await findListed(id, (query) => listSidecarPage(c.get('context'), caller, query));
   if (!found.ok) return found;
   if (found.value !== null && found.value.revoked_at === null) return ok(found.value);
-  return err(apiError('not_found', `there is no live sidecar ${id}: the page Sidecars lists yours`));
+  return err(apiError('not_found', `there is no active sidecar ${id}: the page Sidecars lists yours`));
 }

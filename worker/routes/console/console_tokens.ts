@@ -19,7 +19,9 @@ export const getNewToken = forReader((c, caller) => {
   return consolePage(c, caller, newTokenPage({ ...EMPTY_FORM, values: { expires_in_days: DEFAULT_DAYS } }));
 });
 
-/** `POST /account/tokens`: the token is on this page and on no other, so it is not sent on to one that could be read again. */
+/**
+ * `POST /account/tokens`: only this page shows the token, so there is no redirect to one that could be opened again.
+ */
 export const submitToken = forChange(async (c, caller, fields) => {
   const parsed = tokenInput.safeParse(inputOf(fields));
   if (!parsed.success) return formAgain(c, caller, newTokenPage(invalidForm(fields, parsed.error)));
@@ -48,5 +50,5 @@ async function liveToken(c: AppContext, caller: Caller): Promise<Result<TokenRec
   const found = await findListed(id, (query) => listPersonalTokenPage(c.get('context'), caller, query));
   if (!found.ok) return found;
   if (found.value !== null && found.value.revoked_at === null) return ok(found.value);
-  return err(apiError('not_found', `there is no live token ${id}: the page Sign-ins and tokens lists yours`));
+  return err(apiError('not_found', `there is no active token ${id}: the page Sign-ins and tokens lists yours`));
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * What is wrong with a field, as the rest of a sentence that begins with its name, where a schema says nothing itself. The
- * value given is never quoted: it may be a secret.
+ * The default message for an invalid field, as the rest of a sentence that starts with the field's name. It never
+ * quotes the value, which may be a secret.
  */
 export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
@@ -11,16 +11,16 @@ export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_value':
       return issue.input === undefined ? 'is missing' : `must be one of ${issue.values.map(String).join(', ')}`;
     case 'unrecognized_keys':
-      return 'is not a field here: take it out';
+      return 'is not a field here: remove it';
     case 'too_big':
       return `is too large: at most ${String(issue.maximum)}${unit(issue.origin)}`;
     case 'too_small':
       if (issue.minimum === 1 && issue.origin !== 'number') return 'is empty';
       return `is too small: at least ${String(issue.minimum)}${unit(issue.origin)}`;
     case 'invalid_format':
-      return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong form';
+      return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong format';
     case 'invalid_union':
-      return 'has none of the forms it may have: /docs lists them';
+      return 'matches none of the allowed forms: /docs lists them';
     case 'custom':
     case 'invalid_element':
     case 'invalid_key':
@@ -45,7 +45,7 @@ function unit(origin: string): string {
   return origin === 'array' ? ' items' : '';
 }
 
-/** Makes zod say it so. It is zod's one setting for this, the same in every program that calls it. */
+/** Sets these as zod's messages. Zod has one such setting per program. */
 export function useFieldMessages(): void {
   z.config({ localeError: fieldMessage });
 }

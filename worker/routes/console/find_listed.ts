@@ -4,7 +4,7 @@ import { MAX_PAGE, type Page } from '../../../shared/wire/primitives.ts';
 
 type List<T> = (query: { limit: number; cursor?: string | undefined }) => Promise<Result<Page<T>, ApiError>>;
 
-/** The one of a list that has this id, among those that its caller may see; null when there is none. Refuses as the list does. */
+/** Finds an item by id in a list that the caller may see; null if there is none. Refuses as the list does. */
 export async function findListed<T extends { readonly id: string }>(
   id: string,
   list: List<T>,

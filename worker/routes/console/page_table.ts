@@ -36,7 +36,10 @@ import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade 
 import { getDevicePage, postDeviceDecision, postDevicePage } from '../auth/device.ts';
 import { getDocs, getOpenApi, openSignInLink, showConsoleHint } from './pages.ts';
 
-/** What is answered by every name of a local control plane: it takes and gives no cookie. A callback hands over to the console. */
+/**
+ * Routes that a local control plane serves under every host name. They read and set no cookie. A callback redirects to
+ * the console.
+ */
 const AT_EVERY_NAME = new Set([
   '/assets/{file}',
   '/docs',
@@ -46,7 +49,7 @@ const AT_EVERY_NAME = new Set([
   '/auth/{provider}/callback',
 ]);
 
-/** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
+/** What browsers request: pages, forms and static files. A console page is added here and in pages/navigation.ts. */
 export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
   return pagesOf(app).map((entry) => {
     const [method, path, answer] = entry;
@@ -135,7 +138,7 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
   ];
 }
 
-/** The path as the router writes it. */
+/** The path in the router's syntax. */
 export function routerPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1').replaceAll(/\{(\w+)\+\}/g, ':$1{[^]+}');
 }

@@ -16,8 +16,8 @@ import { once } from './once.ts';
 import { localPath } from '../auth/return_to.ts';
 
 /**
- * Pages load and run files of ours alone, under no name but this origin's, and nothing of theirs can become markup or code:
- * trusted types refuse every text where one would.
+ * Pages load and run only files of their own origin, and their scripts cannot turn text into markup or code: trusted
+ * types refuse that.
  */
 const PAGE_POLICY = [
   "default-src 'none'",
@@ -32,7 +32,7 @@ const PAGE_POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** Every way to sign in. With 401 in place of a page that only somebody who is signed in may see: it comes back to it. */
+/** All ways to sign in. It replaces, with 401, a page that needs a session; the browser returns there after sign-in. */
 export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> {
   const context = c.get('context');
   const { pathname, search } = new URL(c.req.url);
@@ -40,12 +40,12 @@ export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> 
   return page(c, signInPage({ methods: listMethods(context), isLocal: context.local !== null, returnTo }), status);
 }
 
-/** In place of a page of the console that was called by a loopback name. It does not tell the console's own. */
+/** Replaces a console page that was called by a loopback name. It does not reveal the console's name. */
 export function showConsoleHint(c: AppContext): Promise<Response> {
   return page(c, consoleHintPage(), 401);
 }
 
-/** Signs a browser in: uses the link's code up and sets the session's cookie. */
+/** Signs a browser in: uses up the link's code and sets the session cookie. */
 export async function openSignInLink(c: AppContext): Promise<Response> {
   if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);
   const token = await exchangeSignInCode(c.get('context'), c.req.param('code') ?? '', c.req.header('user-agent') ?? '');
@@ -56,7 +56,7 @@ export async function openSignInLink(c: AppContext): Promise<Response> {
 
 const OTHER_USER = 'This link is for the user of this machine who started svc.';
 
-/** Nobody signs in to read the description: each reading has to cost little. */
+/** The description is public, so serving it must be cheap. */
 export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Response {
   const describe = once(() => openApiDocument(app));
   return (c) => c.json(describe());
@@ -75,14 +75,14 @@ function openApiDocument(app: OpenAPIHono<AppEnv>) {
 }
 
 const DESCRIPTION =
-  'JSON in snake_case; times are RFC 3339 in UTC; lists are paged by cursor. A refusal is {"error": {code, message, details?, request_id}}.';
+  'JSON in snake_case; times are RFC 3339 in UTC; lists are paged by cursor. An error is {"error": {code, message, details?, request_id}}.';
 
-/** A page of ours that needs no sign-in. */
+/** One of our own pages that needs no sign-in. */
 export function page(c: AppContext, view: Page, status: ContentfulStatusCode): Promise<Response> {
   return send(c, view, null, status);
 }
 
-/** A page of the console, for who is signed in. */
+/** A console page, for signed-in users. */
 export async function consolePage(
   c: AppContext,
   caller: Caller,
@@ -96,7 +96,7 @@ async function send(c: AppContext, view: Page, person: Person | null, status: Co
   c.header('content-security-policy', PAGE_POLICY);
   c.header('cross-origin-opener-policy', 'same-origin');
   const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path });
-  // Whatever a page forgot to ask for: no character that a person cannot see, or that turns others round, leaves here.
+  // Escapes invisible and bidirectional characters in every page, as a last line of defence.
   return c.html(replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup }), status);
 }
 

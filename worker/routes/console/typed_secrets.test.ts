@@ -3,11 +3,11 @@ import { clearArgument, clearHeader, clearQuery, clearVariable } from './typed_s
 
 const REFERENCE = 'vault://mcp-servers/{id}';
 
-describe('a secret that was typed into a configuration is taken out', () => {
+describe('a secret typed into a configuration is removed', () => {
   test.each([
     ['API_KEY=abc', 'API_KEY'],
     ['GITHUB_TOKEN = "two words"', 'GITHUB_TOKEN'],
-  ])('of the variable %s', (line, cleared) => {
+  ])('from the variable %s', (line, cleared) => {
     expect(clearVariable(line, {})?.line).toBe(cleared);
   });
 
@@ -15,11 +15,11 @@ describe('a secret that was typed into a configuration is taken out', () => {
     ['Authorization: Bearer abc', 'Authorization: Bearer {Authorization}'],
     ['X-Api-Key: abc', 'X-Api-Key: {X_Api_Key}'],
     ['Cookie: session=abc', 'Cookie: {Cookie}'],
-  ])('of the header %s', (line, cleared) => {
+  ])('from the header %s', (line, cleared) => {
     expect(clearHeader(line, {})?.line).toBe(cleared);
   });
 
-  test('of the query of a URL, and the rest of it stays', () => {
+  test('from the query of a URL, whose rest stays', () => {
     const url = 'https://mcp.example.com/mcp?region=eu&api_key=abc&token={TOKEN}';
     expect(clearQuery(url)).toEqual({
       line: 'https://mcp.example.com/mcp?region=eu&api_key={api_key}&token={TOKEN}',
@@ -30,17 +30,17 @@ describe('a secret that was typed into a configuration is taken out', () => {
   test.each([
     ['--api-key=abc', '', `--api-key=${REFERENCE}/API_KEY`],
     ['abc', '--token', `${REFERENCE}/TOKEN`],
-  ])('of the argument %s after "%s"', (line, before, cleared) => {
+  ])('from the argument %s after "%s"', (line, before, cleared) => {
     expect(clearArgument(line, before)?.line).toBe(cleared);
   });
 });
 
-describe('what is no secret, or is sealed, stays', () => {
+describe('what is not a secret, or is a reference, stays', () => {
   test.each(['LOG_LEVEL=info', 'API_KEY', 'API_KEY=', `AUTH_TOKEN=Bearer ${REFERENCE}/TOKEN`])('%s', (line) => {
     expect(clearVariable(line, {})).toBeNull();
   });
 
-  test('a value that the configuration had before, which nobody typed now', () => {
+  test('a value that was in the configuration before stays', () => {
     expect(clearVariable('API_KEY=abc', { API_KEY: 'abc' })).toBeNull();
     expect(clearVariable('API_KEY=" a"', { API_KEY: ' a' })).toBeNull();
     expect(clearHeader('X-Api-Key: abc', { 'X-Api-Key': 'abc' })).toBeNull();

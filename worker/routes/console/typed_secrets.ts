@@ -2,16 +2,16 @@ import { credentialNameOf, namesSecret } from '../../../shared/mcp/install/input
 import { hasReference } from '../../../shared/mcp/references.ts';
 import { ownReference, withOwnReferences } from '../../../shared/wire/mcp_references.ts';
 
-// Secrets that somebody typed where a configuration is written, told by the names that they stand under. A configuration is
-// shown and stored as it is; a secret belongs into the vault.
+// Finds secrets typed into a configuration, by their names. A configuration is shown and stored as it is; a secret
+// belongs in the vault.
 
-/** A line at its first mark, without the spaces around it; null when it has none. */
+/** Splits a line at its first separator and trims the parts; null if there is none. */
 export function cut(line: string, mark: string): readonly [string, string | null] {
   const at = line.indexOf(mark);
   return at < 0 ? [line, null] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
 }
 
-/** A line of a form without the secret that was typed into it, and the name that the secret stood under. */
+/** A form line without its secret, and the secret's name. */
 export interface Cleared {
   readonly line: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export interface Cleared {
 
 type Named = Readonly<Record<string, string>>;
 
-/** `NAME=value`: the name alone. `had`: values that the configuration had before, which nobody typed now. */
+/** `NAME=value`: only the name stays. `had`: values that were in the configuration before. */
 export function clearVariable(line: string, had: Named): Cleared | null {
   const [name, value] = cut(line, '=');
   if (value === null || value === '' || !namesSecret(name) || hasReference(value)) return null;
@@ -65,5 +65,5 @@ export function clearArgument(line: string, before: string): Cleared | null {
   return { line: isJoined ? `${option}=${reference}` : reference, name };
 }
 
-/** Names of options that take a file or a word as often as a secret. */
+/** Names of options that are often not secrets but file names or words. */
 const OFTEN_PLAIN = /^(?:auth|authentication|cookie|credentials?|key|private-key|dsn)$/i;

@@ -5,30 +5,32 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
 import type { SidecarCaller } from '../../services/sidecars/sidecar_calls.ts';
 
-/** What the middleware puts beside each request. */
+/** The variables that the middleware sets for each request. */
 export interface AppEnv {
   Bindings: Record<string, unknown>;
   Variables: {
     requestId: string;
     context: ProgramContext;
-    /** The files that pages load. */
+    /** Static files of the pages. */
     assets: Assets;
     /** The ready bindings of the catalog. */
     templates: () => readonly BindingTemplate[];
-    /** The user a call is made for; set by the authentication of a user's operation. */
+    /** The user that a call is made for; set when a user's operation is authenticated. */
     caller: Caller;
-    /** The same for an operation that needs no sign-in; null without one. */
+    /** The same for a public operation; null without a sign-in. */
     visitor: Caller | null;
-    /** The sidecar a call came from; set by the authentication of a sidecar's operation. */
+    /** The calling sidecar; set when a sidecar's operation is authenticated. */
     sidecar: SidecarCaller;
-    /** The address that the call came from; null where the runtime does not say. */
+    /** The caller's address; null if the runtime does not provide it. */
     clientAddress: string | null;
-    /** Whether the call came from another user of this machine; false where the runtime does not say. It is looked up when asked. */
+    /**
+     * Whether the call came from another user of this machine; false if the runtime cannot tell. Looked up on demand.
+     */
     isOtherUser: () => Promise<boolean>;
   };
 }
 export type AppContext = Context<AppEnv>;
 
-/** One line of the log. Nothing in it may be a secret: no path, query, header or body of a request. */
+/** One line of the log. It must contain no secret: no path, query, header or body of a request. */
 export type LogEntry = Readonly<Record<string, string | number | boolean | null>>;
 export type Log = (entry: LogEntry) => void;

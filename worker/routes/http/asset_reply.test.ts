@@ -19,7 +19,7 @@ const DECODED = {
   identity: (bytes: Buffer) => bytes.toString(),
 };
 
-describe('a file that pages load', () => {
+describe('a static file', () => {
   test.each([
     ['gzip, deflate, br, zstd', 'br'],
     ['gzip, deflate', 'gzip'],
@@ -27,7 +27,7 @@ describe('a file that pages load', () => {
     ['br;q=0, *', 'gzip'],
     ['identity', 'identity'],
     ['', 'identity'],
-  ] as const)('comes in the coding that fits %j best', async (accepted, coding) => {
+  ] as const)('is sent in the coding that suits %j best', async (accepted, coding) => {
     const reply = await ask({ 'accept-encoding': accepted });
     const bytes = Buffer.from(await reply.arrayBuffer());
     expect([reply.status, reply.headers.get('content-encoding') ?? 'identity']).toEqual([200, coding]);
@@ -40,7 +40,7 @@ describe('a file that pages load', () => {
     ]);
   });
 
-  test('has a strong tag of its own in each coding', async () => {
+  test('has a strong entity tag for each coding', async () => {
     const tags = await Promise.all(
       ['br', 'gzip', 'identity'].map(async (accepted) =>
         (await ask({ 'accept-encoding': accepted })).headers.get('etag'),
@@ -50,7 +50,7 @@ describe('a file that pages load', () => {
     for (const tag of tags) expect(tag).toMatch(/^"[0-9a-f]{16}(-br|-gzip)?"$/);
   });
 
-  test.each(['GET', 'HEAD'])('is not sent again to who has it: %s', async (method) => {
+  test.each(['GET', 'HEAD'])('is not sent again to a client that has it: %s', async (method) => {
     const tag = (await ask({ 'accept-encoding': 'br' })).headers.get('etag') ?? '';
     for (const held of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
       const reply = await ask({ 'accept-encoding': 'br', 'if-none-match': held }, method);
@@ -61,11 +61,11 @@ describe('a file that pages load', () => {
       ]);
       expect([reply.headers.get('content-encoding'), await reply.text()]).toEqual([null, '']);
     }
-    // The same file in another coding is not what it has.
+    // The client has the same file in another coding.
     expect((await ask({ 'accept-encoding': 'gzip', 'if-none-match': tag }, method)).status).toBe(200);
   });
 
-  test('is told about by HEAD as GET sends it', async () => {
+  test('has the same headers for HEAD as for GET', async () => {
     const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => ask({ 'accept-encoding': 'br' }, method)));
     expect(said(head)).toEqual(said(get));
     expect((await head!.arrayBuffer()).byteLength).toBe(0);

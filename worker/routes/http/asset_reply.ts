@@ -4,11 +4,11 @@ import type { AppContext } from './app_env.ts';
 import { fittingCoding } from './content_coding.ts';
 import { errorReply } from './error_reply.ts';
 
-/** A file that pages load, in the coding that the browser likes best. Another content has another URL. */
+/** A static file, in the coding that the browser prefers. Changed content has another URL. */
 export async function getAsset(c: AppContext): Promise<Response> {
   const assets = c.get('assets');
   const asset = assets.at(c.req.path);
-  if (asset === null) return errorReply(c, apiError('not_found', 'there is no such asset: reload the page'));
+  if (asset === null) return errorReply(c, apiError('not_found', 'there is no such file: reload the page'));
   const coding = fittingCoding(c, assets.codings);
   const etag = tagOf(asset.hash, coding);
   c.header('cache-control', 'public, max-age=31536000, immutable');
@@ -22,12 +22,12 @@ export async function getAsset(c: AppContext): Promise<Response> {
   return c.body(body, 200);
 }
 
-/** Each coding has other bytes, so it has another tag: a strong one names bytes (RFC 9110, section 8.8.1). */
+/** Each coding has other bytes and therefore its own strong tag (RFC 9110, section 8.8.1). */
 function tagOf(hash: string, coding: Coding | null): string {
   return coding === null ? `"${hash}"` : `"${hash}-${coding}"`;
 }
 
-/** If-None-Match compares weakly (RFC 9110, section 13.1.2): what stands between may have weakened the tag. */
+/** If-None-Match uses weak comparison (RFC 9110, section 13.1.2), because a proxy may have weakened the tag. */
 function isHeld(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);

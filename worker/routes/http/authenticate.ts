@@ -10,14 +10,14 @@ import type { AppContext, AppEnv } from './app_env.ts';
 import { isAtConsole } from '../console/console_host.ts';
 import { errorReply } from './error_reply.ts';
 
-/** The cookie of a browser's session. Hosted, its prefix keeps it from every other host, path and plain http. */
+/** The session cookie. If hosted, its prefix binds it to this host, the path / and https. */
 export function sessionCookie(context: Pick<ProgramContext, 'local'>): '__Host-session' | 'svc_session' {
   return context.local === null ? '__Host-session' : 'svc_session';
 }
 
 /**
- * A user: by a bearer token, or by the cookie of a browser that signed in. `scope` is what a personal token has to be for;
- * with null no personal token will do.
+ * Authenticates a user by a bearer token or a session cookie. `scope` is required of a personal token; with null,
+ * personal tokens are refused.
  */
 export function authenticateUser(scope: Scope | null): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -32,8 +32,8 @@ export function authenticateUser(scope: Scope | null): MiddlewareHandler<AppEnv>
 }
 
 /**
- * Who calls, or nobody: credentials are not needed. A bearer token that is given has to be good, for whoever gives one means
- * to be known; a browser whose sign-in is over sends its cookie all the same.
+ * The user, or nobody: a sign-in is optional. An invalid bearer token is refused, because its sender means to be
+ * authenticated. An expired cookie is ignored, because browsers keep sending it.
  */
 export function authenticateVisitor(scope: Scope | null): MiddlewareHandler<AppEnv> {
   const authenticate = authenticateUser(scope);
@@ -49,7 +49,7 @@ export function authenticateVisitor(scope: Scope | null): MiddlewareHandler<AppE
   };
 }
 
-/** A sidecar: by a token that signs this very call. */
+/** Authenticates a sidecar by a token that signs this call. */
 export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) => {
   const token = bearerToken(c);
   if (token === null)
@@ -75,7 +75,7 @@ async function signedInBrowser(c: AppContext): Promise<SignedIn | null> {
   return signedInByBrowser(context, token);
 }
 
-/** In local mode a cookie is of one user's browser: another user of the machine who has it stole it. */
+/** In local mode a session belongs to one user's browser: another user of the machine with its cookie stole it. */
 export async function isStranger(c: AppContext): Promise<boolean> {
   return c.get('context').local !== null && (await c.get('isOtherUser')());
 }
@@ -95,8 +95,8 @@ function isSafe(method: string): boolean {
 }
 
 /**
- * A cookie goes along with whatever page asks; only a page of ours may change anything with it. A browser says by
- * `Sec-Fetch-Site` whether the page is ours, and a form of a page without a referrer names the origin `null`.
+ * Browsers send the cookie with requests of any site's pages, but only our own may change anything. `Sec-Fetch-Site`
+ * tells whether the page is ours; a form of a page without referrer has the origin `null`.
  */
 export function isSameOrigin(c: AppContext): boolean {
   const asked = c.req.header('origin');
@@ -107,8 +107,8 @@ export function isSameOrigin(c: AppContext): boolean {
 }
 
 /**
- * Behind a proxy that ends TLS the URL here is one of http, and the configured origins are those in the browser. A page of
- * the same name over plain http is not ours: anybody between it and the browser may have written it.
+ * Behind a TLS proxy the URL here is http, so the configured origins are compared. A page of the same host over plain
+ * http is not ours: an attacker on the network may have written it.
  */
 function isOurOrigin(c: AppContext, origin: string): boolean {
   const { local, publicUrl, signIn } = c.get('context');
@@ -117,7 +117,7 @@ function isOurOrigin(c: AppContext, origin: string): boolean {
   return origin === new URL(c.req.url).origin && origin.startsWith('https:');
 }
 
-/** One sentence for a token that is wrong, expired or revoked, and for a user that is suspended or was never there. */
+/** The same message for a wrong, expired or revoked token and for a suspended or unknown user. */
 function unauthenticated(c: AppContext): ApiError {
   const fix =
     c.get('context').local === null
@@ -129,11 +129,11 @@ function unauthenticated(c: AppContext): ApiError {
 function insufficientScope(scope: Scope | null): ApiError {
   const message =
     scope === null
-      ? 'no personal token is for this: sign in'
-      : `this personal token is not for ${scope}: make one that is, with POST /v1/tokens`;
+      ? 'personal tokens cannot call this: sign in'
+      : `this personal token lacks the scope ${scope}: create one with it at POST /v1/tokens`;
   return apiError('insufficient_scope', message, { scope });
 }
 
 export function crossSite(): ApiError {
-  return apiError('cross_site_request', 'a signed-in browser may change things only from a page of this control plane');
+  return apiError('cross_site_request', 'changes with a session cookie must come from a page of this control plane');
 }

@@ -3,14 +3,14 @@ import type { ApiLimits } from '../../../shared/model/limits.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { bodyTooLarge, errorReply } from './error_reply.ts';
 
-/** A larger body than this is not read to its end, whatever becomes of the reply. */
+/** Larger bodies are not read to the end, even if that breaks the reply. */
 const MAX_UNWANTED_BYTES = 64 * 1024 * 1024;
-/** A client that sends nothing for so long waits for its answer, as one does that asks with `Expect: 100-continue`. */
+/** A client that sends nothing for this long is assumed to wait for the reply, as with `Expect: 100-continue`. */
 const UNSENT_MS = 250;
 
 /**
- * Refuses larger bodies, and reads each body to its end before the call is answered, also one that nobody wanted. A server
- * that answers and closes while bytes are still coming resets the connection, and the client may see that and no answer.
+ * Refuses larger bodies, and reads every body to its end before the reply, even an unused one. If a server closes while
+ * bytes are arriving, the connection is reset and the client may not see the reply.
  */
 export function limitBody(maxBytesOf: (limits: ApiLimits, path: string) => number): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -34,7 +34,7 @@ export function limitBody(maxBytesOf: (limits: ApiLimits, path: string) => numbe
   };
 }
 
-/** The length that the client says the body has; null when it comes in chunks. */
+/** The declared length of the body; null if it is chunked. */
 function declaredBytes(c: AppContext): number | null {
   const length = c.req.header('content-length');
   return length === undefined || c.req.header('transfer-encoding') !== undefined ? null : Number(length);
@@ -42,7 +42,7 @@ function declaredBytes(c: AppContext): number | null {
 
 type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 
-/** The body; null when it is larger than `maxBytes`. */
+/** The body; null if it is larger than `maxBytes`. */
 async function readUpTo(reader: Reader, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | null> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -65,7 +65,7 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBu
   return bytes;
 }
 
-/** Ends at the end of the body, at the limit, or when the client sends no more: it waits, or is gone. */
+/** Reads until the end of the body, the limit, or until the client stops sending. */
 async function discard(c: AppContext, reader: Reader): Promise<void> {
   let size = 0;
   while (size <= MAX_UNWANTED_BYTES) {

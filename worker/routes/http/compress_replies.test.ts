@@ -34,7 +34,7 @@ const ask = (path: string, { headers, ...how }: Asked = {}, options: Partial<App
 const SAID = ['content-encoding', 'content-length', 'vary', 'content-type'];
 const said = (reply?: Response) => SAID.map((name) => reply?.headers.get(name));
 const codingOf = (reply: Response) => reply.headers.get('content-encoding');
-/** What it is compressed with, and whether whatever stands before us may do it. */
+/** Its content coding, and whether a proxy may compress it. */
 const fate = async (asked: Promise<Response>) => {
   const reply = await asked;
   await reply.arrayBuffer();
@@ -62,14 +62,14 @@ describe('a reply is compressed', () => {
     expect(coded.headers.get('content-type')).toBe(plain.headers.get('content-type'));
   });
 
-  test('keeping its headers and cookies, once', async () => {
+  test('with its headers and cookies unchanged', async () => {
     const reply = await ask('/openapi.json');
     expect(reply.headers.get('cache-control')).toBe('no-store');
     expect(reply.headers.get('x-content-type-options')).toBe('nosniff');
     expect(reply.headers.get('svc-request-id')).toMatch(/^req_/);
   });
 
-  test('and HEAD says what GET would have sent', async () => {
+  test('and HEAD has the headers of GET', async () => {
     const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => ask('/openapi.json', { method })));
     expect(said(head)).toEqual(said(get));
     expect([codingOf(head!), (await head!.arrayBuffer()).byteLength]).toEqual(['gzip', 0]);
@@ -84,16 +84,16 @@ describe('a reply is compressed', () => {
     ['identity;q=0.5, gzip;q=0.5', 'gzip'],
     ['', null],
     [';;,q=', null],
-  ])('as the client likes it: %j', async (accepted, coding) => {
+  ])('as the client prefers: %j', async (accepted, coding) => {
     const reply = await ask('/openapi.json', { headers: { 'accept-encoding': accepted } });
     expect([reply.status, codingOf(reply)]).toEqual([200, coding]);
     await reply.arrayBuffer();
   });
 });
 
-describe('a reply stays as it is', () => {
+describe('a reply is not compressed', () => {
   test.each(['cross-site', 'same-site', undefined])(
-    'when a page of another site may have asked for it (%s), for its length would say what is in it',
+    'if a page of another site may have requested it (%s), because its length would reveal its content',
     async (site) => {
       const headers = { cookie, ...(site !== undefined && { 'sec-fetch-site': site }) };
       expect(await fate(ask('/secrets?q=guess', { headers }))).toEqual(LEFT_ALONE);
@@ -101,7 +101,7 @@ describe('a reply stays as it is', () => {
     },
   );
 
-  test('when it shows a token', async () => {
+  test('if it shows a token', async () => {
     const headers = { ...SAME_ORIGIN(), origin: PUBLIC_URL, 'content-type': 'application/x-www-form-urlencoded' };
     const fields = { name: 'a script', expires_in_days: '90', 'scope secrets:read': 'on' };
     const shown = ask('/account/tokens', {
@@ -116,14 +116,14 @@ describe('a reply stays as it is', () => {
     expect(await fate(ask('/v1/tokens', { method: 'POST', headers: json, body }))).toEqual(LEFT_ALONE);
   });
 
-  test('when it is a refusal, or where codes and tokens are', async () => {
+  test('if it is a refusal, or on routes with codes and tokens', async () => {
     expect(await fate(ask('/v1/secrets'))).toEqual(LEFT_ALONE);
     expect(await fate(ask('/device', { headers: SAME_ORIGIN() }))).toEqual(LEFT_ALONE);
     expect(await fate(ask('/auth/providers'))).toEqual(LEFT_ALONE);
     expect(await fate(ask('/auth/sso?email=a@example.test'))).toEqual(LEFT_ALONE);
   });
 
-  test('when it is an event stream, which comes at once', async () => {
+  test('if it is an event stream, which must not be delayed', async () => {
     const reply = await ask('/v1/audit-events/stream', { headers: { authorization: bearer } });
     expect([codingOf(reply), reply.headers.get('vary')]).toEqual([null, null]);
     const reader = reply.body!.getReader();
@@ -131,7 +131,7 @@ describe('a reply stays as it is', () => {
     await reader.cancel();
   });
 
-  test('when it is small', async () => {
+  test('if it is small', async () => {
     const reply = await ask('/v1/health');
     expect([codingOf(reply), reply.headers.get('vary'), reply.headers.get('content-length')]).toEqual([
       null,
@@ -140,7 +140,7 @@ describe('a reply stays as it is', () => {
     ]);
   });
 
-  test('when the platform compresses', async () => {
+  test('if the platform compresses', async () => {
     const reply = await ask('/openapi.json', {}, {});
     expect([codingOf(reply), reply.headers.get('vary')]).toEqual([null, 'Accept-Encoding']);
     expect(await fate(ask('/v1/secrets', {}, {}))).toEqual(LEFT_ALONE);

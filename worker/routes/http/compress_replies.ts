@@ -2,18 +2,20 @@ import type { MiddlewareHandler } from 'hono';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { fittingCoding } from './content_coding.ts';
 
-/** Pages and JSON. Not event streams, which would be held back; nor what sidecars get, which is signed and sealed. */
+/**
+ * Pages and JSON. Not event streams, which would be delayed, nor replies to sidecars, which are signed and encrypted.
+ */
 const COMPRESSIBLE = /^(text\/html|application\/(schema\+)?json)\b/;
 /** Smaller replies gain nothing. */
 const LEAST_BYTES = 1024;
-/** Where codes and tokens are in paths and pages. */
+/** Routes with codes and tokens in paths and pages. */
 const WITH_CODES = /^\/(auth|device|v1\/sidecar)(\/|$)/;
 
 /**
- * Compresses replies, or with `isPlatformDoing` leaves it to the platform. The length of a compressed reply says how much of
- * it is like the rest of it, so who chooses a part of a reply, lets a browser ask for it again and again and sees the lengths
- * learns what else is in it (BREACH). So nothing is compressed that has a secret in it, nor what somebody else may have had a
- * signed-in browser ask for; `no-transform` keeps those from being compressed by whatever stands before us.
+ * Compresses replies, or with `isPlatformDoing` leaves it to the platform. The length of a compressed reply reveals how
+ * similar its parts are. An attacker who controls a part, can make a browser repeat the request and sees the lengths
+ * can learn the rest (BREACH). So replies with secrets are not compressed, nor those that another site may have made a
+ * signed-in browser request; `no-transform` keeps proxies from compressing them.
  */
 export function compressReplies(isPlatformDoing: boolean): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -26,13 +28,16 @@ export function compressReplies(isPlatformDoing: boolean): MiddlewareHandler<App
   };
 }
 
-/** What is shown once (tokens, codes, what was typed) answers a POST or is refused; so it is a reading that went well. */
+/**
+ * Secrets that are shown once (tokens, codes, input) are in replies to POST or in refusals, so only a successful GET is
+ * compressed.
+ */
 function mayBeCompressed(c: AppContext): boolean {
   const isReading = c.req.method === 'GET' || c.req.method === 'HEAD';
   return isReading && c.res.status === 200 && !WITH_CODES.test(c.req.path) && isAskedByItself(c);
 }
 
-/** No page of another site can add a bearer token to a call, and one without a cookie shows what everybody may see. */
+/** Pages of other sites cannot add a bearer token, and a request without a cookie gets only public content. */
 function isAskedByItself(c: AppContext): boolean {
   const site = c.req.header('sec-fetch-site');
   return c.req.header('cookie') === undefined || site === 'same-origin' || site === 'none';
@@ -46,7 +51,7 @@ async function compress(c: AppContext): Promise<void> {
   const body = isWorthIt ? await gzipped(plain) : plain;
   if (isWorthIt) headers.set('content-encoding', 'gzip');
   headers.set('content-length', String(body.byteLength));
-  // What is assigned takes over the headers of what was there before.
+  // Assigning the response merges the headers of the previous one.
   c.res = undefined;
   c.res = new Response(body, { status, headers });
 }

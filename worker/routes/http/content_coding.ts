@@ -2,8 +2,8 @@ import { accepts } from 'hono/accepts';
 import type { AppContext } from './app_env.ts';
 
 /**
- * The coding that the client likes best of those offered, by Accept-Encoding (RFC 9110, section 12.5.3); of equals the first.
- * Null where it names none of them, or likes it better without.
+ * The offered coding that the client prefers by Accept-Encoding (RFC 9110, section 12.5.3), the first one on a tie.
+ * Null if it accepts none of them or prefers identity.
  */
 export function fittingCoding<Coding extends string>(c: AppContext, offered: readonly Coding[]): Coding | null {
   const chosen = accepts(c, {

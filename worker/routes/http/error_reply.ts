@@ -6,7 +6,7 @@ import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } 
 import { isWorthRetrying } from '../../kernel/failures.ts';
 import type { AppContext, Log } from './app_env.ts';
 
-/** Answers a refusal: the one place where it becomes HTTP. */
+/** Turns an error into an HTTP reply. Nothing else does. */
 export function errorReply(c: AppContext, error: ApiError): Response {
   const body: ErrorBody = { error: { ...error, details: error.details, request_id: c.get('requestId') } };
   const status: ContentfulStatusCode = ERROR_STATUS[error.code];
@@ -14,7 +14,10 @@ export function errorReply(c: AppContext, error: ApiError): Response {
   return c.json(body, status);
 }
 
-/** Answers what was thrown: a bug or a failing database. The log says which; the caller learns only that it was us. */
+/**
+ * Answers a thrown error: a bug or a database failure. The log has its kind; the caller only learns that the control
+ * plane failed.
+ */
 export function failureReply(c: AppContext, error: unknown, log: Log): Response {
   if (error instanceof HTTPException) return errorReply(c, fromHttpException(error));
   log({ level: 'error', message: 'a request failed', request_id: c.get('requestId'), ...describe(error) });
@@ -23,7 +26,7 @@ export function failureReply(c: AppContext, error: unknown, log: Log): Response 
   }
   return errorReply(
     c,
-    apiError('internal_error', 'this is a fault of the control plane: its log has more under the request_id'),
+    apiError('internal_error', 'the control plane failed: its log has details under the request_id'),
   );
 }
 
@@ -34,7 +37,7 @@ function fromHttpException(error: HTTPException): ApiError {
   return apiError('invalid_json', 'the body is not JSON: check its quotes, commas and braces');
 }
 
-/** Messages may quote a statement's values, so only the kind of the error and where it happened are logged. */
+/** Error messages may quote statement values, so only the kind and place of the error are logged. */
 function describe(error: unknown): Record<string, string> {
   if (!(error instanceof Error)) return { error: typeof error };
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
@@ -47,7 +50,7 @@ function codes(error: Error): string[] {
 }
 
 export function bodyNotUtf8(): ApiError {
-  return apiError('invalid_json', 'the body is not UTF-8, as JSON has to be: encode it so');
+  return apiError('invalid_json', 'the body is not UTF-8: encode the JSON as UTF-8');
 }
 
 export function bodyTooLarge(maxBytes: number | null): ApiError {
@@ -55,7 +58,7 @@ export function bodyTooLarge(maxBytes: number | null): ApiError {
   return apiError('body_too_large', `the body is larger than ${limit}: send less at a time`);
 }
 
-/** The refusal of an input, naming each field. A value that was given is never quoted: it may be a secret. */
+/** The refusal of an input, naming each invalid field. A value is never quoted, because it may be a secret. */
 export function invalidInput(target: string, error: z.core.$ZodError): ApiError {
   const fields = fieldProblems(error);
   const message = fields

@@ -9,7 +9,7 @@ import type { AppContext, AppEnv, Log } from './app_env.ts';
 import { isAtConsole, isLoopbackName } from '../console/console_host.ts';
 import { errorReply } from './error_reply.ts';
 
-/** Gives each request the id that its reply and the log know it by. */
+/** Gives each request an id for its reply and the log. */
 export const nameRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
   const requestId = newId('req', crypto.getRandomValues(new Uint8Array(16)));
   c.set('requestId', requestId);
@@ -17,7 +17,7 @@ export const nameRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
   c.header('svc-request-id', requestId);
 };
 
-/** One line for each request. It names the route and not the path, for a path may be a sign-in link. */
+/** Logs one line per request. It names the route, not the path, because a path may be a sign-in link. */
 export function logRequests(log: Log): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const begun = performance.now();
@@ -34,7 +34,7 @@ export function logRequests(log: Log): MiddlewareHandler<AppEnv> {
   };
 }
 
-/** Headers that hold for every reply; a page may set its own policy. */
+/** Headers of every reply; a page may set its own policy. */
 export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();
   c.header('x-content-type-options', 'nosniff');
@@ -45,13 +45,13 @@ export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store');
 };
 
-/** What pages are made with besides the services. */
+/** What pages need besides the services. */
 export interface PageFiles {
   readonly assets: Assets;
   readonly templates: () => readonly BindingTemplate[];
 }
 
-/** Puts the services and what pages are made with beside the request. */
+/** Sets the variables with the services and what pages need. */
 export function provide(
   context: (c: AppContext) => ProgramContext | Promise<ProgramContext>,
   { assets, templates }: PageFiles,
@@ -64,12 +64,12 @@ export function provide(
   };
 }
 
-/** Two years. Not for the names below: other hosts of the domain are not ours to decide about. */
+/** Two years. Without includeSubDomains, because other hosts of the domain are not ours. */
 const HTTPS_ONLY = 'max-age=63072000';
 
 /**
- * A browser that reached a hosted control plane over https comes back over https alone, whatever a link or a network says
- * (RFC 6797). Never in local mode, where it would be every server's on localhost.
+ * Tells a browser that called a hosted control plane over https to use only https (RFC 6797). Never in local mode,
+ * where it would apply to all servers on localhost.
  */
 export const demandHttps: MiddlewareHandler<AppEnv> = async (c, next) => {
   await next();
@@ -79,13 +79,13 @@ export const demandHttps: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (local === null && isHttps) c.header('strict-transport-security', HTTPS_ONLY);
 };
 
-/** What a runtime knows of who calls. */
+/** What a runtime knows about the caller. */
 export interface KnownClient {
   readonly address: (c: AppContext) => string | null;
   readonly isOtherUser: (c: AppContext) => Promise<boolean>;
 }
 
-/** Puts what this runtime knows of who calls beside the call. */
+/** Sets the variables about the caller. */
 export function knowClient({ address, isOtherUser }: KnownClient): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set('clientAddress', address(c));
@@ -95,9 +95,9 @@ export function knowClient({ address, isOtherUser }: KnownClient): MiddlewareHan
 }
 
 /**
- * Local mode answers only when it is called by the console's own name or by a loopback name. A page of another site whose
- * name was made to point at this machine (DNS rebinding) calls by its own name, and gets nothing. No cookie is ever set at
- * a loopback name, whose cookies go to the servers of everybody on this machine.
+ * In local mode answers only under the console's own name or a loopback name. A page of another site whose name
+ * resolves to this machine (DNS rebinding) calls under its own name and is refused. No cookie is ever set under a
+ * loopback name, whose cookies go to all servers of this machine.
  */
 export const answerLocalNamesOnly: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { hostname } = new URL(c.req.url);

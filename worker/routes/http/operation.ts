@@ -13,7 +13,7 @@ import { authenticateSidecar, authenticateUser, authenticateVisitor } from './au
 import { bodyNotUtf8, errorReply } from './error_reply.ts';
 import { onFittingDatabase } from './replica_reads.ts';
 
-/** What a handler gets: the parts of the request, validated, and who calls. */
+/** The input of a handler: the validated parts of the request, and the caller. */
 export interface Call<Who, Query, Params, Body> {
   readonly context: ProgramContext;
   readonly who: Who;
@@ -21,7 +21,7 @@ export interface Call<Who, Query, Params, Body> {
   readonly params: Params;
   readonly body: Body;
   readonly request: Request;
-  /** The address that the call came from; null where the runtime does not say. */
+  /** The caller's address; null if the runtime does not provide it. */
   readonly clientAddress: string | null;
 }
 
@@ -41,9 +41,9 @@ interface Described<Query, Params, Body> {
   readonly query?: z.ZodObject & z.ZodType<Query>;
   readonly params?: z.ZodObject & z.ZodType<Params>;
   readonly body?: z.ZodType<Body>;
-  /** The body may be left out; the handler then gets an empty one. */
+  /** The body is optional; without one the handler gets an empty object. */
   readonly isBodyOptional?: true;
-  /** What success looks like, by status; null for a reply without a JSON body. */
+  /** Successful replies by status; null for one without a JSON body. */
   readonly replies: Readonly<Record<number, z.ZodType | string>>;
 }
 
@@ -51,7 +51,7 @@ type Handled<Who, Query, Params, Body> = Described<Query, Params, Body> & {
   readonly handle: (call: Call<Who, Query, Params, Body>) => Promise<Result<Reply, ApiError>>;
 };
 
-/** One operation of the API, as the route table lists it. */
+/** An operation of the API, as the route table lists it. */
 export interface Operation {
   readonly described: Described<unknown, unknown, unknown>;
   readonly access: 'anyone' | 'visitor' | 'user' | 'sidecar';
@@ -63,12 +63,12 @@ interface Parts {
   readonly body: never;
 }
 
-/** An operation that needs no sign-in. */
+/** A public operation. */
 export function forAnyone<Q, P, B>(operation: Handled<null, Q, P, B>): Operation {
   return define('anyone', operation, () => null);
 }
 
-/** An operation that needs no sign-in, and tells those who are signed in more. */
+/** A public operation whose reply has more for signed-in users. */
 export function forVisitor<Q, P, B>(operation: Handled<Caller | null, Q, P, B>): Operation {
   return define('visitor', operation, (c) => c.get('visitor'));
 }
@@ -102,19 +102,19 @@ function define<Who, Q, P, B>(
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
-/** The ways to sign in, as the API's description names them. */
+/** The security schemes of the OpenAPI document. */
 export function describeAccess(app: OpenAPIHono<AppEnv>): void {
   const bearer = { type: 'http', scheme: 'bearer' } as const;
   const register = app.openAPIRegistry.registerComponent.bind(app.openAPIRegistry);
   register('securitySchemes', 'user', {
     ...bearer,
     description:
-      'An access token, or a personal token with the scope that stands beside the operation; a signed-in browser sends its cookie instead.',
+      'An access token, or a personal token with the scope that the operation names; a signed-in browser sends its cookie instead.',
   });
   register('securitySchemes', 'sidecar', {
     ...bearer,
     bearerFormat: 'JWT',
-    description: 'A token that signs this very call.',
+    description: 'A token that signs this call.',
   });
 }
 
@@ -125,7 +125,7 @@ function authentication(access: Operation['access'], method: Method, path: strin
   return [access === 'visitor' ? authenticateVisitor(scope) : authenticateUser(scope)];
 }
 
-/** Bytes that are no UTF-8 would be stored as something else than was sent. */
+/** Invalid UTF-8 would be stored as other text than was sent. */
 const refuseOtherEncodings: MiddlewareHandler<AppEnv> = async (c, next) => {
   try {
     new TextDecoder('utf-8', { fatal: true }).decode(await c.req.arrayBuffer());
@@ -136,16 +136,16 @@ const refuseOtherEncodings: MiddlewareHandler<AppEnv> = async (c, next) => {
   return next();
 };
 
-/** A client that sends no body may say all the same that it is JSON. */
+/** A client without a body may still declare JSON. */
 const takeNoBodyForEmpty: MiddlewareHandler<AppEnv> = async (c, next) => {
   if ((await c.req.arrayBuffer()).byteLength === 0) Object.assign(c.req.bodyCache, { text: Promise.resolve('{}') });
   return next();
 };
 
-/** What the validators of a route leave: of the types that its own schemas say, which this table does not know. */
+/** The output of a route's validators; its types are only known to its own schemas. */
 type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never } }>;
 
-/** Puts an operation into the app: who may call it is settled first, then what was sent. */
+/** Adds an operation to the app: authentication runs first, then validation. */
 export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, operation: Operation): void {
   const route = routeConfig(method, path.replace('+}', '}'), operation);
   app.openAPIRegistry.registerPath(route);
@@ -186,17 +186,17 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
   };
 }
 
-/** Signing in is one thing for who reads, whatever its paths. */
+/** All sign-in paths have one tag in the document. */
 function tagOf(path: string): string {
   const [, first, second = 'service'] = path.split('/');
   return first === 'v1' ? second : 'auth';
 }
 
-/** As OpenAPI lists it: an empty choice means that no sign-in is needed. */
+/** In OpenAPI's form: an empty alternative means that no sign-in is needed. */
 function securityOf(access: Operation['access'], method: Method, path: string): Record<string, string[]>[] {
   if (access === 'anyone') return [];
   if (access === 'sidecar') return [{ sidecar: [] }];
-  // What a personal token has to be for; nothing where no personal token will do.
+  // The scope for a personal token; absent if personal tokens cannot call the operation.
   const scope = scopeOf(method, path);
   const user = { user: scope === null ? [] : [scope] };
   return access === 'visitor' ? [{}, user] : [user];

@@ -3,9 +3,9 @@ import type { AppContext } from './app_env.ts';
 import type { Method } from './operation.ts';
 
 /**
- * The only operations that a replica of the database may answer: lists that people look at, whose content changes only
- * together with an audit event. What decides about a call never comes from a replica: who signed in, what was revoked,
- * codes and throttles, snapshots, credentials, approvals, what a write is based on.
+ * The only operations that may read from a database replica: lists for people, which change only together with an audit
+ * event. What authorises a call is never read from a replica: sessions, revocations, codes, throttles, snapshots,
+ * credentials, approvals and preconditions of writes.
  */
 const FROM_REPLICA: ReadonlySet<string> = new Set([
   'get /v1/audit-events',
@@ -14,7 +14,7 @@ const FROM_REPLICA: ReadonlySet<string> = new Set([
   'get /v1/secrets',
 ]);
 
-/** Runs the operation of a route on the database that may answer it. */
+/** Runs the operation of a route on the database that it may use. */
 export async function onFittingDatabase<T>(
   c: AppContext,
   route: readonly [Method, string],

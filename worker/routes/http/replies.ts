@@ -9,7 +9,7 @@ export function json<T>(result: Result<T, ApiError>): Result<Reply, ApiError> {
   return result.ok ? ok({ status: 200, json: result.value }) : result;
 }
 
-/** A reply that says from which policy version on the change is in force. */
+/** A reply with the first policy version that includes the change. */
 export function changed<T>(
   result: Result<Changed<T>, ApiError>,
   reply: (value: T) => Exclude<Reply, Response>,
