@@ -12,7 +12,7 @@ import { accessToken, CONTROL_NAME, REACH_FIX } from './sign_in/sign_in_tokens.t
 const START = 'Start it with `npm start` or `svc up` (the same --home), and look into its logs: $SVC_HOME/logs.';
 
 /** Reads what runs on this state directory; null if nothing does or the process is gone. */
-export function runningOn(home: string): RunFile | null {
+export function findRunning(home: string): RunFile | null {
   const found = readRunFile(home);
   return found !== null && isAlive(found.sidecar_pid) ? found : null;
 }
@@ -33,11 +33,11 @@ export function controlUrlOf(context: CliContext, options: GlobalOptions): strin
   if (found !== null && found.control_pid !== null && isAlive(found.control_pid)) return found.control_url;
   const signIn = readSignIn(home);
   if (signIn !== null) return signIn.control_url;
-  if (found === null || found.control_pid !== null) throw notRunning(home);
+  if (found === null || found.control_pid !== null) throw notRunningError(home);
   return found.control_url;
 }
 
-function notRunning(home: string): CliError {
+function notRunningError(home: string): CliError {
   return new CliError(EXIT.unreachable, `svc is not running on ${home}`, [START]);
 }
 
@@ -56,15 +56,15 @@ export function controlClient(context: CliContext, options: GlobalOptions): Http
     throw new CliError(EXIT.failed, `not signed in to ${origin}`, [`svc login --control ${origin}`]);
   }
   const token = readTokenFile(join(home, 'local.key'));
-  if (token === null) throw notRunning(home);
+  if (token === null) throw notRunningError(home);
   return httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: START });
 }
 
 /** A client for the local API of the sidecar on this state directory. */
 export function daemonClient(context: CliContext, options: GlobalOptions): HttpClient {
   const home = homeOf(context, options);
-  const found = runningOn(home);
+  const found = findRunning(home);
   const token = found === null ? null : readTokenFile(join(home, 'sidecar', 'host.token'));
-  if (found === null || token === null) throw notRunning(home);
+  if (found === null || token === null) throw notRunningError(home);
   return httpClient({ origin: found.proxy_url, token, name: 'the sidecar', fetch: context.fetch, startFix: START });
 }

@@ -2,7 +2,7 @@ import { CommanderError, type Command } from 'commander';
 import type { CliContext, GlobalOptions } from './context.ts';
 import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import { painter, printableLines, printerFor, type Printer } from './terminal/output.ts';
+import { createPainter, printableLines, printerFor, type Printer } from './terminal/output.ts';
 
 /** One invocation of a command: its arguments and its output. */
 export interface Call<Options = unknown> {
@@ -33,7 +33,7 @@ export function handle<Options>(line: CommandLine, command: Command, handler: Ha
 }
 
 /** Collects an option that may be given several times. */
-export function several(value: string, previous: readonly string[] | undefined): string[] {
+export function collectValue(value: string, previous: readonly string[] | undefined): string[] {
   return [...(previous ?? []), value];
 }
 
@@ -69,7 +69,7 @@ export async function runCommandLine(line: CommandLine, argv: readonly string[])
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     if (!(error instanceof CliError)) throw error;
-    const paint = painter(line.context.stderr, line.context.env);
+    const paint = createPainter(line.context.stderr, line.context.env);
     line.context.stderr.write(`${paint('red', 'svc:')} ${printableLines(error.message)}\n`);
     for (const fix of error.fixes) line.context.stderr.write(`     ${printableLines(fix)}\n`);
     return error.exitCode;

@@ -112,7 +112,7 @@ complete -F _svc svc
 }
 
 function zshScript(nodes: readonly CompletionNode[]): string {
-  const described = (node: CompletionNode): string =>
+  const describeNode = (node: CompletionNode): string =>
     [
       ...node.commands.map(({ name, description }) => zshWord(name, description)),
       ...node.options.flatMap((option) => option.names.map((name) => zshWord(name, option.description))),
@@ -134,7 +134,7 @@ _svc() {
 ${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -- ${choices}; return`))}
   esac
   case $typed in
-${caseArms(nodes, (node) => `found=(${described(node)})`)}
+${caseArms(nodes, (node) => `found=(${describeNode(node)})`)}
   esac
   _describe 'svc' found
 }

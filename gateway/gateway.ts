@@ -100,10 +100,10 @@ export class Gateway {
 
   /** The clients' log levels changed: sends the lowest one to the servers. */
   logLevelChanged(): void {
-    const level = this.audience.leastLogLevel();
+    const level = this.audience.findLeastLogLevel();
     if (level === null || level === this.#logLevel) return;
     this.#logLevel = level;
-    for (const { current } of this.fleet.running()) setLevel(current, level);
+    for (const { current } of this.fleet.listRunning()) setLevel(current, level);
   }
 
   /** Ends every call and every server. */
@@ -120,7 +120,7 @@ export class Gateway {
         this.#catalog.forget(kind, serverId);
         this.audience.listChanged(kind, serverId);
       },
-      resourceUpdated: (uri) => this.subscriptions.updated(serverId, uri),
+      resourceUpdated: (uri) => this.subscriptions.notifyUpdated(serverId, uri),
       log: (message) => this.#log(serverId, message),
       elicitationComplete: (params) =>
         this.#registry.findSoleCall(serverId)?.notify({ method: 'notifications/elicitation/complete', params }),
@@ -169,7 +169,7 @@ export function newClientKey(): string {
 }
 
 /** Servers of the later generation receive the level with each request. */
-function setLevel(current: ReturnType<Fleet['running']>[number]['current'], level: LoggingLevel): void {
+function setLevel(current: ReturnType<Fleet['listRunning']>[number]['current'], level: LoggingLevel): void {
   if (current === null || current.client.getProtocolEra() !== 'legacy') return;
   if (current.client.getServerCapabilities()?.logging === undefined) return;
   current.client.setLoggingLevel(level).catch(() => undefined);

@@ -20,12 +20,12 @@ export interface GatewayPorts {
   /** Waits until a person has decided or the call is cancelled. */
   approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>>;
   /**
-   * Records an event. While {@link GatewayPorts.accepting} is false, no call is made and no server started, but ends are still
+   * Records an event. While {@link GatewayPorts.isAccepting} is false, no call is made and no server started, but ends are still
    * recorded.
    */
   record(event: GatewayEvent): void;
   /** False if no more events can be recorded: tool calls are then refused and no server is started. */
-  accepting(): boolean;
+  isAccepting(): boolean;
   /** Reports the state of all servers, on each change and at least once a minute. */
   reportHealth(states: readonly ServerHealth[]): void;
   readonly clock: Clock;

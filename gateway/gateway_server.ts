@@ -111,17 +111,17 @@ function join(gateway: Gateway, server: Server, client: GatewayClient, key: stri
     caller: client.caller,
     logLevel: () => client.logLevel(),
     listChanged(kind) {
-      if (kind === 'tools') told(server.sendToolListChanged());
-      else if (kind === 'prompts') told(server.sendPromptListChanged());
-      else told(server.sendResourceListChanged());
+      if (kind === 'tools') ignoreFailure(server.sendToolListChanged());
+      else if (kind === 'prompts') ignoreFailure(server.sendPromptListChanged());
+      else ignoreFailure(server.sendResourceListChanged());
     },
-    resourceUpdated: (uri) => told(server.sendResourceUpdated({ uri })),
-    log: (params) => told(server.notification({ method: 'notifications/message', params })),
+    resourceUpdated: (uri) => ignoreFailure(server.sendResourceUpdated({ uri })),
+    log: (params) => ignoreFailure(server.notification({ method: 'notifications/message', params })),
   });
   Object.assign(server, { onclose: () => gateway.leave(key) });
 }
 
 /** A disconnected client is not notified. */
-function told(sent: Promise<void>): void {
+function ignoreFailure(sent: Promise<void>): void {
   sent.catch(() => undefined);
 }

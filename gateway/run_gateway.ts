@@ -46,7 +46,7 @@ export async function runStdioGateway(
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
   const front = serveStdioFront({ gateway: local.gateway, caller: HOST_CALLER, stdin, stdout });
-  await Promise.race([front.ended, aborted(run.stop)]);
+  await Promise.race([front.ended, waitForAbort(run.stop)]);
   await front.close();
   await local.stop();
   await ports.close(CLOSE_MS);
@@ -71,7 +71,7 @@ export async function runSocketGateway(
   });
   chmodSync(socketPath, 0o600);
   onListening();
-  await aborted(run.stop);
+  await waitForAbort(run.stop);
   server.close();
   await front.close();
   server.closeAllConnections();
@@ -115,7 +115,7 @@ function detail(gateway: Gateway, serverId: string): ServerDetail | null {
   return { restarts, tools: gateway.toolCount(serverId), stderr: supervised.stderr.text() };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitForAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { callerHeader, HOST_CALLER, mayUse, readCallerHeader } from './mcp_caller.ts';
-import { qualifiedUri, readQualifiedUri } from '../gateway/routing/qualified_uri.ts';
+import { qualifyUri, readQualifiedUri } from '../gateway/routing/qualified_uri.ts';
 import { isLargerThan } from '../gateway/routing/json_size.ts';
 
 test('a caller round-trips', () => {
@@ -38,7 +38,7 @@ test('a caller may use its servers, and the host all', () => {
 
 test('a qualified URI round-trips', () => {
   for (const uri of ['file:///a b', 'demo://x/{id}?q=1#f', 'ü']) {
-    expect(readQualifiedUri(qualifiedUri('git-2', uri))).toEqual({ server: 'git-2', uri });
+    expect(readQualifiedUri(qualifyUri('git-2', uri))).toEqual({ server: 'git-2', uri });
   }
   for (const text of ['file:///x', 'svc-mcp://', 'svc-mcp://a/b/c', 'svc-mcp://A/b', 'svc-mcp://a/%E0']) {
     expect(readQualifiedUri(text)).toBeNull();

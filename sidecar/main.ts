@@ -159,7 +159,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
       fail(EXIT_CANNOT_START, [explainListen(error, address, wanted)]),
     );
   }
-  own = { origin: `http://${bracketed(config.listen[0] ?? '127.0.0.1')}:${port}`, port };
+  own = { origin: `http://${formatAddress(config.listen[0] ?? '127.0.0.1')}:${port}`, port };
   process.stdout.write(`${JSON.stringify({ listening: own.origin })}\n`);
   return {
     mcp,
@@ -250,7 +250,7 @@ function directoryOf(kind: ListenerKind, sessions: Sessions): SessionDirectory {
   if (kind.kind === 'gateway') return sessions;
   const { id } = kind.session;
   const directory = sessionDirectory(sessions, id);
-  return kind.kind === 'relay' ? { ...directory, vouchedFor: () => sessions.get(id) } : directory;
+  return kind.kind === 'relay' ? { ...directory, findVouchedSession: () => sessions.get(id) } : directory;
 }
 
 function apiServer(api: { readonly fetch: Parameters<typeof getRequestListener>[0] }): HttpServer {
@@ -258,7 +258,7 @@ function apiServer(api: { readonly fetch: Parameters<typeof getRequestListener>[
   return createApiServer((request, response) => void answer(request, response));
 }
 
-function bracketed(address: string): string {
+function formatAddress(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }
 

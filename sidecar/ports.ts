@@ -121,5 +121,5 @@ export interface LiveSession {
 export interface SessionDirectory {
   authenticate(sessionId: string, token: string): LiveSession | null;
   /** Set on a listener that belongs to one session: the session of a client that sends no credentials. */
-  vouchedFor?(): LiveSession | null;
+  findVouchedSession?(): LiveSession | null;
 }

@@ -5,7 +5,7 @@ import type { AppContext, AppEnv, Log } from './routes/http/app_env.ts';
 import type { ApiLimits } from '../shared/model/limits.ts';
 import type { BindingTemplate } from '../shared/wire/binding_template.ts';
 import type { Assets } from './pages/frame/assets.ts';
-import { once } from './routes/console/once.ts';
+import { makeOnce } from './routes/console/once.ts';
 import { deleteIdentity, getIdentities } from './routes/auth/auth_identities.ts';
 import { getProviders } from './routes/auth/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth/auth_password.ts';
@@ -77,7 +77,7 @@ import {
   provide,
   sendSafeHeaders,
 } from './routes/http/middleware.ts';
-import { notFound, type RouteName } from './routes/http/not_found.ts';
+import { answerNotFound, type RouteName } from './routes/http/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/http/operation.ts';
 import { pageTable, routerPath } from './routes/console/page_table.ts';
 import { getReady } from './routes/api/ready.ts';
@@ -225,7 +225,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     logRequests(options.log),
     compressReplies(options.compresses !== true),
     sendSafeHeaders,
-    provide(options.context, { assets: options.assets, templates: once(options.templates ?? (() => [])) }),
+    provide(options.context, { assets: options.assets, templates: makeOnce(options.templates ?? (() => [])) }),
     answerLocalNamesOnly,
   );
   const client = {
@@ -238,7 +238,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   const pages = pageTable(app);
   for (const [method, path, answer] of pages) app[method](routerPath(path), answer);
-  app.notFound(notFound([...ROUTES, ...pages].map(([method, path]): RouteName => [method, path])));
+  app.notFound(answerNotFound([...ROUTES, ...pages].map(([method, path]): RouteName => [method, path])));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;
 }

@@ -12,7 +12,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
 export interface ApprovalListOptions {
@@ -22,7 +22,7 @@ export interface ApprovalListOptions {
 
 /** The approvals in this state, the newest first. */
 export function approvalsIn(client: HttpClient, state: ApprovalState | undefined): Promise<ApprovalRecord[]> {
-  return allPages(client, '/v1/approvals', approvalsPage, { state });
+  return fetchAllPages(client, '/v1/approvals', approvalsPage, { state });
 }
 
 /** One approval, as it is now. */

@@ -14,7 +14,7 @@ import { followEvents } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 import { parseTime } from '../terminal/relative_time.ts';
 
 type EventRow = z.infer<typeof storedAuditEvent>;
@@ -138,8 +138,8 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
     since: time('--since', options.since),
     until: time('--until', options.until),
   };
-  const most = options.all === true ? Number.POSITIVE_INFINITY : wholeNumber('--limit', options.limit, 1);
-  const items = await allPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, most);
+  const most = options.all === true ? Number.POSITIVE_INFINITY : parseWholeNumber('--limit', options.limit, 1);
+  const items = await fetchAllPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, most);
   call.print.rows({ items }, items, COLUMNS, 'No matching events.');
 }
 
@@ -147,7 +147,7 @@ function filterQuery(options: FilterOptions): Record<string, string | undefined>
   return { type: options.type, session: options.session, host: options.host };
 }
 
-function wholeNumber(flag: string, text: string, least: number): number {
+function parseWholeNumber(flag: string, text: string, least: number): number {
   const value = Number(text);
   if (/^\d{1,6}$/.test(text) && value >= least) return value;
   throw new CliError(EXIT.usage, `${flag} is ${JSON.stringify(text)}: use a whole number, at least ${least}`);
@@ -157,7 +157,7 @@ async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
   await followEvents(call, {
     client: controlClient(call.context, call.options),
     query: filterQuery(call.options),
-    backlog: wholeNumber('--backlog', call.options.backlog, 0),
+    backlog: parseWholeNumber('--backlog', call.options.backlog, 0),
     onEvents: (events) => {
       for (const data of events) printEvent(call, data);
     },

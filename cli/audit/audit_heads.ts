@@ -71,9 +71,9 @@ export interface Compared {
  * control plane returns.
  */
 export async function compareHeads(call: Call, client: HttpClient, file: string): Promise<Compared> {
-  const tokens = signedHeadsIn(readText(file));
+  const tokens = findSignedHeads(readText(file));
   if (tokens.length === 0) throw new CliError(EXIT.usage, `--against ${file}: the file contains no signed head`);
-  const { key, enterpriseId } = await trustedKey(call, client);
+  const { key, enterpriseId } = await loadTrustedKey(call, client);
   const opened = await Promise.all(tokens.map((token) => openHead(token, key)));
   const signed = opened.flatMap((head) => (head === null ? [] : [head]));
   const ours = signed.filter((head) => head.enterprise_id === enterpriseId);
@@ -104,7 +104,7 @@ function readText(file: string): string {
 
 const COMPACT_JWS = /\beyJ[\w-]+\.[\w-]+\.[\w-]+/g;
 
-function signedHeadsIn(text: string): readonly string[] {
+function findSignedHeads(text: string): readonly string[] {
   return [...new Set(text.match(COMPACT_JWS) ?? [])].filter((token) => typOf(token) === AUDIT_HEAD_TYP);
 }
 
@@ -131,7 +131,7 @@ interface Trusted {
   readonly enterpriseId: string;
 }
 
-async function trustedKey(call: Call, client: HttpClient): Promise<Trusted> {
+async function loadTrustedKey(call: Call, client: HttpClient): Promise<Trusted> {
   const me = await client.call('GET', '/v1/audit-events/heads', auditHeadsReply, { timeoutMs: CALL_MS });
   const enterpriseId = me.enterprise_id;
   const identity = await loadIdentity(identityPath(join(homeOf(call.context, call.options), 'sidecar')));

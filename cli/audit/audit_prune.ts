@@ -56,12 +56,12 @@ function timeOf({ options, context }: Call<PruneOptions>): string {
   if ((before === undefined) === (olderThan === undefined)) {
     throw new CliError(EXIT.usage, 'give either --before TIME or --older-than LENGTH, such as --older-than 90d');
   }
-  if (before !== undefined) return checked('--before', parseTime(before, context.now()));
-  const seconds = checked('--older-than', parseDuration(olderThan ?? ''));
+  if (before !== undefined) return valueOrThrow('--before', parseTime(before, context.now()));
+  const seconds = valueOrThrow('--older-than', parseDuration(olderThan ?? ''));
   return new Date(context.now() - seconds * 1_000).toISOString();
 }
 
-function checked<T>(flag: string, parsed: { ok: true; value: T } | { ok: false; error: string }): T {
+function valueOrThrow<T>(flag: string, parsed: { ok: true; value: T } | { ok: false; error: string }): T {
   if (parsed.ok) return parsed.value;
   throw new CliError(EXIT.usage, `${flag} ${parsed.error}`);
 }

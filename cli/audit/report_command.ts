@@ -16,7 +16,7 @@ import { EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatRows, type Column, type Printer } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 interface ReportOptions {
   readonly failOnUnsealed?: boolean;
@@ -43,10 +43,10 @@ async function reportSealability(call: Call<ReportOptions>): Promise<number> {
 
 async function readFacts(client: HttpClient, root: string): Promise<SealabilityFacts> {
   const [secrets, bindings, sidecars, events] = await Promise.all([
-    allPages(client, '/v1/secrets', secretsPage),
-    allPages(client, '/v1/host-bindings', hostBindingsPage),
-    allPages(client, '/v1/sidecars', sidecarsPage),
-    allPages(client, '/v1/audit-events', auditEventsPage, { type: UNSEALED_EVENT }),
+    fetchAllPages(client, '/v1/secrets', secretsPage),
+    fetchAllPages(client, '/v1/host-bindings', hostBindingsPage),
+    fetchAllPages(client, '/v1/sidecars', sidecarsPage),
+    fetchAllPages(client, '/v1/audit-events', auditEventsPage, { type: UNSEALED_EVENT }),
   ]);
   const releases = ownReleases(
     events,

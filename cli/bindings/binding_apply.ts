@@ -12,7 +12,7 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 interface ApplyOptions {
   readonly file: string;
@@ -34,7 +34,7 @@ async function applyFile(call: Call<ApplyOptions>): Promise<undefined> {
   const parsed = parseBindingFile(await fileText(call));
   if (!parsed.ok) throw new CliError(EXIT.failed, `${options.file} was not applied:`, parsed.error);
   const client = controlClient(call.context, options);
-  const changes = planChanges(await allPages(client, '/v1/host-bindings', hostBindingsPage), parsed.value);
+  const changes = planChanges(await fetchAllPages(client, '/v1/host-bindings', hostBindingsPage), parsed.value);
   if (options.dryRun !== true) await carryOut(client, changes);
   print.data({ dry_run: options.dryRun === true, changes }, () =>
     changes.map((change) => changeText(change, print.paint)).join(''),

@@ -12,13 +12,13 @@ import { fieldsOf, validateBinding, type BindingFlags } from './binding_input.ts
 import { fillFromTemplate, findTemplate, loadTemplates } from './binding_templates.ts';
 import { addApplyCommand } from './binding_apply.ts';
 import { controlClient } from '../clients.ts';
-import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Column } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 import { ownerFilter } from './secret_commands.ts';
-import { adviseOfLimits, connectorsWithSpecs, limitedRecords } from './limited_bindings.ts';
+import { adviseOfLimits, connectorsWithSpecs, findLimitedRecords } from './limited_bindings.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { makeSentinel } from './sentinel.ts';
 
@@ -72,7 +72,7 @@ function addOptions(command: Command): Command {
     .option('--session-token <ref>', 'sigv4-resign: vault://PATH of a session token')
     .option('--region <region>', 'sigv4-resign: the region')
     .option('--service <service>', 'sigv4-resign: the service')
-    .option('--allowed-host <host>', 'only these hosts (repeatable)', several)
+    .option('--allowed-host <host>', 'only these hosts (repeatable)', collectValue)
     .addOption(
       new Option('--effect <effect>', 'what requests may do; read allows only GET, HEAD and OPTIONS').choices(EFFECTS),
     )
@@ -95,7 +95,7 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
   if (!binding.ok) throw new CliError(EXIT.usage, 'this binding cannot be used:', binding.error);
   const client = controlClient(context, options);
   const record = await client.call('POST', '/v1/host-bindings', hostBindingRecord, { body: binding.value });
-  print.data(record, () => (print.person ? addedText(record) : `${record.id}\n`));
+  print.data(record, () => (print.person ? formatAdded(record) : `${record.id}\n`));
   if (record.sentinel !== undefined && options.sentinel === undefined) {
     print.note(`The placeholder for the agent (not a secret): ${record.sentinel.value}`);
   }
@@ -103,7 +103,7 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
   await warnOfMissingSecrets(client, [record], print);
   if (record.effect !== undefined) return;
   const connectors = await connectorsWithSpecs(client);
-  if (connectors.length > 0) await adviseOfLimits(call, client, limitedRecords([record], connectors));
+  if (connectors.length > 0) await adviseOfLimits(call, client, findLimitedRecords([record], connectors));
 }
 
 /** Warns about what replies give the agent: cookies that the binding keeps, and credentials that the host issues. */
@@ -127,13 +127,13 @@ function withSentinel(fields: Record<string, unknown>): Record<string, unknown> 
   return { ...fields, sentinel: { value, ...(typeof sentinel === 'object' ? sentinel : {}) } };
 }
 
-function addedText(record: HostBindingRecord): string {
+function formatAdded(record: HostBindingRecord): string {
   return `bound ${record.host} to ${record.credential_ref} (${record.scheme}, ${record.emit_mechanism}): ${record.id}\n`;
 }
 
 /** Every binding of the caller. */
-export function allBindings(client: HttpClient, owner?: string): Promise<HostBindingRecord[]> {
-  return allPages(client, '/v1/host-bindings', hostBindingsPage, { owner });
+export function listAllBindings(client: HttpClient, owner?: string): Promise<HostBindingRecord[]> {
+  return fetchAllPages(client, '/v1/host-bindings', hostBindingsPage, { owner });
 }
 
 const COLUMNS: readonly Column<HostBindingRecord>[] = [
@@ -147,7 +147,7 @@ const COLUMNS: readonly Column<HostBindingRecord>[] = [
 ];
 
 async function listBindings(call: Call<ListOptions>): Promise<undefined> {
-  const items = await allBindings(controlClient(call.context, call.options), call.options.owner);
+  const items = await listAllBindings(controlClient(call.context, call.options), call.options.owner);
   call.print.rows(
     { items },
     items,
@@ -169,7 +169,7 @@ function bindingYaml(record: HostBindingRecord): string {
 
 async function findBindings(client: HttpClient, hostOrId: string): Promise<HostBindingRecord[]> {
   const wanted = hostOrId.toLowerCase();
-  const found = (await allBindings(client)).filter((record) => record.id === hostOrId || record.host === wanted);
+  const found = (await listAllBindings(client)).filter((record) => record.id === hostOrId || record.host === wanted);
   if (found.length > 0) return found;
   throw new CliError(EXIT.failed, `no binding has the host or id ${JSON.stringify(hostOrId)}`, [
     '`svc binding list` shows them.',

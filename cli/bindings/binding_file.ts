@@ -70,7 +70,7 @@ export function planChanges(
   return wanted.map((binding) => {
     const found = duplicateBinding(existing, binding);
     if (found === null) return { kind: 'create', binding };
-    const fields = changedFields(inputOf(found), binding);
+    const fields = listChangedFields(inputOf(found), binding);
     return fields.length === 0
       ? { kind: 'unchanged', id: found.id, binding }
       : { kind: 'update', id: found.id, binding, fields };
@@ -83,7 +83,7 @@ export function inputOf(record: HostBindingRecord): ValidHostBinding {
   return input;
 }
 
-function changedFields(before: ValidHostBinding, after: ValidHostBinding): FieldChange[] {
+function listChangedFields(before: ValidHostBinding, after: ValidHostBinding): FieldChange[] {
   const from = new Map<string, unknown>(Object.entries(before));
   const to = new Map<string, unknown>(Object.entries(after));
   const names = [...new Set([...from.keys(), ...to.keys()])];

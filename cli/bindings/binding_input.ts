@@ -53,12 +53,12 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
 /** The fields set by flags; flags that were not given are left out. */
 export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<string, unknown> {
   const sentinel = { value: flags.sentinel, env: flags.sentinelEnv };
-  return given({
+  return dropUndefined({
     host,
     credential_ref: flags.credential,
     scheme: flags.scheme,
     emit_mechanism: flags.emit,
-    sentinel: sentinel.value === undefined && sentinel.env === undefined ? undefined : given(sentinel),
+    sentinel: sentinel.value === undefined && sentinel.env === undefined ? undefined : dropUndefined(sentinel),
     username: flags.username,
     header: flags.header,
     template: flags.template,
@@ -76,7 +76,7 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
   });
 }
 
-function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function dropUndefined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

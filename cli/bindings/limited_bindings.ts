@@ -6,7 +6,7 @@ import { toHostBinding, type HostBindingRecord } from '../../shared/wire/host_bi
 import { askYes } from '../terminal/ask.ts';
 import { changeEffect } from './binding_effect.ts';
 import type { Call } from '../command_line.ts';
-import { allConnectors } from '../connectors/connector_lookup.ts';
+import { listAllConnectors } from '../connectors/connector_lookup.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 
 /** A binding that counts as `read` on some hosts, and the command that sets its effect explicitly. */
@@ -17,7 +17,7 @@ export interface LimitedRecord {
 }
 
 /** Finds bindings without an effect on hosts where one of these connectors has an operation that needs an approval. */
-export function limitedRecords(
+export function findLimitedRecords(
   bindings: readonly HostBindingRecord[],
   connectors: readonly ConnectorRecord[],
 ): readonly LimitedRecord[] {
@@ -36,7 +36,7 @@ export function limitedRecords(
 /** Every installed connector with its spec. */
 export async function connectorsWithSpecs(client: HttpClient): Promise<ConnectorRecord[]> {
   const records: ConnectorRecord[] = [];
-  for (const { id } of await allConnectors(client)) {
+  for (const { id } of await listAllConnectors(client)) {
     records.push(await client.call('GET', `/v1/connectors/${id}`, connectorRecord));
   }
   return records;

@@ -2,7 +2,7 @@ import type { ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Printer } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 /** A reference that a binding uses but that is not stored, and the command that stores it. */
 export interface MissingSecret {
@@ -11,11 +11,11 @@ export interface MissingSecret {
 }
 
 /** Finds the references of these bindings that are not stored; the proxy answers 503 for them. */
-export async function missingSecrets(
+export async function findMissingSecrets(
   client: HttpClient,
   bindings: readonly ValidHostBinding[],
 ): Promise<readonly MissingSecret[]> {
-  const stored = await allPages(client, '/v1/secrets', secretsPage);
+  const stored = await fetchAllPages(client, '/v1/secrets', secretsPage);
   const known = new Set(stored.map((secret) => `${secret.owner} ${secret.ref}`));
   const missing = new Map<string, MissingSecret>();
   for (const { owner, credential_ref, session_token_ref } of bindings) {
@@ -34,7 +34,7 @@ export async function warnOfMissingSecrets(
   bindings: readonly ValidHostBinding[],
   print: Printer,
 ): Promise<void> {
-  for (const { ref, command } of await missingSecrets(client, bindings)) {
+  for (const { ref, command } of await findMissingSecrets(client, bindings)) {
     print.warn(`${ref} is not stored yet: ${command}`);
   }
 }

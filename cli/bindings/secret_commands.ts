@@ -5,7 +5,7 @@ import { secretRecord, secretsPage, type SecretRecord } from '../../shared/wire/
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
@@ -91,7 +91,7 @@ async function setSecret(call: Call<SetOptions>): Promise<undefined> {
 
 async function listSecrets(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
-  const items = await allPages(client, '/v1/secrets', secretsPage, { owner: call.options.owner });
+  const items = await fetchAllPages(client, '/v1/secrets', secretsPage, { owner: call.options.owner });
   call.print.rows({ items }, items, secretColumns(call.context.now()), 'No secrets yet: svc secret set user/demo');
 }
 

@@ -32,10 +32,10 @@ const SHAPES: readonly (readonly [suffix: string, Shape])[] = [
 
 /** A JWT-like token of three parts: its header and claims parse, but its signature does not verify. */
 function jsonWebToken(text: (alphabet: string, length: number) => string): string {
-  return `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded({ sub: text(LOWER, 20), exp: 4_102_444_800 })}.${text(ALNUM, 43)}`;
+  return `${encodeValue({ alg: 'HS256', typ: 'JWT' })}.${encodeValue({ sub: text(LOWER, 20), exp: 4_102_444_800 })}.${text(ALNUM, 43)}`;
 }
 
-function encoded(value: object): string {
+function encodeValue(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 

@@ -8,7 +8,7 @@ type Args = Readonly<Record<string, unknown>>;
  * Builds the args of a run from `--arg name=value` (converted to the type of the input) and the JSON object of `--args`. The
  * errors name the arg and never quote its value.
  */
-export function typedArgs(
+export function parseTypedArgs(
   inputs: readonly OperationInput[],
   pairs: readonly string[],
   whole: Args,
@@ -22,7 +22,7 @@ export function typedArgs(
   }
   const args: Record<string, unknown> = { ...whole };
   for (const [name, values] of texts) {
-    const typed = typedArg(inputs, name, values);
+    const typed = parseTypedArg(inputs, name, values);
     if (!typed.ok) problems.push(`--arg ${name} ${typed.error}`);
     else if (Object.hasOwn(whole, name)) problems.push(`--arg ${name} is also in --args: give it once`);
     else args[name] = typed.value;
@@ -30,7 +30,11 @@ export function typedArgs(
   return problems.length > 0 ? err(problems) : ok(args);
 }
 
-function typedArg(inputs: readonly OperationInput[], name: string, values: readonly string[]): Result<unknown, string> {
+function parseTypedArg(
+  inputs: readonly OperationInput[],
+  name: string,
+  values: readonly string[],
+): Result<unknown, string> {
   const input = inputs.find((each) => each.name === name);
   if (input === undefined) {
     const names = inputs.map((each) => each.name);

@@ -51,11 +51,11 @@ export async function authorize(call: Call<AuthorizeOptions>): Promise<undefined
   const path = `/v1/connectors/${connector.id}/credential/authorize`;
   const reply = await client.call('POST', path, authorizeReply, { body });
   if (!options.wait) {
-    print.data(reply, () => guide(connector, reply));
+    print.data(reply, () => formatGuide(connector, reply));
     return;
   }
-  print.note(guide(connector, reply).trimEnd());
-  const credential = await authorised(call, client, connector, { before, reply });
+  print.note(formatGuide(connector, reply).trimEnd());
+  const credential = await waitForAuthorisation(call, client, connector, { before, reply });
   print.data(credential, () => `authorised ${connector.fqn}${lifeText(credential)}\n`);
 }
 
@@ -123,7 +123,7 @@ export async function clientSecret({ context, options }: Call<ClientSecretOption
   return typed === '' ? null : typed;
 }
 
-function guide({ fqn }: ConnectorSummary, reply: AuthorizeReply): string {
+function formatGuide({ fqn }: ConnectorSummary, reply: AuthorizeReply): string {
   if (reply.grant === 'browser') {
     const link = toPrintable(reply.authorization_url);
     const redirect = toPrintable(reply.redirect_uri);
@@ -134,7 +134,7 @@ function guide({ fqn }: ConnectorSummary, reply: AuthorizeReply): string {
 }
 
 /** Waits until the credential exists or is newer than before. Reading the connector also redeems a device code. */
-async function authorised(
+async function waitForAuthorisation(
   { context }: Call,
   client: HttpClient,
   { id, fqn }: ConnectorSummary,

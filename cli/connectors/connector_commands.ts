@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { OWNERS } from '../../shared/model/host_binding.ts';
-import { handle, several, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import type { AuthorizeOptions } from './connector_authorize.ts';
 import type { CredentialOptions } from './connector_credential.ts';
 import type { InstallOptions } from './connector_install.ts';
@@ -78,7 +78,7 @@ function addTest(line: CommandLine, connector: Command): void {
     .option(
       '--arg <name=value>',
       'one arg, converted to the type of the input; give a list item by item (repeatable)',
-      several,
+      collectValue,
     )
     .option('--args <json>', 'all args as a JSON object; @FILE reads it from a file, @- from stdin')
     .option('--host <host>', "one of the connector's hosts (default: the first)")
@@ -126,7 +126,7 @@ function addAuthorize(line: CommandLine, connector: Command): void {
     .option('--authorization-url <url>', "replaces the spec's URL")
     .option('--token-url <url>', "replaces the spec's URL")
     .option('--device-authorization-url <url>', "replaces the spec's URL")
-    .option('--scope <scope>', "replaces the spec's scopes (repeatable)", several)
+    .option('--scope <scope>', "replaces the spec's scopes (repeatable)", collectValue)
     .option('--device', 'use a device code, entered in a browser on any device, if the provider supports it')
     .option('--no-wait', 'print the link and do not wait')
     .addOption(ownerOf('owner, if both you and the enterprise have one'));
@@ -140,15 +140,15 @@ function addFromOpenApi(line: CommandLine, connector: Command): void {
     .argument('<file>', 'the document (YAML or JSON; - is stdin)')
     .option('--list', 'list the operations of the document')
     .option('--fqn <publisher/name>', 'the name of the connector')
-    .option('--select <operation>', 'include this operation: its name or "GET /path" (repeatable)', several)
+    .option('--select <operation>', 'include this operation: its name or "GET /path" (repeatable)', collectValue)
     .option('--all', 'include every operation')
-    .option('--host <host>', "upstream host, replaces the document's (repeatable)", several)
+    .option('--host <host>', "upstream host, replaces the document's (repeatable)", collectValue)
     .addOption(
       new Option('--credential <kind>', 'kind of credential that the service takes')
         .choices(CREDENTIAL_KINDS)
         .default('api_key'),
     )
-    .option('--approve <operation>', 'require an approval for this operation (repeatable)', several)
+    .option('--approve <operation>', 'require an approval for this operation (repeatable)', collectValue)
     .option('-o, --output <file>', 'output file (default: stdout)');
   handle<FromOpenApiOptions>(line, from, async (call) => (await import('./connector_openapi.ts')).fromOpenApi(call));
 }

@@ -53,7 +53,7 @@ function readFile(context: CliContext, name: string, mostBytes: number): Buffer 
 /** A spec in the form of the control API, or one line for each problem. */
 export function parseSpec(text: string): Result<ConnectorSpecRecord, readonly string[]> {
   const document = parseDocument(text, { uniqueKeys: true });
-  if (document.errors.length > 0) return err(document.errors.map((error) => toPrintable(firstLine(error.message))));
+  if (document.errors.length > 0) return err(document.errors.map((error) => toPrintable(firstLineOf(error.message))));
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: 100 });
@@ -72,7 +72,7 @@ export function checkSpec(value: unknown): Result<ConnectorSpecRecord, readonly 
   return err(more > 0 ? [...lines.slice(0, MOST_PROBLEMS), `... and ${more} more`] : lines);
 }
 
-function firstLine(message: string): string {
+function firstLineOf(message: string): string {
   return message.split('\n')[0] ?? '';
 }
 

@@ -1,6 +1,6 @@
 import { toConnectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import { installReply, type InstallReply } from '../../shared/wire/connectors.ts';
-import { allBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/binding_commands.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { catalogNames, catalogText } from './connector_catalog.ts';
@@ -8,7 +8,7 @@ import { MAX_SPEC_BYTES, parseSpec, readInput } from './connector_file.ts';
 import { findConnector, type OwnerOption } from './connector_lookup.ts';
 import { overlapWarnings } from './connector_overlaps.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { adviseOfLimits, limitedRecords } from '../bindings/limited_bindings.ts';
+import { adviseOfLimits, findLimitedRecords } from '../bindings/limited_bindings.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
 export interface InstallOptions {
@@ -34,10 +34,10 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
   const query = { owner: options.owner };
   const reply = await client.call('POST', '/v1/connectors', installReply, { body: spec, query });
   for (const warning of reply.warnings) print.warn(toPrintable(warning));
-  print.data(reply, () => (print.person ? installedText(reply) : `${reply.id}\n`));
+  print.data(reply, () => (print.person ? formatInstalled(reply) : `${reply.id}\n`));
   if (!print.json) adviseCredential(call, reply);
   if (reply.spec.operations.some(({ approval }) => approval === 'required')) {
-    await adviseOfLimits(call, client, limitedRecords(await allBindings(client), [reply]));
+    await adviseOfLimits(call, client, findLimitedRecords(await listAllBindings(client), [reply]));
   }
 }
 
@@ -60,16 +60,16 @@ function reportValid({ print }: Call, spec: ConnectorSpecRecord): void {
   for (const warning of warnings) print.warn(toPrintable(warning));
   const { fqn, version } = spec.connector;
   const found = { valid: true, fqn, version, operation_count: spec.operations.length, warnings };
-  print.data(found, () => `${fqn} ${version} is valid: ${counted(spec.operations.length)}\n`);
+  print.data(found, () => `${fqn} ${version} is valid: ${formatCount(spec.operations.length)}\n`);
 }
 
-function installedText({ fqn, version, hosts, spec, owner }: InstallReply): string {
+function formatInstalled({ fqn, version, hosts, spec, owner }: InstallReply): string {
   const gated = spec.operations.filter(({ approval }) => approval === 'required').length;
   const approvals = gated === 0 ? '' : `, ${gated} of them need an approval`;
-  return `installed ${fqn} ${version} (${owner}): ${counted(spec.operations.length)} on ${hosts.join(', ')}${approvals}\n`;
+  return `installed ${fqn} ${version} (${owner}): ${formatCount(spec.operations.length)} on ${hosts.join(', ')}${approvals}\n`;
 }
 
-function counted(operations: number): string {
+function formatCount(operations: number): string {
   return operations === 1 ? '1 operation' : `${operations} operations`;
 }
 

@@ -7,15 +7,15 @@ import {
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 export interface OwnerOption {
   readonly owner?: string;
 }
 
 /** Lists the caller's connectors. */
-export function allConnectors(client: HttpClient, owner?: string): Promise<ConnectorSummary[]> {
-  return allPages(client, '/v1/connectors', connectorsPage, { owner });
+export function listAllConnectors(client: HttpClient, owner?: string): Promise<ConnectorSummary[]> {
+  return fetchAllPages(client, '/v1/connectors', connectorsPage, { owner });
 }
 
 /**
@@ -23,7 +23,7 @@ export function allConnectors(client: HttpClient, owner?: string): Promise<Conne
  * the enterprise and the caller have it.
  */
 export async function findConnector(client: HttpClient, wanted: string, owner?: string): Promise<ConnectorSummary> {
-  const all = await allConnectors(client);
+  const all = await listAllConnectors(client);
   const named = all.filter(({ id, fqn }) => id === wanted || fqn === wanted);
   const alike = named.length > 0 ? named : all.filter(({ fqn }) => fqn.endsWith(`/${wanted}`));
   const found = alike.filter((connector) => owner === undefined || connector.owner === owner);

@@ -47,11 +47,11 @@ export async function fromOpenApi(call: Call<FromOpenApiOptions>): Promise<undef
 
 function writeSpec(call: Call<FromOpenApiOptions>, document: unknown): void {
   const { options, print } = call;
-  const made = selectedOperations(document, options);
+  const made = selectOperations(document, options);
   const drafts = withApprovals(made.operations, options.approve ?? []);
   const { spec, skipped } = usableSpec(draftSpec(options, made, drafts), made.skipped);
   for (const warning of overlapWarnings(toConnectorSpec(spec))) print.warn(toPrintable(warning));
-  const yaml = `${comments(skipped, made.notes)}${stringify(compact(spec))}`;
+  const yaml = `${formatComments(skipped, made.notes)}${stringify(dropDefaults(spec))}`;
   write(call, spec, yaml, skipped.length);
 }
 
@@ -74,7 +74,7 @@ function listOperations({ print }: Call, document: unknown): void {
   for (const { operation, reason } of skipped) print.note(toPrintable(`left out: ${operation}: ${reason}`));
 }
 
-function selectedOperations(document: unknown, { select = [], all }: FromOpenApiOptions): OpenApiOperations {
+function selectOperations(document: unknown, { select = [], all }: FromOpenApiOptions): OpenApiOperations {
   if (select.length > 0 === (all === true)) {
     throw new CliError(EXIT.usage, 'choose the operations: --select NAME for each, or --all', [
       '`svc connector from-openapi FILE --list` lists them.',
@@ -84,13 +84,13 @@ function selectedOperations(document: unknown, { select = [], all }: FromOpenApi
   operationsOfOpenApi(document, (operation) => known.add(operation) && false);
   const missing = select.filter((operation) => !known.has(operation));
   if (missing.length > 0) {
-    const lines = missing.map((operation) => unknownLine('--select', operation, [...known]));
+    const lines = missing.map((operation) => formatUnknown('--select', operation, [...known]));
     throw new CliError(EXIT.usage, 'the document does not have these operations:', lines);
   }
   return operationsOfOpenApi(document, (operation) => all === true || select.includes(operation));
 }
 
-function unknownLine(flag: string, operation: string, known: readonly string[]): string {
+function formatUnknown(flag: string, operation: string, known: readonly string[]): string {
   const near = nearMatch(operation, known);
   return toPrintable(`${flag} ${operation}${near === null ? '' : `: did you mean ${JSON.stringify(near)}?`}`);
 }
@@ -99,7 +99,7 @@ function withApprovals(operations: readonly OperationDraft[], approve: readonly 
   const names = operations.map(({ name }) => name);
   const missing = approve.filter((name) => !names.includes(name));
   if (missing.length > 0) {
-    const lines = missing.map((name) => unknownLine('--approve', name, names));
+    const lines = missing.map((name) => formatUnknown('--approve', name, names));
     throw new CliError(EXIT.usage, '--approve names operations that are not selected:', lines);
   }
   return operations.map((operation) =>
@@ -161,7 +161,7 @@ function validSpec(draft: ConnectorSpecInput): ConnectorSpecRecord {
 }
 
 /** Removes fields that have their default value. */
-function compact(spec: ConnectorSpecRecord): object {
+function dropDefaults(spec: ConnectorSpecRecord): object {
   const operations = spec.operations.map((operation) => ({
     ...withoutEmpty(operation),
     ...(operation.inputs.length > 0 && { inputs: operation.inputs.map(withoutEmpty) }),
@@ -179,7 +179,7 @@ function isDefault(value: unknown): boolean {
   return value === '' || value === false || value === 'none' || (Array.isArray(value) && value.length === 0);
 }
 
-function comments(skipped: Skipped, notes: readonly string[]): string {
+function formatComments(skipped: Skipped, notes: readonly string[]): string {
   const left = skipped.map(({ operation, reason }) => `left out: ${operation}: ${reason}`);
   return [...left, ...notes].map((line) => `# ${toPrintable(line)}\n`).join('');
 }
@@ -187,7 +187,7 @@ function comments(skipped: Skipped, notes: readonly string[]): string {
 function write(call: Call<FromOpenApiOptions>, spec: ConnectorSpecRecord, yaml: string, skippedCount: number): void {
   const { output } = call.options;
   const { operations } = spec;
-  if (output === undefined) call.print.data(compact(spec), () => yaml);
+  if (output === undefined) call.print.data(dropDefaults(spec), () => yaml);
   else {
     writeNew(call, output, yaml);
     const written = { output, operation_count: operations.length, skipped_count: skippedCount };

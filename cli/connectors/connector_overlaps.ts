@@ -17,7 +17,7 @@ export function overlapWarnings(spec: ConnectorSpec): string[] {
   return [...alike.values()].flatMap((operations) =>
     operations.flatMap((one, at) =>
       operations.slice(at + 1).flatMap((other) => {
-        const [host] = sharedHosts(spec, one, other);
+        const [host] = findSharedHosts(spec, one, other);
         const path = pathOfBoth(one.path, other.path);
         if (host === undefined || path === null) return [];
         if (matchOperation(index, { method: one.method, host, path }).kind !== 'ambiguous') return [];
@@ -29,7 +29,7 @@ export function overlapWarnings(spec: ConnectorSpec): string[] {
   );
 }
 
-function sharedHosts(spec: ConnectorSpec, one: Operation, other: Operation): readonly string[] {
+function findSharedHosts(spec: ConnectorSpec, one: Operation, other: Operation): readonly string[] {
   const hosts = operationHosts(spec, other);
   return operationHosts(spec, one).filter((host) => hosts.includes(host));
 }

@@ -8,12 +8,12 @@ import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { parseArgs, typedArgs } from './connector_args.ts';
+import { parseArgs, parseTypedArgs } from './connector_args.ts';
 import { MAX_SPEC_BYTES, readInput } from './connector_file.ts';
 import { readConnector, type OwnerOption } from './connector_lookup.ts';
 import { withProgress } from './connector_progress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { refusedBy, type HttpClient, type RawReply } from '../terminal/http_client.ts';
+import { errorOfReply, type HttpClient, type RawReply } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Printer } from '../terminal/output.ts';
 import { parseJson } from '../../shared/model/json.ts';
@@ -65,7 +65,7 @@ async function argsOf(call: Call<TestOptions>, operation: Operation): Promise<Re
   const source = text.startsWith('@') ? await readInput(call.context, text.slice(1), MAX_SPEC_BYTES) : text;
   const whole = parseArgs(source);
   if (!whole.ok) throw new CliError(EXIT.usage, whole.error);
-  const typed = typedArgs(operation.inputs, arg, whole.value);
+  const typed = parseTypedArgs(operation.inputs, arg, whole.value);
   if (!typed.ok) throw new CliError(EXIT.usage, `${operation.name} was not run:`, typed.error.map(toPrintable));
   return typed.value;
 }
@@ -86,7 +86,7 @@ function readReply(client: HttpClient, spec: ConnectorSpec, raw: RawReply): RunR
       'Their versions probably differ: `svc status` shows both.',
     ]);
   }
-  const refusal = refusedBy('the control plane', raw);
+  const refusal = errorOfReply('the control plane', raw);
   const fix = fixOf(errorBody.safeParse(parseJson(raw.text)).data?.error, spec);
   throw fix === null ? refusal : new CliError(EXIT.failed, refusal.message, [...refusal.fixes, fix]);
 }

@@ -2,14 +2,14 @@ import { stringify } from 'yaml';
 import type { ConnectorRecord, ConnectorSummary } from '../../shared/wire/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { allConnectors, readConnector, type OwnerOption } from './connector_lookup.ts';
+import { listAllConnectors, readConnector, type OwnerOption } from './connector_lookup.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
 /** `svc connector list`. */
 export async function listConnectors(call: Call<OwnerOption>): Promise<undefined> {
-  const items = await allConnectors(controlClient(call.context, call.options), call.options.owner);
+  const items = await listAllConnectors(controlClient(call.context, call.options), call.options.owner);
   const columns = columnsAt(call.context.now());
   call.print.rows(
     { items },
@@ -44,10 +44,10 @@ function stateText({ credential }: ConnectorSummary): string {
 export async function showConnector(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const record = await readConnector(client, call.args[0] ?? '', call.options.owner);
-  call.print.data(record, () => `${heading(record)}${stringify(record.spec)}`);
+  call.print.data(record, () => `${formatHeading(record)}${stringify(record.spec)}`);
 }
 
-function heading(record: ConnectorRecord): string {
+function formatHeading(record: ConnectorRecord): string {
   const { id, owner, updated_at: installed, content_hash: hash, credential } = record;
   const expires = credential.expires_at === null ? '' : `, until ${credential.expires_at}`;
   const lines = [

@@ -37,7 +37,7 @@ export function operationsOfOpenApi(document: unknown, selected: (operation: str
   const operations: OperationDraft[] = [];
   const skipped: { operation: string; reason: string }[] = [];
   const notes: string[] = [];
-  for (const found of declaredOperations(root)) {
+  for (const found of listDeclaredOperations(root)) {
     if (!selected(found.id) && !selected(`${found.method} ${found.path}`)) continue;
     const made = toOperation(found, server.basePath);
     notes.push(...made.notes.map((note) => `${found.id}: ${note}`));
@@ -62,21 +62,21 @@ interface DeclaredOperation {
   readonly parameters: readonly Fields[];
 }
 
-function declaredOperations(root: Fields): readonly DeclaredOperation[] {
+function listDeclaredOperations(root: Fields): readonly DeclaredOperation[] {
   return Object.entries(fieldsOf(root['paths'])).flatMap(([path, item]) => {
     const shared = fieldsOf(item);
     return OPERATION_METHODS.flatMap((method) => {
       const operation = shared[method.toLowerCase()];
       if (typeof operation !== 'object' || operation === null) return [];
       const own = fieldsOf(operation);
-      const parameters = mergedParameters(listOf(shared['parameters']), listOf(own['parameters']));
+      const parameters = mergeParameters(listOf(shared['parameters']), listOf(own['parameters']));
       return [{ id: nameOf(textOf(own['operationId']), method, path), method, path, operation: own, parameters }];
     });
   });
 }
 
 /** A parameter of the operation overrides the path's parameter with the same name and location (OpenAPI 3.1 section 4.8.9). */
-function mergedParameters(shared: readonly Fields[], own: readonly Fields[]): readonly Fields[] {
+function mergeParameters(shared: readonly Fields[], own: readonly Fields[]): readonly Fields[] {
   const key = (parameter: Fields): string => `${String(parameter['in'])} ${String(parameter['name'])}`;
   return [...new Map([...shared, ...own].map((parameter) => [key(parameter), parameter])).values()];
 }
@@ -117,9 +117,9 @@ interface Made {
 function toOperation(found: DeclaredOperation, basePath: string): Made {
   const path = `${basePath}${found.path}`;
   const odd = found.path.split('/').find((segment) => /[{}]/.test(segment) && !/^\{[^{}]+\}$/.test(segment));
-  if (odd !== undefined) return leftOut(`its path has ${JSON.stringify(odd)}: a template stands for a whole segment`);
+  if (odd !== undefined) return leaveOut(`its path has ${JSON.stringify(odd)}: a template stands for a whole segment`);
   const body = bodyInputs(found);
-  if (typeof body === 'string') return leftOut(body);
+  if (typeof body === 'string') return leaveOut(body);
   const notes: string[] = [];
   const inputs = [...parameterInputs(found, notes), ...body];
   const missing = pathParameters(path).filter(
@@ -127,7 +127,7 @@ function toOperation(found: DeclaredOperation, basePath: string): Made {
   );
   const whole = [...inputs, ...missing.map((name) => pathInput(name))];
   const repeated = whole.find((input, at) => whole.findIndex((other) => other.name === input.name) !== at);
-  if (repeated !== undefined) return leftOut(`it has two inputs named ${JSON.stringify(repeated.name)}`);
+  if (repeated !== undefined) return leaveOut(`it has two inputs named ${JSON.stringify(repeated.name)}`);
   return { operation: draft(found, path, whole), reason: '', notes };
 }
 
@@ -150,7 +150,7 @@ function effectOf(method: OperationMethod): OperationDraft['effect'] {
   return method === 'DELETE' ? 'delete' : 'write';
 }
 
-function leftOut(reason: string): Made {
+function leaveOut(reason: string): Made {
   return { operation: null, reason, notes: [] };
 }
 
@@ -187,7 +187,7 @@ function bodyInputs({ method, operation }: DeclaredOperation): InputDraft[] | st
   if (!sendsBody(method)) return `${method} has a body, but its args are sent in the query`;
   const json = types.find((type) => /^application\/(?:[^;]*\+)?json\b/i.test(type));
   if (json === undefined) return requestBody['required'] === true ? `its body is ${types.join(' or ')}, not JSON` : [];
-  const schema = mergedSchema(fieldsOf(fieldsOf(content[json])['schema']), 0, { left: MAX_PARTS });
+  const schema = mergeSchema(fieldsOf(fieldsOf(content[json])['schema']), 0, { left: MAX_PARTS });
   const properties = Object.entries(fieldsOf(schema['properties']));
   if (properties.length === 0)
     return schema['type'] === 'object' || schema['type'] === undefined ? [] : 'its body is not a JSON object';
@@ -206,12 +206,12 @@ const MAX_DEPTH = 8;
 const MAX_PARTS = 1_000;
 
 /** `allOf` merges its parts; `oneOf` and `anyOf` contribute every property, none of them required. */
-function mergedSchema(schema: Fields, depth: number, parts: { left: number }): Fields {
+function mergeSchema(schema: Fields, depth: number, parts: { left: number }): Fields {
   parts.left -= 1;
   if (depth > MAX_DEPTH || parts.left < 0) return schema;
-  const merged = (part: Fields): Fields => mergedSchema(part, depth + 1, parts);
-  const all = listOf(schema['allOf']).map(merged);
-  const some = [...listOf(schema['oneOf']), ...listOf(schema['anyOf'])].map(merged);
+  const mergeParts = (part: Fields): Fields => mergeSchema(part, depth + 1, parts);
+  const all = listOf(schema['allOf']).map(mergeParts);
+  const some = [...listOf(schema['oneOf']), ...listOf(schema['anyOf'])].map(mergeParts);
   if (all.length === 0 && some.length === 0) return schema;
   const whole: readonly Fields[] = [schema, ...all, ...some.map((part) => ({ ...part, required: [] }))];
   const properties = Object.assign({}, ...whole.map((part) => fieldsOf(part['properties'])));

@@ -44,14 +44,14 @@ function ownEngine(): ImageEngine {
     makeContext: makeImageContext,
     uid: process.getuid?.() ?? null,
     get ownNode() {
-      return { platform, architecture, path, isGlibc: linkedToGlibc() };
+      return { platform, architecture, path, isGlibc: isLinkedToGlibc() };
     },
   };
 }
 
 const processReport = z.object({ header: z.object({ glibcVersionRuntime: z.string().optional() }) });
 
-function linkedToGlibc(): boolean {
+function isLinkedToGlibc(): boolean {
   const report = processReport.safeParse(process.report.getReport());
   return report.success && report.data.header.glibcVersionRuntime !== undefined;
 }

@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { SANDBOX_PROXY_VALUES } from '../../shared/model/settings.ts';
 import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
-import { handle, several, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import type { LaunchOptions } from './launch_options.ts';
 
 /** `svc launch -- COMMAND`. */
@@ -13,28 +13,35 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .usage('[options] -- COMMAND [ARGUMENT...]')
     .argument('<command...>', 'the command and its arguments, after --')
     .addOption(
-      known('--sandbox <mode>', 'where the command runs (default: docker, the only supported mode)', SANDBOX_MODES),
+      optionOfValues(
+        '--sandbox <mode>',
+        'where the command runs (default: docker, the only supported mode)',
+        SANDBOX_MODES,
+      ),
     )
     .addOption(
-      known(
+      optionOfValues(
         '--sandbox-proxy <when>',
         'whether to use the proxy (default: $SVC_SANDBOX_PROXY, else auto)',
         SANDBOX_PROXY_VALUES,
       ),
     )
     .addOption(
-      known('--egress <reach>', 'sealed: the container reaches only the proxy (default: open)', ['open', 'sealed']),
+      optionOfValues('--egress <reach>', 'sealed: the container reaches only the proxy (default: open)', [
+        'open',
+        'sealed',
+      ]),
     )
     .option('--image <image>', 'image to run (default: $SVC_SANDBOX_IMAGE)')
-    .option('--mount <host:container[:ro]>', 'mount a directory or file (repeatable)', several)
+    .option('--mount <host:container[:ro]>', 'mount a directory or file (repeatable)', collectValue)
     .option('--no-default-mount', 'do not mount the working directory (at /home/agent/workspace)')
-    .option('--env <name>', 'pass on a variable of your environment (repeatable)', several)
+    .option('--env <name>', 'pass on a variable of your environment (repeatable)', collectValue)
     .option(
       '--unsealed <env=vault://path,host=host,reason=text>',
       'put a credential into the environment; recorded as unsealed (repeatable)',
-      several,
+      collectValue,
     )
-    .option('--mcp <server>', 'let the agent use this MCP server (repeatable)', several)
+    .option('--mcp <server>', 'let the agent use this MCP server (repeatable)', collectValue)
     .option('--workdir <path>', 'working directory of the command, in the container')
     .option('--name <text>', 'a name for the session and its container')
     .option('--detach', 'start the container and return; see svc sessions')
@@ -45,7 +52,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
 }
 
 /** The choices are only for completion scripts; our own parsers check the values, with better errors. */
-function known(flags: string, description: string, values: readonly string[]): Option {
+function optionOfValues(flags: string, description: string, values: readonly string[]): Option {
   const option = new Option(flags, description);
   option.argChoices = [...values];
   return option;

@@ -5,7 +5,7 @@ import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
 
 /** Checks the image of a launch. The result is cached in the state directory; `warn` is called if it cannot be written. */
-export function checkedImage(
+export function checkLaunchImage(
   runtime: ContainerRuntime,
   image: string,
   home: string,

@@ -18,14 +18,14 @@ export function launchMounts(call: Call, request: LaunchRequest, endpoint: strin
   const policy = mountPolicyOf(context, call.options, endpoint, context.workingDirectory);
   if (isDefault) {
     const allowed = checkMount(own, policy);
-    if (!allowed.ok) throw unusableWorkingDirectory(allowed.error);
+    if (!allowed.ok) throw unusableDirectoryError(allowed.error);
   }
   const checked = checkMounts(isDefault ? [own, ...request.mounts] : request.mounts, policy);
   if (checked.ok) return checked.value;
   throw new CliError(EXIT.notStarted, `--mount: ${checked.error}`);
 }
 
-function unusableWorkingDirectory(problem: string): CliError {
+function unusableDirectoryError(problem: string): CliError {
   return new CliError(EXIT.notStarted, `the working directory cannot be mounted at ${WORKSPACE}: ${problem}`, [
     "Launch from the project's directory, or add --no-default-mount.",
   ]);

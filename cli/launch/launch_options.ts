@@ -65,11 +65,11 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
     image: option('--image', options.image, parseImageReference) ?? settings.sandboxImage ?? null,
-    mounts: (options.mount ?? []).map((text) => required('--mount', parseMount(text))),
+    mounts: (options.mount ?? []).map((text) => valueOrThrow('--mount', parseMount(text))),
     defaultMount: options.defaultMount,
     envNames: [...new Set(options.env ?? [])],
-    unsealed: (options.unsealed ?? []).map((text) => required('--unsealed', parseUnsealed(text))),
-    mcpServers: (options.mcp ?? []).map((text) => required('--mcp', parseMcpServer(text))),
+    unsealed: (options.unsealed ?? []).map((text) => valueOrThrow('--unsealed', parseUnsealed(text))),
+    mcpServers: (options.mcp ?? []).map((text) => valueOrThrow('--mcp', parseMcpServer(text))),
     workdir: option('--workdir', options.workdir, parseWorkdir) ?? null,
     name: option('--name', options.name, parseName) ?? null,
     detach: options.detach === true,
@@ -80,7 +80,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
   refuseTwice(request);
   refuseWithoutProxy(request);
   if (request.sandbox === 'none') refuseWithoutContainer(call, request);
-  else if (request.image === null) throw noImage();
+  else if (request.image === null) throw noImageError();
   return request;
 }
 
@@ -130,7 +130,7 @@ function refuseWithoutContainer(call: Call<LaunchOptions>, request: LaunchReques
   throw new CliError(EXIT.usage, `${asked.join(', ')} needs a container, but --sandbox=none uses none`);
 }
 
-function noImage(): CliError {
+function noImageError(): CliError {
   return new CliError(EXIT.usage, 'no image: give one with --image IMAGE, or set SVC_SANDBOX_IMAGE', [
     'Build one from a base image: svc image build --base BASE --tag svc-agent',
     'Requirements for your own image: docs/image-contract.md',
@@ -156,10 +156,10 @@ function parseName(text: string): Result<string, string> {
 }
 
 function option<T>(name: string, text: string | undefined, parse: (text: string) => Result<T, string>): T | undefined {
-  return text === undefined ? undefined : required(name, parse(text));
+  return text === undefined ? undefined : valueOrThrow(name, parse(text));
 }
 
-function required<T>(name: string, result: Result<T, string>): T {
+function valueOrThrow<T>(name: string, result: Result<T, string>): T {
   if (result.ok) return result.value;
   throw new CliError(EXIT.usage, `${name} ${result.error}`);
 }

@@ -8,7 +8,7 @@ import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { identify } from '../../machine/process_identity.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
-import { checkedImage } from './launch_image.ts';
+import { checkLaunchImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
 import { callPorts, wantsTty } from './launch_terminal.ts';
@@ -38,7 +38,7 @@ async function preflight(call: Call, request: LaunchRequest, sessions: SandboxSe
   const runtime = await openDockerRuntime(call.context.env);
   if (!runtime.ok) throw await preflightFailed(request, sessions, runtime.error);
   const home = homeOf(call.context, call.options);
-  const image = await checkedImage(runtime.value, request.image ?? '', home, (text) => call.print.warn(text));
+  const image = await checkLaunchImage(runtime.value, request.image ?? '', home, (text) => call.print.warn(text));
   if (!image.ok) throw await preflightFailed(request, sessions, image.error);
   return { runtime: runtime.value, image: image.value };
 }

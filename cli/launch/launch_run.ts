@@ -14,12 +14,12 @@ export async function runLaunch(call: Call<LaunchOptions>, signals: SignalSource
   try {
     return await run(call, request, signals);
   } catch (error) {
-    throw notStarted(error);
+    throw toNotStarted(error);
   }
 }
 
 /** Maps a failure to 125, since 1 would look like the command's own exit status. Usage errors and a missing sidecar keep their codes. */
-function notStarted(error: unknown): unknown {
+function toNotStarted(error: unknown): unknown {
   if (error instanceof LaunchError) {
     return new CliError(error.exitCode ?? EXIT.notStarted, error.message, error.fixes);
   }

@@ -1,7 +1,7 @@
 import { exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
 import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import type { RelayAccess } from '../../sandbox/relay/relay_environment.ts';
-import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
@@ -25,7 +25,7 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
-    .option('--mcp <server>', 'let the command use this MCP server (repeatable)', several)
+    .option('--mcp <server>', 'let the command use this MCP server (repeatable)', collectValue)
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium');
   handle<RunOptions>(line, run, (call) => runInSession(call, signals));
 }
@@ -56,7 +56,7 @@ async function runInSession(call: Call<RunOptions>, signals: SignalSource): Prom
 async function open(call: Call<RunOptions>): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
-  const mcpServers = (call.options.mcp ?? []).map(namedServer);
+  const mcpServers = (call.options.mcp ?? []).map(parseServer);
   try {
     return await openSession(call, {
       ...(call.options.name !== undefined && { name: call.options.name }),
@@ -69,7 +69,7 @@ async function open(call: Call<RunOptions>): Promise<OpenSession> {
   }
 }
 
-function namedServer(text: string): string {
+function parseServer(text: string): string {
   const parsed = parseMcpServer(text);
   if (parsed.ok) return parsed.value;
   throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);

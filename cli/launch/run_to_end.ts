@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { lastWords, progressOf, readLines } from '../up/node_program.ts';
+import { parseLastWords, progressOf, readLines } from '../up/node_program.ts';
 import { EXIT } from '../exit_codes.ts';
 
 /** The result of one of our programs. */
@@ -17,7 +17,7 @@ export function runToEnd(program: {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly workingDirectory: string;
   /** Receives its progress messages. */
-  readonly told?: (progress: string) => void;
+  readonly onProgress?: (progress: string) => void;
 }): Promise<Ended> {
   const args = [...process.execArgv, program.file, ...program.args];
   return new Promise((done) => {
@@ -27,13 +27,13 @@ export function runToEnd(program: {
       done({
         exitCode,
         stdout,
-        lastWords: lastWords(stderr.trim().split('\n')).at(-1) ?? 'the program ended without a message',
+        lastWords: parseLastWords(stderr.trim().split('\n')).at(-1) ?? 'the program ended without a message',
       });
     });
     if (child.stderr !== null) {
       readLines(child.stderr, (line) => {
         const progress = progressOf(line);
-        if (progress !== null) program.told?.(progress);
+        if (progress !== null) program.onProgress?.(progress);
       });
     }
   });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { refusedBy } from '../terminal/http_client.ts';
+import { errorOfReply } from '../terminal/http_client.ts';
 import { policyVersion } from './session_access.ts';
 
 const BASE = '/v1/sandbox-proxy';
@@ -48,7 +48,7 @@ export function sandboxSessions(call: Call): SandboxSessions {
     end: async (id) => {
       const reply = await daemon.send('DELETE', `${BASE}/sessions/${id}`, { timeoutMs });
       // The sidecar ends a session when its container ends.
-      if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the sidecar', reply);
+      if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the sidecar', reply);
     },
   };
 }

@@ -68,12 +68,12 @@ interface LogsOptions {
   readonly follow?: boolean;
 }
 
-async function all(call: Call): Promise<readonly SessionRecord[]> {
+async function listAll(call: Call): Promise<readonly SessionRecord[]> {
   return (await daemonClient(call.context, call.options).call('GET', PATH, sessionsPage)).items;
 }
 
 async function list(call: Call): Promise<undefined> {
-  const items = await all(call);
+  const items = await listAll(call);
   const columns = [
     { title: 'SESSION', cell: (row: SessionRecord) => row.session_id },
     { title: 'NAME', cell: (row: SessionRecord) => row.name ?? '' },
@@ -164,7 +164,7 @@ async function runtimeOf(call: Call, { sandbox: box }: SessionRecord): Promise<C
 /** Finds a session by its id or by a unique name. */
 async function find(call: Call): Promise<SessionRecord> {
   const [wanted = ''] = call.args;
-  const items = await all(call);
+  const items = await listAll(call);
   const byId = items.find((item) => item.session_id === wanted);
   if (byId !== undefined) return byId;
   const [first, ...others] = items.filter((item) => item.name === wanted);

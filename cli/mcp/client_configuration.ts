@@ -80,13 +80,13 @@ export async function configurationWith(
       basename(scope.project && client.projectPath !== null ? client.projectPath : client.path),
     );
     if (current !== null) writeFileSync(path, current, { mode: 0o600 });
-    return await writtenBy(client.name, server, path, scope);
+    return await writeByLibrary(client.name, server, path, scope);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-async function writtenBy(
+async function writeByLibrary(
   name: AgentType,
   server: ClientServer,
   path: string,

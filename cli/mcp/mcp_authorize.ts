@@ -9,7 +9,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type ClientSecretOptions, clientSecret } from '../connectors/connector_authorize.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { type HttpClient, type RawReply, refusedBy } from '../terminal/http_client.ts';
+import { type HttpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -45,11 +45,11 @@ async function signIn(call: Call<McpAuthorizeOptions>, client: HttpClient, serve
   const body = await inputOf(call);
   const reply = await begin(call, client, server, body);
   if (!options.wait) {
-    print.data(reply, () => guide(server, reply));
+    print.data(reply, () => formatGuide(server, reply));
     return;
   }
-  print.note(guide(server, reply).trimEnd());
-  const ready = await authorised(call, client, server, reply);
+  print.note(formatGuide(server, reply).trimEnd());
+  const ready = await waitForAuthorisation(call, client, server, reply);
   await serversAfterChange(call);
   print.data(ready.authorization, () => `authorised ${server.name}\n`);
 }
@@ -65,10 +65,10 @@ async function begin(
   const body = { ...input, ...(named.length > 0 && { authorization_hosts: [...named] }) };
   const raw = await client.send('POST', `/v1/mcp-servers/${server.id}/authorize`, { body });
   if (raw.status === 200) return readReply(client, raw);
-  const hosts = unconfirmedHosts(raw);
-  if (hosts === null) throw refusedBy('the control plane', raw);
+  const hosts = findUnconfirmedHosts(raw);
+  if (hosts === null) throw errorOfReply('the control plane', raw);
   if (!(await isAgreed(call, server, hosts))) {
-    const { message, exitCode } = refusedBy('the control plane', raw);
+    const { message, exitCode } = errorOfReply('the control plane', raw);
     const flags = hosts.map((host) => `--authorization-host ${host}`).join(' ');
     throw new CliError(exitCode, message, [`To agree: svc mcp authorize ${server.name} ${flags}`]);
   }
@@ -90,7 +90,7 @@ const unconfirmed = z.object({
 });
 
 /** The hosts that need consent; null for any other refusal. */
-function unconfirmedHosts({ text }: RawReply): readonly string[] | null {
+function findUnconfirmedHosts({ text }: RawReply): readonly string[] | null {
   return unconfirmed.safeParse(parseJson(text)).data?.error.details.hosts ?? null;
 }
 
@@ -136,13 +136,13 @@ async function inputOf(call: Call<McpAuthorizeOptions>): Promise<McpAuthorizatio
   };
 }
 
-function guide({ name }: McpServerRecord, reply: McpAuthorizeReply): string {
+function formatGuide({ name }: McpServerRecord, reply: McpAuthorizeReply): string {
   const [link, at] = [toPrintable(reply.authorization_url), toPrintable(reply.authorization_server)];
   return `To authorise ${name} at ${at}, open this link in your browser:\n\n  ${link}\n\n`;
 }
 
 /** Waits until the server is authorised or has a new access token. */
-async function authorised(
+async function waitForAuthorisation(
   { context }: Call,
   client: HttpClient,
   { id, name, authorization: before }: McpServerRecord,

@@ -17,7 +17,7 @@ import {
   headersOf,
   type Fields,
   type McpFlags,
-  typedSecrets,
+  findTypedSecrets,
   urlOf,
   validFields,
   writableFields,
@@ -40,13 +40,13 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const [name = '', ...command] = call.args;
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
   const isRemote = options.url !== undefined;
-  const fields = checked(
+  const fields = validateFields(
     {
       name,
       owner: options.owner,
       mode: isRemote ? 'remote' : 'local',
       enabled: options.disabled !== true,
-      ...given({
+      ...dropUndefined({
         command: command.length > 0 ? command : undefined,
         env: options.env && env,
         headers: options.header && headers,
@@ -59,11 +59,11 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
     },
     'nothing was registered',
   );
-  for (const warning of typedSecrets(env, headers)) print.warn(warning);
+  for (const warning of findTypedSecrets(env, headers)) print.warn(warning);
   const record = await controlClient(call.context, options).call('POST', '/v1/mcp-servers', mcpServerRecord, {
     body: fields,
   });
-  tell(call, record, { what: 'registered', isRun: await consentHere(call, asTyped(fields, record)) });
+  tell(call, record, { what: 'registered', isRun: await consentHere(call, toTypedServer(fields, record)) });
 }
 
 /** `svc mcp update SERVER`: replaces the given fields; variables and headers are changed one by one. */
@@ -73,11 +73,11 @@ export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<und
   const client = controlClient(call.context, options);
   const before = await findMcpServer(client, wanted, options.owner);
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
-  const changes = given({
+  const changes = dropUndefined({
     name: options.name,
     command: command.length > 0 ? command : undefined,
-    env: changedEntries(before.env, env, options.unsetEnv, '--unset-env'),
-    headers: changedEntries(before.headers, headers, options.unsetHeader, '--unset-header'),
+    env: mergeEntries(before.env, env, options.unsetEnv, '--unset-env'),
+    headers: mergeEntries(before.headers, headers, options.unsetHeader, '--unset-header'),
     url: options.url && urlOf(options.url),
     description: options.description,
     transport: options.transport,
@@ -87,10 +87,10 @@ export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<und
   if (Object.keys(changes).length === 0) {
     throw new CliError(EXIT.usage, 'no change was given', ['`svc mcp update --help` lists what can be changed.']);
   }
-  for (const warning of typedSecrets(env, headers)) print.warn(warning);
+  for (const warning of findTypedSecrets(env, headers)) print.warn(warning);
   const wasRun = await isConsentedHere(call, toMcpServer(before));
   const record = await replace(client, before, changes);
-  const typed = asTyped({ ...writableFields(before), ...changes }, record);
+  const typed = toTypedServer({ ...writableFields(before), ...changes }, record);
   tell(call, record, { what: 'updated', isRun: await consentHere(call, wasRun ? typed : null) });
 }
 
@@ -116,12 +116,12 @@ export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefine
 
 /** Stores a server with some fields changed. */
 export function replace(client: HttpClient, before: McpServerRecord, changes: Fields): Promise<McpServerRecord> {
-  const body = checked({ ...writableFields(before), ...changes }, 'nothing was changed');
+  const body = validateFields({ ...writableFields(before), ...changes }, 'nothing was changed');
   return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body });
 }
 
 /** The server as typed; only its id comes from the control plane's answer. */
-function asTyped(fields: Fields, { id, revision }: McpServerRecord): McpServer {
+function toTypedServer(fields: Fields, { id, revision }: McpServerRecord): McpServer {
   const parsed = mcpServerInput.parse(fields);
   const own = withOwnId({ ...parsed, registry_id: parsed.registry_id ?? null, id, revision }, id);
   if (!own.ok) throw new CliError(EXIT.failed, 'the control plane changed a credential reference to another server');
@@ -143,7 +143,7 @@ function tell(
   }
 }
 
-function checked(fields: Fields, outcome: string): Fields {
+function validateFields(fields: Fields, outcome: string): Fields {
   const valid = validFields(fields);
   if (valid.ok) return valid.value;
   throw new CliError(
@@ -154,11 +154,11 @@ function checked(fields: Fields, outcome: string): Fields {
 }
 
 function toolsOf({ allowTool, denyTool, approveTool }: McpFlags): Fields | undefined {
-  const tools = given({ allow: allowTool, deny: denyTool, approval: approveTool });
+  const tools = dropUndefined({ allow: allowTool, deny: denyTool, approval: approveTool });
   return Object.keys(tools).length === 0 ? undefined : tools;
 }
 
-function changedEntries(
+function mergeEntries(
   before: Readonly<Record<string, string>>,
   added: Readonly<Record<string, string>>,
   removed: readonly string[] | undefined,
@@ -172,7 +172,7 @@ function changedEntries(
   return { ...Object.fromEntries(kept), ...added };
 }
 
-function given(fields: Fields): Record<string, unknown> {
+function dropUndefined(fields: Fields): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

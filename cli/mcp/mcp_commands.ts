@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { MCP_ISOLATIONS, MCP_TRANSPORTS } from '../../shared/model/mcp_server.ts';
-import { handle, several, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import type { McpAuthorizeOptions } from './mcp_authorize.ts';
 import type { McpAddOptions, McpUpdateOptions } from './mcp_change.ts';
 import type { McpCredentialOptions } from './mcp_credential.ts';
@@ -65,8 +65,8 @@ function addChanges(line: CommandLine, mcp: Command): void {
       .argument('[command...]', 'after --: the new program and its arguments'),
   )
     .option('--name <name>', 'the new name')
-    .option('--unset-env <name>', 'remove a variable (repeatable)', several)
-    .option('--unset-header <name>', 'remove a header (repeatable)', several)
+    .option('--unset-env <name>', 'remove a variable (repeatable)', collectValue)
+    .option('--unset-header <name>', 'remove a header (repeatable)', collectValue)
     .addOption(mcpOwnerOption());
   handle<McpUpdateOptions>(line, update, async (call) => (await import('./mcp_change.ts')).updateMcpServer(call));
   addSwitches(line, mcp);
@@ -102,18 +102,22 @@ function withConfiguration(command: Command): Command {
     .option(
       '--env <name[=value]>',
       'a variable for the program; a name without value is a credential, set with `svc mcp credential set` (repeatable)',
-      several,
+      collectValue,
     )
     .option('--url <url>', 'the URL of a remote server; {NAME} in its query is a credential')
     .option(
       '--header <header>',
       'a header for a remote server, "Name: value"; {NAME} in the value is a credential (repeatable)',
-      several,
+      collectValue,
     )
     .addOption(new Option('--transport <transport>', 'transport of a remote server').choices(MCP_TRANSPORTS))
-    .option('--allow-tool <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', several)
-    .option('--deny-tool <tool>', 'forbid these tools (repeatable)', several)
-    .option('--approve-tool <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', several)
+    .option('--allow-tool <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', collectValue)
+    .option('--deny-tool <tool>', 'forbid these tools (repeatable)', collectValue)
+    .option(
+      '--approve-tool <tool>',
+      'calls of these tools wait for an approval; "*" means all (repeatable)',
+      collectValue,
+    )
     .addOption(
       new Option('--isolation <isolation>', 'container: run it in a container if Docker is available').choices(
         MCP_ISOLATIONS,
@@ -161,11 +165,11 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
         'how the secret is sent (default: post, in the request body)',
       ).choices(['post', 'basic']),
     )
-    .option('--scope <scope>', 'replaces the scopes that the server asks for (repeatable)', several)
+    .option('--scope <scope>', 'replaces the scopes that the server asks for (repeatable)', collectValue)
     .option(
       '--authorization-host <host>',
       "agree to sign in at this host, which is not the server's own (repeatable)",
-      several,
+      collectValue,
     )
     .option('--forget', 'delete the authorisation')
     .option('--no-wait', 'print the link and do not wait')
@@ -180,9 +184,9 @@ function addTools(line: CommandLine, mcp: Command): void {
     .command('tools')
     .description('show which tools of a server are allowed; with options, change the rules')
     .argument(...MCP_SERVER_ARGUMENT)
-    .option('--allow <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', several)
-    .option('--deny <tool>', 'forbid these tools (repeatable)', several)
-    .option('--approve <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', several)
+    .option('--allow <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', collectValue)
+    .option('--deny <tool>', 'forbid these tools (repeatable)', collectValue)
+    .option('--approve <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', collectValue)
     .option('--reset', 'remove every rule first: all tools allowed, without approval')
     .addOption(mcpOwnerOption());
   handle<McpToolsOptions>(line, tools, async (call) => (await import('./mcp_tools.ts')).mcpTools(call));

@@ -26,17 +26,17 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
   const dangers = commandDangers(server.command, server.env);
   const rows: (readonly [string, string])[] = [
     ['runs', commandText(server.command)],
-    ...named('with', variableTexts(server.env)),
+    ...prefixNames('with', variableTexts(server.env)),
     ['version', server.version ?? 'none is named'],
     ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
     ['isolation', server.isolation === 'container' ? 'in a container' : 'as a program of your user, with your rights'],
-    ...named(
+    ...prefixNames(
       'not stored',
       missing.map((path) => path.slice(path.lastIndexOf('/') + 1)),
     ),
     ['consented', last === null ? 'never' : `${agoText(last.consented_at, now)}, to something else`],
-    ...named('changed', last === null ? [] : changes(last.text, server)),
-    ...named(
+    ...prefixNames('changed', last === null ? [] : changes(last.text, server)),
+    ...prefixNames(
       'asked anew',
       last !== null && isNewlyUnchecked(last.text, server) ? ['because it now counts as unchecked'] : [],
     ),
@@ -49,7 +49,7 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
 
 const WORDS = { refuse: 'REFUSED', unchecked: 'UNCHECKED', warn: 'warning' } as const;
 
-function named(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
+function prefixNames(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
   return texts.map((text, index) => [index === 0 ? name : '', text] as const);
 }
 

@@ -4,7 +4,7 @@ import type { Paint } from '../terminal/output.ts';
 import { showHidden } from '../../shared/model/shown_text.ts';
 
 /** A publisher's text for a terminal: invisible and direction characters are escaped. */
-export function published(text: string): string {
+export function formatPublished(text: string): string {
   return toPrintable(showHidden(text));
 }
 
@@ -15,7 +15,7 @@ export function entryPath(name: string, action = ''): string {
 
 /** Quotes a word of a command where needed; for display only. */
 export function wordText(word: string): string {
-  const text = published(word);
+  const text = formatPublished(word);
   return /^[\w@%+=:,./{}-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
@@ -28,13 +28,13 @@ interface Started {
 }
 
 /** The exact command or URL, line by line. */
-export function startedLines({ command, env, url, headers }: Started, paint: Paint): readonly string[] {
-  const what = url === null ? command.map((word) => wordText(word)).join(' ') : published(url);
+export function formatStarted({ command, env, url, headers }: Started, paint: Paint): readonly string[] {
+  const what = url === null ? command.map((word) => wordText(word)).join(' ') : formatPublished(url);
   return [
     `${url === null ? 'runs on your machines' : 'calls'}:`,
     `    ${paint('cyan', what)}`,
-    ...Object.entries(env).map(([name, value]) => `    ${published(name)}=${published(value)}`),
-    ...Object.entries(headers).map(([name, value]) => `    ${published(name)}: ${published(value)}`),
+    ...Object.entries(env).map(([name, value]) => `    ${formatPublished(name)}=${formatPublished(value)}`),
+    ...Object.entries(headers).map(([name, value]) => `    ${formatPublished(name)}: ${formatPublished(value)}`),
   ];
 }
 
@@ -43,7 +43,7 @@ export function adviceLines({ inputs, warnings }: InstallPreview, paint: Paint):
   return [
     ...(inputs.length === 0 ? [] : ['takes:']),
     ...inputs.map((input) => `    ${inputText(input)}`),
-    ...warnings.map(({ message }) => `${paint('yellow', 'warning:')} ${published(message)}`),
+    ...warnings.map(({ message }) => `${paint('yellow', 'warning:')} ${formatPublished(message)}`),
   ];
 }
 
@@ -54,5 +54,5 @@ function inputText({ name, description, required, secret, default: fallback, cho
     ...(fallback === null ? [] : [`default ${fallback}`]),
   ];
   const text = [description, ...given].filter((part) => part !== '').join('; ');
-  return published(`${name} (${kind})${text === '' ? '' : `: ${text}`}`);
+  return formatPublished(`${name} (${kind})${text === '' ? '' : `: ${text}`}`);
 }

@@ -36,8 +36,8 @@ export async function exportMcp(call: Call<McpExportOptions>): Promise<undefined
     listClients(call, clients);
     return undefined;
   }
-  const client = chosenClient(options.client, clients);
-  const path = chosenPath(call, client);
+  const client = chooseClient(options.client, clients);
+  const path = choosePath(call, client);
   const server = gatewayServer(call);
   const scope = { project: options.project === true, workingDirectory: context.workingDirectory };
   const current = options.write === true ? readConfiguration(path) : null;
@@ -70,7 +70,7 @@ function listClients({ print }: Call<McpExportOptions>, clients: readonly McpCli
   print.rows(rows, rows, columns, 'no client is known');
 }
 
-function chosenClient(name: string | undefined, clients: readonly McpClient[]): McpClient {
+function chooseClient(name: string | undefined, clients: readonly McpClient[]): McpClient {
   const known: readonly string[] = clients.map((client) => client.name);
   if (name === undefined) {
     throw new CliError(EXIT.usage, '--client is missing', [
@@ -88,7 +88,7 @@ function chosenClient(name: string | undefined, clients: readonly McpClient[]): 
   );
 }
 
-function chosenPath({ context, options }: Call<McpExportOptions>, client: McpClient): string {
+function choosePath({ context, options }: Call<McpExportOptions>, client: McpClient): string {
   if (options.file !== undefined) {
     if (options.file === '') throw new CliError(EXIT.usage, '--file is empty: give the configuration to write');
     return resolve(context.workingDirectory, options.file);

@@ -87,17 +87,17 @@ export function validFields(fields: Fields): Result<Fields, readonly string[]> {
 const SECRET_NAME = /(?:key|token|secret|passw(?:or)?d|credential|authorization)/i;
 
 /** Warns about values that look like secrets: the process list and the shell's history show them. */
-export function typedSecrets(
+export function findTypedSecrets(
   env: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,
 ): string[] {
   return [
-    ...typed(env, (name) => `use --env ${name}, and replace the value at the service that issued it`),
-    ...typed(headers, () => 'write {NAME} in its place, and replace the value at the service that issued it'),
+    ...findTyped(env, (name) => `use --env ${name}, and replace the value at the service that issued it`),
+    ...findTyped(headers, () => 'write {NAME} in its place, and replace the value at the service that issued it'),
   ];
 }
 
-function typed(values: Readonly<Record<string, string>>, fix: (name: string) => string): string[] {
+function findTyped(values: Readonly<Record<string, string>>, fix: (name: string) => string): string[] {
   return Object.entries(values)
     .filter(([name, value]) => SECRET_NAME.test(name) && value !== '' && !value.includes('vault://'))
     .map(([name]) => `${name} looks like a secret and was stored in plaintext in the configuration: ${fix(name)}`);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { runStdioGateway } from '../../gateway/run_gateway.ts';
 import type { DaemonAddress } from '../../gateway/sidecar/daemon_calls.ts';
-import { daemonClient, runningOn } from '../clients.ts';
+import { daemonClient, findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf, readTokenFile } from '../up/home.ts';
@@ -44,7 +44,7 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
 
 /** The current sidecar: it may have been restarted. */
 function locate(home: string): DaemonAddress | null {
-  const found = runningOn(home);
+  const found = findRunning(home);
   const hostToken = found === null ? null : tokenOf(join(home, 'sidecar', 'host.token'));
   return found === null || hostToken === null ? null : { origin: new URL(found.proxy_url), hostToken };
 }

@@ -2,7 +2,7 @@ import type { InstallPreview, MarketplaceInput } from '../../shared/wire/marketp
 import { askLine } from '../terminal/ask.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { published } from './mcp_entry_text.ts';
+import { formatPublished } from './mcp_entry_text.ts';
 import { promptHidden } from '../terminal/read_secret.ts';
 
 /** Values for a server's inputs, in the form of the API. */
@@ -29,9 +29,9 @@ export function refuseTypedSecrets(preview: InstallPreview, inputs: Inputs): voi
   if (secret === undefined) return;
   throw new CliError(
     EXIT.usage,
-    `${published(secret.name)} is a secret: it cannot be given on the command line, because the process list and the shell history would show it`,
+    `${formatPublished(secret.name)} is a secret: it cannot be given on the command line, because the process list and the shell history would show it`,
     [
-      `Type it at the prompt, or use --credential ${published(secret.credential ?? secret.name)} --stdin.`,
+      `Type it at the prompt, or use --credential ${formatPublished(secret.credential ?? secret.name)} --stdin.`,
       'Treat the value as exposed: replace it at the service that issued it.',
     ],
   );
@@ -63,7 +63,7 @@ export async function askInputs(
 
 async function askInput({ context }: Pick<Call, 'context' | 'print'>, input: MarketplaceInput): Promise<string> {
   const about = input.description === '' ? input.goes_to.join(', ') : input.description;
-  const question = published(`${input.name} (${about}): `);
+  const question = formatPublished(`${input.name} (${about}): `);
   if (input.secret) return promptHidden(context.stdin, context.stderr, question.replace(/: $/, ', not shown: '));
   const answer = await askLine(context, question);
   if (answer === null || answer === '') throw new CliError(EXIT.failed, 'cancelled: nothing was installed');
@@ -71,10 +71,10 @@ async function askInput({ context }: Pick<Call, 'context' | 'print'>, input: Mar
 }
 
 function inputProblem(problems: readonly Problem[]): CliError {
-  const lines = problems.map(({ input, message }) => published(`${input} ${message}`));
+  const lines = problems.map(({ input, message }) => formatPublished(`${input} ${message}`));
   const missing = problems
     .filter(({ code }) => code === 'missing')
-    .map(({ input }) => `--input ${published(input)}=VALUE`);
+    .map(({ input }) => `--input ${formatPublished(input)}=VALUE`);
   return new CliError(EXIT.failed, 'the server needs values that are missing or invalid', [
     ...lines,
     ...(missing.length === 0 ? [] : [`Give ${missing.join(' ')}`]),

@@ -13,7 +13,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { consentHere } from './mcp_consent_here.ts';
-import { adviceLines, entryPath, published, startedLines } from './mcp_entry_text.ts';
+import { adviceLines, entryPath, formatPublished, formatStarted } from './mcp_entry_text.ts';
 import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
 import { registryEntry } from './mcp_lookup.ts';
 import { promptHidden, readSecret, type SecretSource } from '../terminal/read_secret.ts';
@@ -37,14 +37,15 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   refuseUnanswerable(call);
   const client = controlClient(context, options);
   const detail = await registryEntry(client, entry, options.release);
-  const there = installedServer(detail, options);
-  if (there !== undefined) print.note(`${published(entry)} is already installed as ${there.name}; nothing was changed`);
-  const shown = there === undefined ? await confirmed(call, client, detail) : null;
+  const there = findInstalledServer(detail, options);
+  if (there !== undefined)
+    print.note(`${formatPublished(entry)} is already installed as ${there.name}; nothing was changed`);
+  const shown = there === undefined ? await confirmInstall(call, client, detail) : null;
   const body = { ...choiceOf(options, detail), ...(shown && { inputs: shown.inputs }), ...placeOf(options) };
   const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
   if (reply.server === null) return tellDryRun(call, reply);
   const left = await storeCredentials(call, client, reply);
-  const isNowRun = await consentHere(call, shown && asShown(reply.server, detail, shown.preview));
+  const isNowRun = await consentHere(call, shown && toShownServer(reply.server, detail, shown.preview));
   const isRun = shown === null || isNowRun;
   return tell(call, reply, { left, isRun });
 }
@@ -61,7 +62,7 @@ function refuseUnanswerable({ context, options, print }: Call<McpInstallOptions>
   ]);
 }
 
-function installedServer({ installed_servers: servers }: MarketplaceDetail, { owner, name }: McpInstallOptions) {
+function findInstalledServer({ installed_servers: servers }: MarketplaceDetail, { owner, name }: McpInstallOptions) {
   return servers.find((server) => server.owner === owner && (name === undefined || server.name === name));
 }
 
@@ -71,14 +72,18 @@ interface Shown {
   readonly preview: MarketplacePreviewReply;
 }
 
-async function confirmed(call: Call<McpInstallOptions>, client: HttpClient, detail: MarketplaceDetail): Promise<Shown> {
+async function confirmInstall(
+  call: Call<McpInstallOptions>,
+  client: HttpClient,
+  detail: MarketplaceDetail,
+): Promise<Shown> {
   const { context, options, print } = call;
-  const shown = await previewed(call, client, detail, inputsOf(options.input));
+  const shown = await fetchPreview(call, client, detail, inputsOf(options.input));
   const { preview, outcome } = shown.preview;
   if (outcome === null) throw new CliError(EXIT.failed, 'the control plane did not return what would be installed');
   if (!print.json) {
-    const heading = print.paint('bold', published(`${detail.name} ${detail.version ?? ''}`.trim()));
-    const lines = [heading, published(detail.description), ...startedLines(outcome, print.paint)];
+    const heading = print.paint('bold', formatPublished(`${detail.name} ${detail.version ?? ''}`.trim()));
+    const lines = [heading, formatPublished(detail.description), ...formatStarted(outcome, print.paint)];
     print.note([...lines, ...adviceLines(preview, print.paint)].join('\n'));
   }
   if (options.yes === true || options.dryRun === true) return shown;
@@ -87,7 +92,7 @@ async function confirmed(call: Call<McpInstallOptions>, client: HttpClient, deta
 }
 
 /** The preview with every required input; missing ones are prompted for. */
-async function previewed(
+async function fetchPreview(
   call: Call<McpInstallOptions>,
   client: HttpClient,
   detail: MarketplaceDetail,
@@ -98,7 +103,7 @@ async function previewed(
   refuseTypedSecrets(preview.preview, inputsOf(call.options.input));
   if (preview.problems.length === 0) return { inputs, preview };
   const more = await askInputs(call, preview.preview, preview.problems);
-  return previewed(call, client, detail, { ...inputs, ...more });
+  return fetchPreview(call, client, detail, { ...inputs, ...more });
 }
 
 /** Pins the version that was shown, even if a newer one is published meanwhile. */
@@ -137,7 +142,7 @@ async function storeCredentials(
   const left: string[] = [];
   for (const { name, description } of missing) {
     const about = description === '' ? '' : ` (${description})`;
-    const question = published(`${name}${about} (not shown; leave empty to set it later): `);
+    const question = formatPublished(`${name}${about} (not shown; leave empty to set it later): `);
     const value = await promptHidden(context.stdin, context.stderr, question);
     if (value === '') left.push(name);
     else await store(name, value);
@@ -146,7 +151,7 @@ async function storeCredentials(
 }
 
 /** The server as the person saw it: if the control plane changed it, there is no consent. */
-function asShown(
+function toShownServer(
   server: McpServerRecord,
   detail: MarketplaceDetail,
   { preview, outcome }: MarketplacePreviewReply,
@@ -177,6 +182,6 @@ function tell(
   print.data(reply, () => (print.person ? `installed ${server.name} (${server.id})\n` : `${server.id}\n`));
   if (print.json) return;
   for (const name of left)
-    print.note(`A credential is missing: svc mcp credential set ${server.name} ${published(name)}`);
+    print.note(`A credential is missing: svc mcp credential set ${server.name} ${formatPublished(name)}`);
   if (!isRun) print.note(`This machine needs your consent to run it: svc mcp consent ${server.name}`);
 }

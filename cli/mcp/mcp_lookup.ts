@@ -3,21 +3,21 @@ import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp_serv
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { entryPath, published } from './mcp_entry_text.ts';
-import { allPages } from '../terminal/paging.ts';
+import { entryPath, formatPublished } from './mcp_entry_text.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 export interface OwnerOption {
   readonly owner?: string;
 }
 
 /** Lists the caller's servers. */
-export function allMcpServers(client: HttpClient, owner?: string): Promise<McpServerRecord[]> {
-  return allPages(client, '/v1/mcp-servers', mcpServersPage, { owner });
+export function listAllMcpServers(client: HttpClient, owner?: string): Promise<McpServerRecord[]> {
+  return fetchAllPages(client, '/v1/mcp-servers', mcpServersPage, { owner });
 }
 
 /** Finds a server by id or name. `owner` chooses if both the enterprise and the caller have one with that name. */
 export async function findMcpServer(client: HttpClient, wanted: string, owner?: string): Promise<McpServerRecord> {
-  const all = await allMcpServers(client);
+  const all = await listAllMcpServers(client);
   const named = all.filter(({ id, name }) => id === wanted || name === wanted);
   const found = named.filter((server) => owner === undefined || server.owner === owner);
   const [only] = found;
@@ -29,7 +29,9 @@ export async function findMcpServer(client: HttpClient, wanted: string, owner?: 
     );
     const isEntry = wanted.includes('/');
     throw new CliError(EXIT.failed, `there is no MCP server ${JSON.stringify(wanted)}${near}`, [
-      isEntry ? `\`svc mcp view ${published(wanted)}\` shows an entry of the registry.` : '`svc mcp list` shows them.',
+      isEntry
+        ? `\`svc mcp view ${formatPublished(wanted)}\` shows an entry of the registry.`
+        : '`svc mcp list` shows them.',
     ]);
   }
   const lines = found.map(({ id, name, owner: whose }) => `${id}  ${name}  ${whose}`);
@@ -53,6 +55,8 @@ export async function registryEntry(
     const version = release === undefined ? '' : ` with the version ${release}`;
     const fix =
       release === undefined ? 'Search for it: `svc mcp search TEXT`.' : `\`svc mcp view ${name}\` lists its versions.`;
-    throw new CliError(EXIT.failed, published(`the registry has no entry ${name}${version}`), [published(fix)]);
+    throw new CliError(EXIT.failed, formatPublished(`the registry has no entry ${name}${version}`), [
+      formatPublished(fix),
+    ]);
   }
 }

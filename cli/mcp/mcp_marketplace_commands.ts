@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { MARKETPLACE_TRANSPORTS } from '../../shared/wire/marketplace.ts';
-import { handle, several, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { MCP_SERVER_ARGUMENT, mcpOwnerOption } from './mcp_commands.ts';
 import type { McpInstallOptions } from './mcp_install.ts';
 import type { McpSearchOptions, McpViewOptions } from './mcp_search.ts';
@@ -22,7 +22,7 @@ export function addMcpMarketplaceCommands(line: CommandLine, mcp: Command): void
     .description('show what changes, then upgrade an installed server to the newest version in the registry')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--release <version>', 'the version (default: the newest)')
-    .option(...INPUT_OPTION, several)
+    .option(...INPUT_OPTION, collectValue)
     .option('--check', 'only show what would change')
     .option('--yes', 'do not ask')
     .addOption(mcpOwnerOption());
@@ -56,7 +56,7 @@ function addInstall(line: CommandLine, mcp: Command): void {
     .option('--remote <number>', 'the remote server with this number')
     .option('--name <name>', 'local name of the server, and prefix of its tools')
     .addOption(new Option('--owner <owner>', 'owner of the server').choices(OWNERS).default('personal'))
-    .option(...INPUT_OPTION, several)
+    .option(...INPUT_OPTION, collectValue)
     .option('--credential <name>', 'with --stdin or --file: store this credential too')
     .option('--stdin', 'read the credential from stdin')
     .option('--file <file>', 'read the credential from a file')

@@ -8,7 +8,7 @@ import { publisherCommand } from '../../shared/mcp/publisher_command.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { adviceLines, published, startedLines, wordText } from './mcp_entry_text.ts';
+import { adviceLines, formatPublished, formatStarted, wordText } from './mcp_entry_text.ts';
 import { registryEntry } from './mcp_lookup.ts';
 import type { Column, Paint } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
@@ -30,7 +30,7 @@ export async function searchRegistry(call: Call<McpSearchOptions>): Promise<unde
   const { options, print, args } = call;
   const wanted = /^\d{1,4}$/.test(options.limit) ? Number(options.limit) : 0;
   if (wanted < 1 || wanted > MAX_SHOWN) throw new CliError(EXIT.usage, `--limit must be from 1 to ${MAX_SHOWN}`);
-  const { items, last } = await found(call, args.join(' '), wanted);
+  const { items, last } = await fetchMatches(call, args.join(' '), wanted);
   const { fetched_at, stale, partial } = last;
   print.rows({ items, fetched_at, stale, partial }, items, COLUMNS, 'The registry has no matching entries.');
   if (print.json) return;
@@ -44,7 +44,7 @@ export async function searchRegistry(call: Call<McpSearchOptions>): Promise<unde
     );
 }
 
-async function found(
+async function fetchMatches(
   { context, options }: Call<McpSearchOptions>,
   text: string,
   wanted: number,
@@ -65,15 +65,15 @@ async function found(
 const SHOWN_CHARACTERS = 70;
 
 const COLUMNS: readonly Column<MarketplaceItem>[] = [
-  { title: 'NAME', cell: ({ name }) => published(name) },
-  { title: 'VERSION', cell: ({ version }) => published(version ?? '-') },
+  { title: 'NAME', cell: ({ name }) => formatPublished(name) },
+  { title: 'VERSION', cell: ({ version }) => formatPublished(version ?? '-') },
   { title: 'KIND', cell: kindsOf },
   {
     title: '',
     cell: ({ installed, status }) => (installed ? 'installed' : status === 'active' ? '' : status),
     style: ({ installed }) => (installed ? 'green' : 'yellow'),
   },
-  { title: 'DESCRIPTION', cell: ({ description }) => shortened(published(description)) },
+  { title: 'DESCRIPTION', cell: ({ description }) => shortenText(formatPublished(description)) },
 ];
 
 function kindsOf({ packages, remotes }: MarketplaceItem): string {
@@ -81,7 +81,7 @@ function kindsOf({ packages, remotes }: MarketplaceItem): string {
   return [...new Set(kinds)].join(',') || '-';
 }
 
-function shortened(text: string): string {
+function shortenText(text: string): string {
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
 }
 
@@ -99,17 +99,17 @@ function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] 
   const { name, version, description, status, repository_url, website_url, preview } = detail;
   const links = [repository_url, website_url].filter((link) => link !== null);
   return [
-    paint('bold', published(`${name} ${version ?? ''}`.trim())),
-    ...(description === '' ? [] : [published(description)]),
+    paint('bold', formatPublished(`${name} ${version ?? ''}`.trim())),
+    ...(description === '' ? [] : [formatPublished(description)]),
     ...(status === 'active' ? [] : [paint('yellow', `its publisher marked it as ${status}`)]),
-    ...links.map((link) => published(link)),
-    `versions: ${detail.versions.map((each) => published(each.version ?? '?')).join(', ')}`,
+    ...links.map((link) => formatPublished(link)),
+    `versions: ${detail.versions.map((each) => formatPublished(each.version ?? '?')).join(', ')}`,
     ...detail.installed_servers.map(
       (server) => `installed as ${server.name} (${server.owner}, ${server.version ?? '?'})`,
     ),
     ...optionLines(detail),
     ...publisherLines(detail),
-    ...(preview === null ? [] : [...startedLines(preview, paint), ...adviceLines(preview, paint)]),
+    ...(preview === null ? [] : [...formatStarted(preview, paint), ...adviceLines(preview, paint)]),
   ];
 }
 
@@ -118,7 +118,7 @@ function publisherLines({ packages }: MarketplaceDetail): readonly string[] {
   return packages.flatMap((item) => {
     const words = publisherCommand(item);
     const text = words?.map((word) => wordText(word)).join(' ');
-    return text === undefined ? [] : [`its publisher starts ${published(item.identifier)} with: ${text}`];
+    return text === undefined ? [] : [`its publisher starts ${formatPublished(item.identifier)} with: ${text}`];
   });
 }
 
@@ -126,6 +126,6 @@ function optionLines({ options }: MarketplaceDetail): readonly string[] {
   if (options.length === 0) return ['It cannot be installed: its entry has neither a package nor a remote address.'];
   return options.map(({ kind, index, ecosystem, label, problem }) => {
     const what = kind === 'remote' ? `--remote ${index + 1}` : `--package ${index + 1} (${ecosystem})`;
-    return published(`${what}: ${label}${problem === null ? '' : `: cannot be installed. ${problem.message}`}`);
+    return formatPublished(`${what}: ${label}${problem === null ? '' : `: cannot be installed. ${problem.message}`}`);
   });
 }

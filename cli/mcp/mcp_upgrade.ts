@@ -6,7 +6,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
-import { adviceLines, published, wordText } from './mcp_entry_text.ts';
+import { adviceLines, formatPublished, wordText } from './mcp_entry_text.ts';
 import { askInputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import type { Paint } from '../terminal/output.ts';
@@ -38,11 +38,11 @@ export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<n
   if (server === null) throw new CliError(EXIT.failed, 'the control plane did not return what it upgraded');
   // Values given just now change what runs, so the preview no longer covers it.
   const wasShown = offered.problems.length === 0 && Object.keys(inputs).length === 0;
-  const isRun = await consentHere(call, wasRun && wasShown ? asShown(before, offered) : null);
-  print.data({ server, required_credentials }, () => upgradedText(server, print.person));
+  const isRun = await consentHere(call, wasRun && wasShown ? toShownServer(before, offered) : null);
+  print.data({ server, required_credentials }, () => formatUpgraded(server, print.person));
   if (print.json) return undefined;
   for (const { name } of required_credentials) {
-    print.note(`A credential is missing: svc mcp credential set ${server.name} ${published(name)}`);
+    print.note(`A credential is missing: svc mcp credential set ${server.name} ${formatPublished(name)}`);
   }
   if (server.mode === 'local' && !isRun)
     print.note(`This machine needs your consent to run the new version: svc mcp consent ${server.name}`);
@@ -68,7 +68,7 @@ async function confirm({ context, options, print }: Call<McpUpgradeOptions>): Pr
 }
 
 /** The server as the upgrade preview showed it: if the control plane changed it, there is no consent. */
-function asShown(before: McpServerRecord, { diff, to_version }: UpgradeReply): McpServer {
+function toShownServer(before: McpServerRecord, { diff, to_version }: UpgradeReply): McpServer {
   const changes = Object.entries(diff.env).map(([name, { after }]) => [name, after] as const);
   const env = Object.entries({ ...before.env, ...Object.fromEntries(changes) });
   return {
@@ -81,9 +81,9 @@ function asShown(before: McpServerRecord, { diff, to_version }: UpgradeReply): M
 
 function textOf({ name, registry_id: registryId }: McpServerRecord, offered: UpgradeReply, paint: Paint): string {
   const { from_version: from, to_version: to, available, customised, diff, preview } = offered;
-  if (!available) return `${name} is up to date: ${published(`${registryId} ${from ?? ''}`)}\n`;
+  if (!available) return `${name} is up to date: ${formatPublished(`${registryId} ${from ?? ''}`)}\n`;
   const lines = [
-    paint('bold', published(`${name}: ${from ?? '?'} -> ${to ?? '?'} (${registryId ?? ''})`)),
+    paint('bold', formatPublished(`${name}: ${from ?? '?'} -> ${to ?? '?'} (${registryId ?? ''})`)),
     ...(diff.command === null
       ? []
       : [
@@ -101,11 +101,13 @@ function textOf({ name, registry_id: registryId }: McpServerRecord, offered: Upg
 
 function changeLines(name: string, { before, after }: { before: string | null; after: string | null }): string[] {
   return [
-    ...(before === null ? [] : [`  - ${published(`${name}: ${before}`)}`]),
-    ...(after === null ? [] : [`  + ${published(`${name}: ${after}`)}`]),
+    ...(before === null ? [] : [`  - ${formatPublished(`${name}: ${before}`)}`]),
+    ...(after === null ? [] : [`  + ${formatPublished(`${name}: ${after}`)}`]),
   ];
 }
 
-function upgradedText({ name, version, revision }: McpServerRecord, person: boolean): string {
-  return person ? `upgraded ${name} to ${published(version ?? '?')} (revision ${revision})\n` : `${version ?? ''}\n`;
+function formatUpgraded({ name, version, revision }: McpServerRecord, person: boolean): string {
+  return person
+    ? `upgraded ${name} to ${formatPublished(version ?? '?')} (revision ${revision})\n`
+    : `${version ?? ''}\n`;
 }

@@ -1,7 +1,7 @@
 import { type McpServerRecord, listMissingCredentials } from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { allMcpServers, findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { listAllMcpServers, findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { toolRules } from './mcp_tools.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
@@ -9,7 +9,7 @@ import { agoText } from '../terminal/relative_time.ts';
 
 /** `svc mcp list`. */
 export async function listMcpServers(call: Call<OwnerOption>): Promise<undefined> {
-  const items = await allMcpServers(controlClient(call.context, call.options), call.options.owner);
+  const items = await listAllMcpServers(controlClient(call.context, call.options), call.options.owner);
   call.print.rows(
     { items },
     items,
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column<McpServerRecord>[] = [
     cell: credentialsText,
     style: (row) => (listMissingCredentials(row).length > 0 ? 'yellow' : null),
   },
-  { title: 'STARTS', cell: (row) => shortened(startText(row)) },
+  { title: 'STARTS', cell: (row) => shortenText(startText(row)) },
   { title: 'ID', cell: (row) => row.id },
 ];
 
@@ -49,7 +49,7 @@ function credentialsText(server: McpServerRecord): string {
 
 const SHOWN_CHARACTERS = 60;
 
-function shortened(text: string): string {
+function shortenText(text: string): string {
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
 }
 

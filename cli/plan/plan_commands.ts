@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { handle, several, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import type { VerifyOptions } from './plan_actions.ts';
 import type { PlanRunOptions } from './plan_run_action.ts';
 
@@ -40,7 +40,7 @@ function addRun(line: CommandLine, plan: Command): void {
         .choices(['sealed', 'open'])
         .default('sealed'),
     )
-    .option('--step <id>', 'run only this step (repeatable)', several)
+    .option('--step <id>', 'run only this step (repeatable)', collectValue)
     .option('--output <dir>', 'folder for outputs (default: plan-output/SESSION)')
     .option('--keep-going', 'continue with the next step if one fails')
     .option('--keep', 'keep the container after the last step until Ctrl-C, to inspect it');

@@ -5,7 +5,7 @@ import { matchesHostPattern, parseHostPattern } from '../../shared/net/host_patt
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 /**
  * If a step names a credential, one of its hosts must be bound to it; otherwise the step is not run. If the control plane is
@@ -14,7 +14,7 @@ import { allPages } from '../terminal/paging.ts';
 export async function checkCredentials(call: Call, steps: readonly SealedStep[]): Promise<void> {
   const counting = steps.filter(({ credential }) => credential !== undefined);
   if (counting.length === 0) return;
-  const bindings = await boundNow(call);
+  const bindings = await listBindings(call);
   if (bindings === null) return;
   for (const step of counting) {
     if (bindings.some((binding) => binding.credential_ref === step.credential && bindsAny(binding, step.hosts)))
@@ -28,9 +28,9 @@ export async function checkCredentials(call: Call, steps: readonly SealedStep[])
   }
 }
 
-async function boundNow(call: Call): Promise<readonly HostBindingRecord[] | null> {
+async function listBindings(call: Call): Promise<readonly HostBindingRecord[] | null> {
   try {
-    return await allPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage);
+    return await fetchAllPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage);
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
     call.print.warn(`${error.message}; the bindings of the steps' credentials were not checked`);

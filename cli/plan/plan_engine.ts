@@ -8,7 +8,7 @@ import { checkImageId, verifyPlan, type PlanCheck, type Verification } from '../
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
-import { checkedImage } from '../launch/launch_image.ts';
+import { checkLaunchImage } from '../launch/launch_image.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Printer } from '../terminal/output.ts';
 import { lockKeyOf, planPaths, readLockFile, readPlanFile } from './plan_files.ts';
@@ -24,8 +24,8 @@ export async function imageCheck(
   runtime: ContainerRuntime,
   lock: Pick<PlanLockContent, 'image'>,
 ): Promise<{ readonly check: PlanCheck; readonly image: ImageConfig | null }> {
-  const found = await inspected(runtime, lock.image.id);
-  const named = found === null ? await inspected(runtime, lock.image.name) : null;
+  const found = await inspectImage(runtime, lock.image.id);
+  const named = found === null ? await inspectImage(runtime, lock.image.name) : null;
   return { check: checkImageId(lock.image, found?.id ?? null, named?.id ?? null), image: found };
 }
 
@@ -36,12 +36,12 @@ export async function planImage(
   imageId: string,
 ): Promise<Result<ImageFacts, LaunchProblem>> {
   const home = homeOf(call.context, call.options);
-  const checked = await checkedImage(runtime, imageId, home, (text) => call.print.warn(text));
+  const checked = await checkLaunchImage(runtime, imageId, home, (text) => call.print.warn(text));
   if (!checked.ok || checked.value.stepsRefused === null) return checked;
   return err({ message: `the image cannot run the steps of a plan: ${checked.value.stepsRefused}`, fixes: [] });
 }
 
-async function inspected(runtime: ContainerRuntime, image: string): Promise<ImageConfig | null> {
+async function inspectImage(runtime: ContainerRuntime, image: string): Promise<ImageConfig | null> {
   const found = await runtime.inspectImage(image);
   if (found.ok) return found.value;
   if (found.error.reason === 'image_missing') return null;

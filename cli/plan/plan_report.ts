@@ -7,7 +7,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import type { Column } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 interface Row extends StepResult {
   readonly step: SealedStep;
@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<Row>[] = [
 
 /** The report of a finished plan: each step, the hosts that it contacted according to the audit log, and how it ended. */
 export async function printPlanEnd(call: Call, run: PlanRun, end: PlanEnd): Promise<void> {
-  const reached = await reachedBySteps(call, run, end.sessionId);
+  const reached = await fetchReachedHosts(call, run, end.sessionId);
   const rows = end.results.flatMap((result): Row[] => {
     const step = run.steps.find(({ id }) => id === result.id);
     return step === undefined
@@ -65,7 +65,7 @@ function planRecord(run: PlanRun, end: PlanEnd, rows: readonly Row[]): object {
 }
 
 /** The session's events, which are complete after an orderly end of the session. Null if they cannot be read. */
-async function reachedBySteps(
+async function fetchReachedHosts(
   call: Call,
   run: PlanRun,
   sessionId: string,
@@ -73,7 +73,7 @@ async function reachedBySteps(
   if (run.steps.every(({ effect }) => effect === undefined)) return new Map();
   try {
     const client = controlClient(call.context, call.options);
-    return listReachedHosts(await allPages(client, '/v1/audit-events', auditEventsPage, { session: sessionId }));
+    return listReachedHosts(await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session: sessionId }));
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     call.print.warn(`the contacted hosts are unknown: ${error.message}`);

@@ -38,11 +38,11 @@ const MAX_SESSION_SECONDS = 30 * 24 * 3600;
 
 /** `svc plan run`: verifies, runs and reports; returns the exit code. */
 export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number> {
-  const { lock, jws } = await verified(call);
-  const steps = wantedSteps(call.options.step ?? [], lock.steps);
+  const { lock, jws } = await verifyLock(call);
+  const steps = selectSteps(call.options.step ?? [], lock.steps);
   const runtime = await engineOf(call);
   const { check } = await imageCheck(runtime, lock);
-  if (!check.holds) throw notAsFrozen(call, verificationText([check], call.print));
+  if (!check.holds) throw changedPlanError(call, verificationText([check], call.print));
   const run = await planRun(call, { lock, jws, steps, runtime });
   await checkCredentials(call, steps);
   try {
@@ -61,13 +61,13 @@ function exitOf(end: PlanEnd): number {
 }
 
 /** The content that the signature covers; from here on, nothing else of the files is used. */
-async function verified(call: Call): Promise<{ readonly lock: PlanLockPayload; readonly jws: string }> {
+async function verifyLock(call: Call): Promise<{ readonly lock: PlanLockPayload; readonly jws: string }> {
   const { checks, lock } = await verifyFiles(call);
-  if (lock === null) throw notAsFrozen(call, verificationText(checks, call.print));
+  if (lock === null) throw changedPlanError(call, verificationText(checks, call.print));
   return { lock: lock.payload, jws: lock.jws };
 }
 
-function notAsFrozen(call: Call, text: string): CliError {
+function changedPlanError(call: Call, text: string): CliError {
   const { plan } = planPaths(call);
   const lines = text.split('\n').filter((line) => line.startsWith('\t'));
   return new CliError(EXIT.notStarted, 'the plan was changed after it was frozen; nothing was run:', [
@@ -76,7 +76,7 @@ function notAsFrozen(call: Call, text: string): CliError {
   ]);
 }
 
-function wantedSteps(ids: readonly string[], steps: readonly SealedStep[]): readonly SealedStep[] {
+function selectSteps(ids: readonly string[], steps: readonly SealedStep[]): readonly SealedStep[] {
   const known = steps.map(({ id }) => id);
   for (const id of ids.filter((one) => !known.includes(one))) {
     const near = nearMatch(id, known);
@@ -120,12 +120,12 @@ async function planRun(call: Call<PlanRunOptions>, { lock, jws, steps, runtime }
     boot: { home, image: image.value, egress, mounts },
     outputFolder,
     keepGoing: keepGoing === true,
-    beforeEnd: (containerId) => (keep === true ? untilLookedInto(call, containerId) : Promise.resolve()),
+    beforeEnd: (containerId) => (keep === true ? waitForEnter(call, containerId) : Promise.resolve()),
   };
 }
 
 /** Keeps the container after the steps: their processes have ended and no scope is open. */
-function untilLookedInto({ context, print }: Call, containerId: string): Promise<void> {
+function waitForEnter({ context, print }: Call, containerId: string): Promise<void> {
   print.note(`the container is kept until Ctrl-C. To inspect it: docker exec -it ${containerId.slice(0, 12)} sh`);
   return new Promise((over) => {
     // A signal handler alone does not keep the process running.

@@ -5,7 +5,7 @@ import type { NewPlanSession, PlanSessions } from '../../sandbox/plan/plan_ports
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
-import { refusedBy } from '../terminal/http_client.ts';
+import { errorOfReply } from '../terminal/http_client.ts';
 import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 import { policyVersion } from '../launch/session_access.ts';
 
@@ -53,7 +53,7 @@ export function planSessions(call: Call): PlanSessions {
     closeScope: async (scopeId) => {
       const reply = await daemon.send('DELETE', `${BASE}/step-scopes/${scopeId}`, {});
       // The scope expires by itself.
-      if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the sidecar', reply);
+      if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the sidecar', reply);
     },
   };
 }

@@ -5,7 +5,7 @@ import { controlClient, controlUrlOf } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
-import { httpClient, type HttpClient, type RawReply, refusedBy } from '../terminal/http_client.ts';
+import { httpClient, type HttpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { enrolThisMachine, ownSidecar } from '../up/own_sidecar.ts';
 import { readSignIn, signInOf, writeSignIn } from './sign_in_file.ts';
@@ -40,7 +40,7 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   print.note(
     `Open ${toPrintable(device.verification_uri)} in your browser and enter the code:\n\n  ${toPrintable(device.user_code)}\n`,
   );
-  const tokens = await approvedTokens(call, client, device);
+  const tokens = await waitForTokens(call, client, device);
   await writeSignIn(home, signInOf(origin, tokens, context.now()));
   const user = controlClient(context, { ...options, control: origin });
   const me = await user.call('GET', '/v1/me', meReply);
@@ -68,7 +68,7 @@ async function refuseOtherSidecar(home: string): Promise<void> {
 }
 
 /** Polls at the given interval until the sign-in is approved or denied. */
-async function approvedTokens(call: Call, client: HttpClient, device: DeviceReply): Promise<TokenPair> {
+async function waitForTokens(call: Call, client: HttpClient, device: DeviceReply): Promise<TokenPair> {
   const { context } = call;
   const body = { device_code: device.device_code };
   const endMs = context.now() + device.expires_in * 1000;
@@ -79,7 +79,7 @@ async function approvedTokens(call: Call, client: HttpClient, device: DeviceRepl
     if (reply.status === 200) return readTokens(reply);
     const code = refusalCode(reply);
     if (code === 'slow_down') intervalSeconds += 5;
-    else if (code !== 'authorization_pending') throw refusedBy(CONTROL_NAME, reply);
+    else if (code !== 'authorization_pending') throw errorOfReply(CONTROL_NAME, reply);
   }
   throw new CliError(
     EXIT.failed,

@@ -1,4 +1,4 @@
-import { controlClient, runningOn } from '../clients.ts';
+import { controlClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
@@ -21,7 +21,7 @@ async function logOut(call: Call): Promise<undefined> {
   const home = homeOf(context, options);
   const signIn = readSignIn(home);
   if (signIn === null) throw new CliError(EXIT.failed, `${home} has no sign-in`);
-  if (runningOn(home) !== null) {
+  if (findRunning(home) !== null) {
     throw new CliError(EXIT.failed, 'the sidecar is running: stop it first, so that it sends its last events', [
       'Press Ctrl-C in the terminal where "svc sidecar" runs.',
     ]);

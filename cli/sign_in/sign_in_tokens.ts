@@ -5,7 +5,7 @@ import { errorBody } from '../../shared/wire/errors.ts';
 import { isAlive } from '../../machine/process_identity.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { httpClient, type RawReply, refusedBy } from '../terminal/http_client.ts';
+import { httpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
 import { readSignIn, type SignInFile, signInOf, writeSignIn } from './sign_in_file.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
@@ -79,7 +79,7 @@ async function renew(context: CliContext, home: string, signIn: SignInFile): Pro
   const reply = await client.send('POST', '/auth/refresh', { body });
   if (refusalCode(reply) === 'sign_in_over') throw new SignInOver(origin);
   const tokens = tokenPair.safeParse(replyJson(reply));
-  if (!tokens.success) throw refusedBy(CONTROL_NAME, reply);
+  if (!tokens.success) throw errorOfReply(CONTROL_NAME, reply);
   const next = signInOf(origin, tokens.data, context.now());
   await writeSignIn(home, next);
   return next.access_token;

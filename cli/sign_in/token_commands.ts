@@ -1,9 +1,9 @@
 import { createdToken, SCOPES, tokensPage, type TokenRecord } from '../../shared/wire/tokens.ts';
 import { controlClient } from '../clients.ts';
-import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { Column } from '../terminal/output.ts';
-import { allPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
 interface CreateOptions {
@@ -20,7 +20,7 @@ export function addTokenCommands(line: CommandLine): void {
     .command('create')
     .description('create a token and print it once')
     .argument('<name>', 'what it is for')
-    .option('--scope <scope>', `permission of the token (repeatable): ${SCOPES.join(', ')}`, several)
+    .option('--scope <scope>', `permission of the token (repeatable): ${SCOPES.join(', ')}`, collectValue)
     .option('--days <days>', 'days until it expires, up to 366 (default: 90)');
   handle<CreateOptions>(line, create, createToken);
   handle(line, token.command('list').alias('ls').description('list tokens, without their values'), listTokens);
@@ -53,7 +53,7 @@ function daysOf(text: string): number {
 
 async function listTokens(call: Call): Promise<undefined> {
   const { context, options, print } = call;
-  const tokens = await allPages(controlClient(context, options), '/v1/tokens', tokensPage, {});
+  const tokens = await fetchAllPages(controlClient(context, options), '/v1/tokens', tokensPage, {});
   const now = context.now();
   const columns: readonly Column<TokenRecord>[] = [
     { title: 'ID', cell: ({ id }) => id },

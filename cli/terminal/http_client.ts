@@ -54,7 +54,7 @@ export function httpClient(server: Server): HttpClient {
   };
   const succeed: HttpClient['callEmpty'] = async (method, path, options) => {
     const reply = await send(method, path, options);
-    if (reply.status < 200 || reply.status > 299) throw refusedBy(server.name, reply);
+    if (reply.status < 200 || reply.status > 299) throw errorOfReply(server.name, reply);
     return reply;
   };
   return {
@@ -62,11 +62,15 @@ export function httpClient(server: Server): HttpClient {
     send,
     callEmpty: succeed,
     call: async (method, path, schema, options) =>
-      checked(server.name, schema, (await succeed(method, path, options)).text),
+      parseReply(server.name, schema, (await succeed(method, path, options)).text),
     stream: async (path, options) => {
       const response = await request(server, 'GET', path, options, options);
       if (response.ok) return response;
-      throw refusedBy(server.name, { status: response.status, text: await response.text(), headers: response.headers });
+      throw errorOfReply(server.name, {
+        status: response.status,
+        text: await response.text(),
+        headers: response.headers,
+      });
     },
   };
 }
@@ -95,7 +99,7 @@ async function request(
         ...(json !== undefined && { body: json }),
       });
     } catch (error) {
-      throw unreachable(server, error);
+      throw unreachableError(server, error);
     }
   };
   if (typeof server.token !== 'function') return sendAs(server.token);
@@ -111,11 +115,11 @@ async function readText(server: Server, response: Response): Promise<string> {
   try {
     return await response.text();
   } catch (error) {
-    throw unreachable(server, error);
+    throw unreachableError(server, error);
   }
 }
 
-function unreachable(server: Server, error: unknown): CliError {
+function unreachableError(server: Server, error: unknown): CliError {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : null;
   const timedOut = error instanceof Error && error.name === 'TimeoutError';
@@ -125,7 +129,7 @@ function unreachable(server: Server, error: unknown): CliError {
   ]);
 }
 
-function checked<T>(name: string, schema: z.ZodType<T>, text: string): T {
+function parseReply<T>(name: string, schema: z.ZodType<T>, text: string): T {
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
@@ -136,24 +140,24 @@ function checked<T>(name: string, schema: z.ZodType<T>, text: string): T {
 }
 
 /** Formats an error reply: its message, one line per invalid field, its code and request id. */
-export function refusedBy(name: string, reply: RawReply): CliError {
-  const error = property(parseJson(reply.text), 'error');
-  const message = property(error, 'message');
+export function errorOfReply(name: string, reply: RawReply): CliError {
+  const error = propertyOf(parseJson(reply.text), 'error');
+  const message = propertyOf(error, 'message');
   if (typeof message !== 'string') {
     return new CliError(EXIT.failed, `${name} answered ${reply.status} without a reason`);
   }
-  const code = String(property(error, 'code'));
-  const fields = property(property(error, 'details'), 'fields');
+  const code = String(propertyOf(error, 'code'));
+  const fields = propertyOf(propertyOf(error, 'details'), 'fields');
   const lines = Array.isArray(fields) ? fields.map((field) => fieldLine(field)) : [];
   return new CliError(EXIT.failed, `${toPrintable(message)} (${reply.status} ${toPrintable(code)})`, lines, code);
 }
 
 function fieldLine(problem: unknown): string {
-  const field = property(problem, 'field');
-  const message = property(problem, 'message');
+  const field = propertyOf(problem, 'field');
+  const message = propertyOf(problem, 'message');
   return toPrintable(`${typeof field === 'string' ? field : '?'}: ${typeof message === 'string' ? message : '?'}`);
 }
 
-function property(value: unknown, name: string): unknown {
+function propertyOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }

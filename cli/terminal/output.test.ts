@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { toPrintable } from '../../shared/model/shown_text.ts';
-import { formatRows, painter } from './output.ts';
+import { formatRows, createPainter } from './output.ts';
 
 const columns = [
   { title: 'A', cell: (row: readonly string[]) => row[0] ?? '' },
@@ -38,7 +38,7 @@ test('printable escapes control characters and keeps all others', () => {
 });
 
 const coloured = (isTTY: boolean, env: Record<string, string>): boolean =>
-  painter(Object.assign(new PassThrough(), { isTTY }), env)('red', 'x') !== 'x';
+  createPainter(Object.assign(new PassThrough(), { isTTY }), env)('red', 'x') !== 'x';
 
 describe('colour', () => {
   test.each([

@@ -9,7 +9,7 @@ export type Paint = (style: Style, text: string) => string;
 type Env = CliContext['env'];
 
 /** Colours for a terminal. Off with NO_COLOR, TERM=dumb or a pipe (FORCE_COLOR overrides the pipe). */
-export function painter(stream: OutputStream, env: Env): Paint {
+export function createPainter(stream: OutputStream, env: Env): Paint {
   const forced = env['FORCE_COLOR'] !== undefined && env['FORCE_COLOR'] !== '0' && env['FORCE_COLOR'] !== '';
   const wanted = forced || (stream.isTTY === true && env['TERM'] !== 'dumb');
   const refused = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
@@ -17,7 +17,7 @@ export function painter(stream: OutputStream, env: Env): Paint {
   return (style, text) => `${ESCAPE}[${STYLES[style]}m${text}${ESCAPE}[0m`;
 }
 
-/** The styles of {@link painter}; any other escape sequence may hide text or control the terminal. */
+/** The styles of {@link createPainter}; any other escape sequence may hide text or control the terminal. */
 const STYLE = new RegExp(`(${ESCAPE}\\[(?:0|${Object.values(STYLES).join('|')})m)`);
 
 /** Escapes lines of output for a terminal: our own styles and line breaks stay, all other control characters are escaped. */
@@ -47,9 +47,9 @@ export function formatRows<Row>(
   columns: readonly Column<Row>[],
   target: { readonly table: boolean; readonly paint: Paint; readonly empty: string },
 ): string {
-  const shown = (text: string): string =>
+  const formatShown = (text: string): string =>
     target.table ? cutShownText(toPrintable(text), MOST_CELL) : toPrintable(text);
-  const cells = rows.map((row) => columns.map((column) => shown(column.cell(row))));
+  const cells = rows.map((row) => columns.map((column) => formatShown(column.cell(row))));
   if (!target.table) return cells.map((line) => `${line.join('\t')}\n`).join('');
   if (rows.length === 0) return `${target.empty}\n`;
   const widths = columns.map((column, at) => Math.max(column.title.length, ...cells.map((line) => width(line[at]))));
@@ -93,8 +93,8 @@ export function printerFor(context: CliContext, options: { readonly json?: boole
   const { stdout, stderr } = context;
   const json = options.json === true;
   const person = stdout.isTTY === true;
-  const paint = painter(stdout, context.env);
-  const paintError = painter(stderr, context.env);
+  const paint = createPainter(stdout, context.env);
+  const paintError = createPainter(stderr, context.env);
   const raw = (text: string): void => {
     stdout.write(person ? printableLines(text) : text);
   };

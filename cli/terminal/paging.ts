@@ -5,7 +5,7 @@ import type { CallOptions, HttpClient } from './http_client.ts';
 const PAGE = 500;
 
 /** Reads all items of a paged list, up to `most`. */
-export async function allPages<T>(
+export async function fetchAllPages<T>(
   client: HttpClient,
   path: string,
   schema: z.ZodType<Page<T>>,

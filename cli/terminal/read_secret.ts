@@ -54,13 +54,13 @@ async function readAll(stream: Readable): Promise<Buffer> {
     const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
     bytes += part.length;
     // Reads one byte more than the limit, plus a line break, to detect a secret that is too large.
-    if (bytes > MAX_SECRET_BYTES + 2) throw tooLarge();
+    if (bytes > MAX_SECRET_BYTES + 2) throw tooLargeError();
     chunks.push(part);
   }
   return Buffer.concat(chunks);
 }
 
-function tooLarge(): CliError {
+function tooLargeError(): CliError {
   return new CliError(
     EXIT.usage,
     `the secret is larger than ${MAX_SECRET_BYTES} bytes: a credential is a header value, not a file`,
@@ -105,7 +105,7 @@ export function promptHidden(
           done(typed);
           return;
         }
-        typed = edited(typed, character);
+        typed = applyKey(typed, character);
       }
     };
     output.write(question);
@@ -115,7 +115,7 @@ export function promptHidden(
   });
 }
 
-function edited(typed: string, character: string): string {
+function applyKey(typed: string, character: string): string {
   if (character === CTRL_U) return '';
   return character === '\u007f' || character === '\b' ? Array.from(typed).slice(0, -1).join('') : typed + character;
 }

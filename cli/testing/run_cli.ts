@@ -82,7 +82,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
     root: fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
     version: '4.0.0',
     compileCache: join(home.path, 'cache'),
-    fetch: answering(calls, options.answer),
+    fetch: createAnswering(calls, options.answer),
     pause: () => Promise.resolve(),
     now: () => Date.parse('2026-01-01T12:00:00Z'),
     stop: new AbortController().signal,
@@ -106,7 +106,7 @@ class Sink extends Writable {
   }
 }
 
-function answering(calls: SeenCall[], answer: Answer | undefined): typeof fetch {
+function createAnswering(calls: SeenCall[], answer: Answer | undefined): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);
     const text = await request.text();
@@ -117,13 +117,13 @@ function answering(calls: SeenCall[], answer: Answer | undefined): typeof fetch 
       body: text === '' ? undefined : (JSON.parse(text) as unknown),
     };
     calls.push(call);
-    if (answer === undefined) throw Object.assign(new TypeError('fetch failed'), { cause: refused() });
+    if (answer === undefined) throw Object.assign(new TypeError('fetch failed'), { cause: connectionRefused() });
     const { status, body } = answer(call);
     const empty = status === 204 || body === undefined;
     return new Response(empty ? null : typeof body === 'string' ? body : JSON.stringify(body), { status });
   };
 }
 
-function refused(): Error {
+function connectionRefused(): Error {
   return Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 }

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { parseSettings, SETTINGS } from '../../shared/model/settings.ts';
 import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
-import { allBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/binding_commands.ts';
 import { CLIENTS, probeClient, type Client, type TrustOutcome } from '../launch/client_trust.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError } from '../exit_codes.ts';
 import { modeText } from './home.ts';
-import { connectorsWithSpecs, limitedRecords } from '../bindings/limited_bindings.ts';
-import { missingSecrets } from '../bindings/missing_secrets.ts';
+import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
+import { findMissingSecrets } from '../bindings/missing_secrets.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { openSession } from '../launch/session_access.ts';
 import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
@@ -222,8 +222,8 @@ export function anchorFinding(anchor: AuditAnchors['anchors'][number]): Finding 
 export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
   const check = 'bindings';
   const client = controlClient(call.context, call.options);
-  const bindings = await allBindings(client);
-  const missing = await missingSecrets(client, bindings);
+  const bindings = await listAllBindings(client);
+  const missing = await findMissingSecrets(client, bindings);
   const findings = missing.map(({ ref, command }): Finding => {
     return {
       check,
@@ -236,7 +236,7 @@ export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
     findings.length > 0
       ? findings
       : [{ check, level: 'ok', text: `${bindings.length}, each with a stored credential` }];
-  const limited = limitedRecords(bindings, await connectorsWithSpecs(client));
+  const limited = findLimitedRecords(bindings, await connectorsWithSpecs(client));
   return [
     ...stored,
     ...limited.map(({ text, commands }): Finding => ({ check, level: 'warning', text, fix: commands })),

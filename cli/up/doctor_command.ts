@@ -3,7 +3,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
-import { painter, type Style } from '../terminal/output.ts';
+import { createPainter, type Style } from '../terminal/output.ts';
 
 const STYLE: { readonly [L in Finding['level']]: Style } = { ok: 'green', warning: 'yellow', problem: 'red' };
 
@@ -18,14 +18,14 @@ export function addDoctorCommand(line: CommandLine): void {
 async function diagnose(call: Call): Promise<number> {
   const findings = await runChecks(call, homeOf(call.context, call.options));
   const failed = findings.some((finding) => finding.level === 'problem');
-  call.print.data({ ok: !failed, findings }, () => findings.map((finding) => findingText(call, finding)).join(''));
+  call.print.data({ ok: !failed, findings }, () => findings.map((finding) => formatFinding(call, finding)).join(''));
   return failed ? EXIT.failed : EXIT.ok;
 }
 
-function findingText(call: Call, finding: Finding): string {
+function formatFinding(call: Call, finding: Finding): string {
   if (!call.print.person)
     return `${[finding.level, finding.check, finding.text, finding.fix ?? ''].map(toPrintable).join('\t')}\n`;
-  const paint = painter(call.context.stdout, call.context.env);
+  const paint = createPainter(call.context.stdout, call.context.env);
   const fix = finding.fix === undefined ? '' : `           fix: ${toPrintable(finding.fix)}\n`;
   return `${paint(STYLE[finding.level], finding.level.padEnd(8))} ${finding.check}: ${toPrintable(finding.text)}\n${fix}`;
 }

@@ -44,7 +44,7 @@ export function startNodeProgram(program: NodeProgram): ProgramHandle {
   readLines(child.stderr, record);
   const ready = new Promise<string>((resolve) => {
     readLines(child.stdout, (line) => {
-      const url = listeningUrl(line);
+      const url = parseListeningUrl(line);
       if (url === null) record(line);
       else resolve(url);
     });
@@ -56,7 +56,7 @@ export function startNodeProgram(program: NodeProgram): ProgramHandle {
     kill: (signal) => {
       child.kill(signal);
     },
-    lastWords: () => lastWords(last),
+    readLastWords: () => parseLastWords(last),
   };
 }
 
@@ -75,7 +75,7 @@ export function readLines(stream: Readable, take: (line: string) => void): void 
   createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', take);
 }
 
-function listeningUrl(line: string): string | null {
+function parseListeningUrl(line: string): string | null {
   const parsed = listeningLine.safeParse(parseJson(line));
   return parsed.success ? new URL(parsed.data.listening).origin : null;
 }
@@ -84,7 +84,7 @@ function listeningUrl(line: string): string | null {
 const NO_NEWS = /^\s*$|^\s+at |^Node\.js v/;
 
 /** The messages of the last log lines; a line that is not JSON (such as an uncaught error) is kept unchanged. */
-export function lastWords(lines: readonly string[]): readonly string[] {
+export function parseLastWords(lines: readonly string[]): readonly string[] {
   const messages = lines.flatMap((line) => {
     const parsed = logLine.safeParse(parseJson(line));
     if (!parsed.success) return NO_NEWS.test(line) ? [] : [line];

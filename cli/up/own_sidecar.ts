@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { enrolReply, sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { generateSidecarKeys, identityPath, loadIdentity, saveIdentity } from '../../machine/sidecar_identity.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { type HttpClient, refusedBy } from '../terminal/http_client.ts';
-import { allPages } from '../terminal/paging.ts';
+import { type HttpClient, errorOfReply } from '../terminal/http_client.ts';
+import { fetchAllPages } from '../terminal/paging.ts';
 
 /** Enrols the sidecar of this state directory for the user, unless it is already enrolled. Returns its id. */
 export async function enrolThisMachine(user: HttpClient, home: string, name: string): Promise<string> {
@@ -30,7 +30,7 @@ export async function ownSidecar(home: string): Promise<string | null> {
 }
 
 async function keepSidecar(user: HttpClient, home: string, id: string): Promise<string> {
-  const mine = await allPages(user, '/v1/sidecars', sidecarsPage, {});
+  const mine = await fetchAllPages(user, '/v1/sidecars', sidecarsPage, {});
   if (mine.some((sidecar) => sidecar.id === id && sidecar.revoked_at === null)) return id;
   throw new CliError(EXIT.failed, `the sidecar in ${home} belongs to another control plane or user, or was revoked`, [
     'You are signed in, but its policy and events must not mix with yours: use another state directory with --home DIR,',
@@ -58,7 +58,7 @@ export async function retireSidecar(user: HttpClient | null, home: string, nowMs
 
 async function revoke(user: HttpClient, id: string): Promise<void> {
   const reply = await user.send('DELETE', `/v1/sidecars/${id}`);
-  if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the control plane', reply);
+  if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the control plane', reply);
 }
 
 function holdsEvents(spool: string): boolean {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { healthReply } from '../../shared/wire/account.ts';
-import { controlClient, daemonClient, runningOn } from '../clients.ts';
+import { controlClient, daemonClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
@@ -49,15 +49,15 @@ export function addStatusCommand(line: CommandLine): void {
 
 /** Asks the control plane for its health. */
 export function askControl(call: Call): Promise<Asked<ControlHealth>> {
-  return asked(() => controlClient(call.context, call.options).call('GET', '/v1/health', healthReply));
+  return askFor(() => controlClient(call.context, call.options).call('GET', '/v1/health', healthReply));
 }
 
 /** Asks the sidecar for its health. */
 export function askSidecar(call: Call): Promise<Asked<SidecarHealth>> {
-  return asked(() => daemonClient(call.context, call.options).call('GET', '/v1/health', sidecarHealth));
+  return askFor(() => daemonClient(call.context, call.options).call('GET', '/v1/health', sidecarHealth));
 }
 
-async function asked<T>(ask: () => Promise<T>): Promise<Asked<T>> {
+async function askFor<T>(ask: () => Promise<T>): Promise<Asked<T>> {
   try {
     return { ok: true, value: await ask() };
   } catch (error) {
@@ -68,7 +68,7 @@ async function asked<T>(ask: () => Promise<T>): Promise<Asked<T>> {
 
 async function showStatus(call: Call): Promise<number> {
   const home = homeOf(call.context, call.options);
-  const running = runningOn(home);
+  const running = findRunning(home);
   const [control, sidecar] = await Promise.all([askControl(call), askSidecar(call)]);
   const value = {
     home,

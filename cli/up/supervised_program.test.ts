@@ -38,7 +38,7 @@ class FakeProgram implements ProgramHandle {
     if (this.#obeys || signal === 'SIGKILL') this.exit({ code: null, signal });
   }
 
-  lastWords(): readonly string[] {
+  readLastWords(): readonly string[] {
     return [`last words of ${this.pid}`];
   }
 }
@@ -73,7 +73,7 @@ class World implements SupervisorPort {
     return this.nowMs;
   }
 
-  changed(): void {
+  onChanged(): void {
     this.changes += 1;
   }
 

@@ -11,7 +11,7 @@ export interface ProgramHandle {
   readonly exited: Promise<ProgramExit>;
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
   /** The last lines of its log, for a person. */
-  lastWords(): readonly string[];
+  readLastWords(): readonly string[];
 }
 
 /** A program to keep running. */
@@ -30,7 +30,7 @@ export interface SupervisorPort {
   /** Milliseconds since the epoch. */
   now(): number;
   /** Called when the program runs under a new process id. */
-  changed(): void;
+  onChanged(): void;
 }
 
 export const START_TIMEOUT_MS = 20_000;
@@ -70,10 +70,10 @@ export class SupervisedProgram {
   /** Starts the program; throws {@link StartFailure} if it ends or times out before it listens. */
   static async start(spec: ProgramSpec, port: SupervisorPort, stop?: AbortSignal): Promise<SupervisedProgram> {
     const handle = spec.launch(spec.port);
-    const begun = await firstWord(handle, port, stop);
+    const begun = await waitForFirstWord(handle, port, stop);
     if (begun.kind !== 'ready') {
       await end(handle, port);
-      throw new StartFailure(`the ${spec.name} ${begun.problem}`, handle.lastWords());
+      throw new StartFailure(`the ${spec.name} ${begun.problem}`, handle.readLastWords());
     }
     const program = new SupervisedProgram(spec, port, handle, begun.url);
     program.#loop = program.#keepRunning();
@@ -110,13 +110,13 @@ export class SupervisedProgram {
 
   async #startAgain(port: number): Promise<void> {
     this.#handle = this.#spec.launch(port);
-    this.#port.changed();
-    const begun = await firstWord(this.#handle, this.#port, this.#stopping.signal);
+    this.#port.onChanged();
+    const begun = await waitForFirstWord(this.#handle, this.#port, this.#stopping.signal);
     if (begun.kind === 'ready') {
       this.#port.notice(`the ${this.#spec.name} is running again on ${begun.url} (process ${this.#handle.pid})`);
       return;
     }
-    const said = this.#handle.lastWords().at(-1);
+    const said = this.#handle.readLastWords().at(-1);
     if (!this.#stopping.signal.aborted && said !== undefined) this.#port.notice(`the ${this.#spec.name} said: ${said}`);
     await end(this.#handle, this.#port);
   }
@@ -126,7 +126,7 @@ type FirstWord =
   | { readonly kind: 'ready'; readonly url: string }
   | { readonly kind: 'failed'; readonly problem: string };
 
-async function firstWord(handle: ProgramHandle, port: SupervisorPort, stop?: AbortSignal): Promise<FirstWord> {
+async function waitForFirstWord(handle: ProgramHandle, port: SupervisorPort, stop?: AbortSignal): Promise<FirstWord> {
   const settled = new AbortController();
   const waited = stop === undefined ? settled.signal : AbortSignal.any([settled.signal, stop]);
   const first = await Promise.race<FirstWord>([

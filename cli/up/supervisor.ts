@@ -40,7 +40,7 @@ export class Supervisor {
     this.#context = context;
     this.#home = home;
     this.#lock = lock;
-    this.#port = { notice, delay: context.pause, now: context.now, changed: () => this.#changed() };
+    this.#port = { notice, delay: context.pause, now: context.now, onChanged: () => this.#changed() };
   }
 
   /** Locks the state directory for this process; throws `CliError` if another one holds it. */

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseRegistryUrl } from '../../shared/model/settings.ts';
 import { signInLinkReply } from '../../shared/wire/account.ts';
 import { controlUrlOf } from '../clients.ts';
-import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { settingsOf, type CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
@@ -12,7 +12,7 @@ import { httpClient } from '../terminal/http_client.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { Supervisor } from './supervisor.ts';
-import { upGuide, type UpFacts } from './up_guide.ts';
+import { formatGuide, type UpFacts } from './up_guide.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
 
 interface SidecarOptions {
@@ -30,30 +30,30 @@ export function addUpCommands(line: CommandLine): void {
     .description('start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`)')
     .option('--control-port <port>', 'port of the control plane; 0 means any free port', String(DEFAULT_CONTROL_PORT))
     .option('--registry-url <url>', 'MCP registry for the marketplace, instead of the public one');
-  handle<UpOptions>(line, sidecarOptions(up), upEverything);
+  handle<UpOptions>(line, sidecarOptions(up), startEverything);
   const sidecar = line.program
     .command('sidecar')
     .description('start only the sidecar, for the control plane that `svc login` signed in to');
-  handle<SidecarOptions>(line, sidecarOptions(sidecar), upSidecar);
+  handle<SidecarOptions>(line, sidecarOptions(sidecar), startSidecar);
 }
 
 function sidecarOptions(command: Command): Command {
   return command
     .option('--proxy-port <port>', 'port of the sidecar; 0 means any free port', String(DEFAULT_PROXY_PORT))
-    .option('--upstream-ca <file>', 'PEM file with extra root certificates for upstreams (repeatable)', several)
+    .option('--upstream-ca <file>', 'PEM file with extra root certificates for upstreams (repeatable)', collectValue)
     .option(
       '--resolve <host:address[:port]>',
       'connect to this address for a host; its certificate is still verified (repeatable)',
-      several,
+      collectValue,
     )
     .option('--deny-private-upstreams', 'refuse host names that resolve to private addresses');
 }
 
-async function upEverything(call: Call<UpOptions>): Promise<number> {
+async function startEverything(call: Call<UpOptions>): Promise<number> {
   const { context, options } = call;
   refuseSignedIn(homeOf(context, options));
   const controlPort = parsePort(options.controlPort, '--control-port');
-  const start = prepared(call);
+  const start = prepareOptions(call);
   const registryUrl = registryUrlOf(options);
   return supervise(call, async (supervisor) => {
     await requireFreePort(controlPort, '--control-port');
@@ -87,9 +87,9 @@ function refuseSignedIn(home: string): void {
   ]);
 }
 
-async function upSidecar(call: Call<SidecarOptions>): Promise<number> {
+async function startSidecar(call: Call<SidecarOptions>): Promise<number> {
   const { context } = call;
-  const start = prepared(call);
+  const start = prepareOptions(call);
   const controlUrl = controlUrlOf(context, call.options);
   return supervise(call, async (supervisor) => {
     await requireFreePort(start.port, '--proxy-port');
@@ -105,7 +105,7 @@ async function upSidecar(call: Call<SidecarOptions>): Promise<number> {
 }
 
 /** Reads and checks the command line and the environment before anything is changed. */
-function prepared(call: Call<SidecarOptions>) {
+function prepareOptions(call: Call<SidecarOptions>) {
   const { context, options } = call;
   const settings = settingsOf(context);
   const upstreamCa = (options.upstreamCa ?? []).map((file) => resolve(context.workingDirectory, file));
@@ -128,7 +128,7 @@ async function supervise(call: Call, start: (supervisor: Supervisor) => Promise<
   );
   try {
     await start(supervisor);
-    await stopped(context.stop);
+    await waitForStop(context.stop);
     if (!print.json) print.note('svc: stopping');
     return EXIT.ok;
   } finally {
@@ -136,7 +136,7 @@ async function supervise(call: Call, start: (supervisor: Supervisor) => Promise<
   }
 }
 
-function stopped(signal: AbortSignal): Promise<void> {
+function waitForStop(signal: AbortSignal): Promise<void> {
   return new Promise((done) => {
     if (signal.aborted) done();
     else signal.addEventListener('abort', () => done(), { once: true });
@@ -173,6 +173,6 @@ function announce(call: Call, facts: UpFacts): void {
       sign_in_url: facts.signIn?.url ?? null,
       version: facts.version,
     },
-    upGuide(facts, print.paint).trimEnd(),
+    formatGuide(facts, print.paint).trimEnd(),
   );
 }

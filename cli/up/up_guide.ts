@@ -14,7 +14,7 @@ export interface UpFacts {
 }
 
 /** The first-run guide: where things listen, the sign-in link, and the three commands that seal a first credential. */
-export function upGuide(facts: UpFacts, paint: Paint): string {
+export function formatGuide(facts: UpFacts, paint: Paint): string {
   const svc = (text: string): string => `    ${paint('cyan', `${facts.command} ${text}`)}`;
   const link =
     facts.signIn === null

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lastWords, startNodeProgram } from './node_program.ts';
+import { parseLastWords, startNodeProgram } from './node_program.ts';
 import { RotatingLog } from './rotating_log.ts';
 import { environmentFor, parsePort, requireFreePort } from './up_programs.ts';
 
@@ -38,7 +38,7 @@ describe('a started program', () => {
       `console.error(JSON.stringify({ level: 'error', message: 'wrong vault key' })); process.exit(3);`,
     );
     expect(await handle.exited).toEqual({ code: 3, signal: null });
-    expect(handle.lastWords()).toEqual(['wrong vault key']);
+    expect(handle.readLastWords()).toEqual(['wrong vault key']);
   });
 
   test('ends when asked', async () => {
@@ -51,8 +51,8 @@ describe('a started program', () => {
 
 test('the last log lines are their messages, or raw lines', () => {
   const lines = ['{"message":"a"}', '{"msg":"b"}', '', 'Error: c', '    at d', '', 'Node.js v24.1.0'];
-  expect(lastWords(lines)).toEqual(['a', 'b', 'Error: c']);
-  expect(lastWords(Array.from({ length: 9 }, (_, index) => `line ${index}`))).toHaveLength(5);
+  expect(parseLastWords(lines)).toEqual(['a', 'b', 'Error: c']);
+  expect(parseLastWords(Array.from({ length: 9 }, (_, index) => `line ${index}`))).toHaveLength(5);
 });
 
 describe('ports', () => {

@@ -24,7 +24,7 @@ export function controlProgram(
   options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
 ): ProgramSpec {
   const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
-  const trust = [...repeated('--upstream-ca', options.upstreamCa), ...repeated('--resolve', options.resolve)];
+  const trust = [...repeatFlag('--upstream-ca', options.upstreamCa), ...repeatFlag('--resolve', options.resolve)];
   const flags = ['--local', '--home', options.home, ...trust, ...registry];
   return nodeProgram(context, {
     ...options,
@@ -50,14 +50,14 @@ export function sidecarProgram(
     options.home,
     '--control',
     options.controlUrl,
-    ...repeated('--upstream-ca', options.upstreamCa),
-    ...repeated('--resolve', options.resolve),
+    ...repeatFlag('--upstream-ca', options.upstreamCa),
+    ...repeatFlag('--resolve', options.resolve),
     ...(options.denyPrivateUpstreams ? ['--deny-private-upstreams'] : []),
   ];
   return nodeProgram(context, { ...options, name: 'sidecar', file: 'sidecar/main.ts', reader: 'sidecar', flags });
 }
 
-function repeated(flag: string, values: readonly string[]): string[] {
+function repeatFlag(flag: string, values: readonly string[]): string[] {
   return values.flatMap((value) => [flag, value]);
 }
 

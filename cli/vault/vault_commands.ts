@@ -61,7 +61,7 @@ async function askVault<T>({ context, options, print }: Call, answer: z.ZodType<
     args: ['--home', homeOf(context, options), '--', action],
     env: environmentFor(context.env, 'control'),
     workingDirectory: context.workingDirectory,
-    told: (progress) => print.note(progress),
+    onProgress: (progress) => print.note(progress),
   });
   if (ended.exitCode !== 0) throw new CliError(ended.exitCode, ended.lastWords);
   return answer.parse(JSON.parse(ended.stdout));

@@ -240,7 +240,7 @@ test('a call that cannot be recorded is not made, and neither are too large and 
   await waitFor('the call to run', async () => (await textOf(client, 'well__say'))[1].includes('too many'));
   gone.abort();
   expect(await waiting).toBe('gone');
-  ports.isAccepting = false;
+  ports.accepts = false;
   expect(await textOf(client, 'well__say')).toEqual([true, expect.stringContaining('cannot be recorded')]);
 });
 

@@ -1,7 +1,7 @@
 import type { LoggingLevel, LoggingMessageNotificationParams } from '@modelcontextprotocol/server';
 import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
 import type { ListKind } from './downstream.ts';
-import { isLogged, leastOf } from './log_levels.ts';
+import { isLogged, findLeast } from './log_levels.ts';
 
 /** A client that receives notifications outside of its own requests. */
 export interface Listener {
@@ -54,8 +54,8 @@ export class Audience {
   }
 
   /** The lowest severity that any client wants. */
-  leastLogLevel(): LoggingLevel | null {
-    return leastOf(Array.from(this.#listeners.values(), (listener) => listener.logLevel()));
+  findLeastLogLevel(): LoggingLevel | null {
+    return findLeast(Array.from(this.#listeners.values(), (listener) => listener.logLevel()));
   }
 
   #tell(): void {

@@ -118,6 +118,6 @@ function listenTo(client: Client, events: DownstreamEvents): void {
 }
 
 /** True if the connection broke while the revision was negotiated: a server that ends then speaks an earlier revision. */
-export function endedAtProbe(error: unknown): boolean {
+export function hasEndedAtProbe(error: unknown): boolean {
   return SdkError.isInstance(error) && error.code === SdkErrorCode.EraNegotiationFailed;
 }

@@ -16,8 +16,8 @@ import { CALLER_HEADER, type Caller, readCallerHeader } from '../../machine/mcp_
 import type { Gateway } from '../gateway.ts';
 import { newClientKey } from '../gateway.ts';
 import { gatewayServer } from '../gateway_server.ts';
-import { HttpSessions, keyOf, refused } from './http_sessions.ts';
-import { listenedUris, subscribeAll } from './listen_filter.ts';
+import { HttpSessions, keyOf, refuseRequest } from './http_sessions.ts';
+import { listUris, subscribeAll } from './listen_filter.ts';
 
 export interface HttpFrontOptions {
   readonly gateway: Gateway;
@@ -59,7 +59,7 @@ export function createHttpFront(options: HttpFrontOptions): HttpFront {
       const isLegacy = await isLegacyRequest(request, read.body);
       if (isLegacy) return sessions.handle(request, read.body, caller);
       const stateless = callerOf(gateway, callers, caller, now());
-      const uris = listenedUris(read.body);
+      const uris = listUris(read.body);
       subscribeAll(gateway, caller, stateless.clientKey, uris, AbortSignal.timeout(gateway.limits.requestMs));
       return stateless.handler.fetch(request, { parsedBody: read.body });
     },
@@ -76,7 +76,7 @@ export function httpFrontListener(front: HttpFront): (request: IncomingMessage, 
     fetch: (request) => {
       const caller = readCallerHeader(request.headers.get(CALLER_HEADER));
       return caller === null
-        ? Promise.resolve(refused(403, -32_000, 'the request does not name its caller'))
+        ? Promise.resolve(refuseRequest(403, -32_000, 'the request does not name its caller'))
         : front.fetch(request, caller);
     },
   });
@@ -90,13 +90,13 @@ const INCOMING = z.custom<Parameters<ReturnType<typeof toNodeHandler>>[0]>();
 async function bodyOf(request: Request, maxBytes: number): Promise<{ readonly body: unknown } | Response> {
   if (request.method !== 'POST') return { body: undefined };
   const read = await readRequestBody(request, maxBytes);
-  if (read.tooLarge) return refused(413, -32_600, 'the request is too large');
+  if (read.tooLarge) return refuseRequest(413, -32_600, 'the request is too large');
   const cost = jsonCostProblem(read.text);
-  if (cost !== null) return refused(413, -32_600, `the request ${cost}`);
+  if (cost !== null) return refuseRequest(413, -32_600, `the request ${cost}`);
   try {
     return { body: JSON.parse(read.text) as unknown };
   } catch {
-    return refused(400, -32_700, 'the request is not JSON');
+    return refuseRequest(400, -32_700, 'the request is not JSON');
   }
 }
 

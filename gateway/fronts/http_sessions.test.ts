@@ -27,7 +27,7 @@ beforeEach(() => {
       release: () => Promise.reject(new Error('nothing is started in this test')),
       approve: () => Promise.reject(new Error('nothing is called in this test')),
       record: () => undefined,
-      accepting: () => true,
+      isAccepting: () => true,
       reportHealth: () => undefined,
       clock: { now: () => now },
     },

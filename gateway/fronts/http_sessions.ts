@@ -40,12 +40,13 @@ export class HttpSessions {
     const id = request.headers.get('mcp-session-id');
     if (id !== null) {
       const session = this.#sessions.get(id);
-      if (session === undefined || session.callerKey !== callerKey) return noSession();
+      if (session === undefined || session.callerKey !== callerKey) return noSessionReply();
       return this.#answer(session, request, body);
     }
-    if (!begins(body)) return refused(400, -32_000, 'the request has no Mcp-Session-Id, and does not begin a session');
+    if (!isInitialize(body))
+      return refuseRequest(400, -32_000, 'the request has no Mcp-Session-Id, and does not begin a session');
     if (!this.#makeRoom(callerKey))
-      return refused(503, -32_000, 'there are too many sessions; end one, or try again later');
+      return refuseRequest(503, -32_000, 'there are too many sessions; end one, or try again later');
     return this.#begin(request, body, caller, callerKey);
   }
 
@@ -84,7 +85,7 @@ export class HttpSessions {
     };
     try {
       const response = await session.transport.handleRequest(request, body === undefined ? {} : { parsedBody: body });
-      return untilRead(response, done);
+      return withReadEnd(response, done);
     } catch (error) {
       done();
       throw error;
@@ -129,7 +130,7 @@ export class HttpSessions {
 }
 
 /** The response. Calls `done` when it was read completely or its reader is gone, since a stream may be long. */
-function untilRead(response: Response, done: () => void): Response {
+function withReadEnd(response: Response, done: () => void): Response {
   const { body, status, statusText, headers } = response;
   if (body === null) {
     done();
@@ -160,16 +161,16 @@ export function keyOf({ sessionId, servers }: Caller): string {
   return JSON.stringify([sessionId, servers]);
 }
 
-function begins(body: unknown): boolean {
+function isInitialize(body: unknown): boolean {
   const first: unknown = Array.isArray(body) ? body[0] : body;
   return typeof first === 'object' && first !== null && 'method' in first && first.method === 'initialize';
 }
 
-function noSession(): Response {
-  return refused(404, -32_001, 'Session not found');
+function noSessionReply(): Response {
+  return refuseRequest(404, -32_001, 'Session not found');
 }
 
 /** An error answer to a request that did not reach the SDK. */
-export function refused(status: number, code: number, message: string): Response {
+export function refuseRequest(status: number, code: number, message: string): Response {
   return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
 }

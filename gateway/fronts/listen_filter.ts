@@ -10,7 +10,7 @@ const params = z.looseObject({ notifications: z.looseObject({ resourceSubscripti
  * The resources that a `subscriptions/listen` request names. The SDK handles these requests itself and does not expose the
  * names, so they are read here to subscribe with the servers.
  */
-export function listenedUris(message: unknown): readonly string[] {
+export function listUris(message: unknown): readonly string[] {
   if (typeof message !== 'object' || message === null || !('method' in message) || !('params' in message)) return [];
   if (message.method !== 'subscriptions/listen') return [];
   const read = params.safeParse(message.params);

@@ -18,6 +18,6 @@ export function isLogged(level: LoggingLevel, least: LoggingLevel | null): boole
 }
 
 /** The lowest of the levels; null if there is none. */
-export function leastOf(levels: readonly (LoggingLevel | null)[]): LoggingLevel | null {
+export function findLeast(levels: readonly (LoggingLevel | null)[]): LoggingLevel | null {
   return LEVELS.find((level) => levels.includes(level)) ?? null;
 }

@@ -4,7 +4,7 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Gateway } from '../gateway.ts';
 import { gatewayServer, type ServedClient } from '../gateway_server.ts';
-import { listenedUris, subscribeAll } from './listen_filter.ts';
+import { listUris, subscribeAll } from './listen_filter.ts';
 
 export interface StdioFrontOptions {
   readonly gateway: Gateway;
@@ -37,7 +37,7 @@ export function serveStdioFront({ gateway, caller, stdin, stdout }: StdioFrontOp
     onmessage(message: JSONRPCMessage) {
       onmessage?.(message);
       const key = served?.client.key ?? null;
-      if (key !== null) subscribeAll(gateway, caller, key, listenedUris(message), gone.signal);
+      if (key !== null) subscribeAll(gateway, caller, key, listUris(message), gone.signal);
     },
     onclose() {
       gone.abort();

@@ -34,24 +34,24 @@ describe('a call', () => {
   test('returns its result', async () => {
     const { call, result } = started();
     result.resolve({ content: [] });
-    expect(await call.next(round().round)).toEqual({ kind: 'done', result: { content: [] } });
+    expect(await call.runRound(round().round)).toEqual({ kind: 'done', result: { content: [] } });
   });
 
   test("passes the server's request to the client, returns the answer, and continues", async () => {
     const { call, result } = started();
-    const first = call.next(round().round);
+    const first = call.runRound(round().round);
     const asked = call.ask(SAMPLE, never);
     expect(await first).toEqual({ kind: 'input', requests: { 'input-1': SAMPLE } });
     call.answer({ 'input-1': { role: 'assistant' } });
     expect(await asked).toEqual({ role: 'assistant' });
-    const second = call.next(round().round);
+    const second = call.runRound(round().round);
     result.resolve({ content: [] });
     expect(await second).toMatchObject({ kind: 'done' });
   });
 
   test('tells the server if the client gave no answer', async () => {
     const { call } = started();
-    const first = call.next(round().round);
+    const first = call.runRound(round().round);
     const asked = call.ask(SAMPLE, never);
     await first;
     call.answer(undefined);
@@ -69,7 +69,7 @@ describe('a call', () => {
   test('ends when its client disconnects, and refuses later requests', async () => {
     const { call, signal } = started();
     const { gone, round: mine } = round();
-    const next = call.next(mine);
+    const next = call.runRound(mine);
     gone.abort();
     await expect(next).rejects.toMatchObject({ why: 'cancelled' });
     expect(signal().aborted).toBe(true);
@@ -80,15 +80,15 @@ describe('a call', () => {
     vi.useFakeTimers();
     try {
       const { call } = started();
-      const first = call.next(round().round);
+      const first = call.runRound(round().round);
       const asked = call.ask(SAMPLE, never).catch(() => 'over');
       await first;
       await vi.advanceTimersByTimeAsync(600_000);
       call.answer({ 'input-1': {} });
       await asked;
-      const second = call.next(round().round).catch((error: unknown) => error);
+      const second = call.runRound(round().round).catch((error: unknown) => error);
       await vi.advanceTimersByTimeAsync(59_000);
-      call.progressed({ progress: 1 });
+      call.reportProgress({ progress: 1 });
       await vi.advanceTimersByTimeAsync(59_000);
       await vi.advanceTimersByTimeAsync(2_000);
       expect(await second).toMatchObject({ why: 'timeout' });
@@ -100,8 +100,8 @@ describe('a call', () => {
   test('reports progress under the token of the open request, with a rate limit', () => {
     const { call } = started();
     const { told, round: mine } = round('mine');
-    void call.next(mine).catch(() => undefined);
-    for (let progress = 0; progress < 500; progress += 1) call.progressed({ progress });
+    void call.runRound(mine).catch(() => undefined);
+    for (let progress = 0; progress < 500; progress += 1) call.reportProgress({ progress });
     expect(told[0]).toEqual({ method: 'notifications/progress', params: { progress: 0, progressToken: 'mine' } });
     expect(told.length).toBeLessThanOrEqual(100);
   });
@@ -127,7 +127,14 @@ describe('who is asked', () => {
 describe('a call that waits for its client', () => {
   test('continues once, and only with the same request', () => {
     const held = new HeldCalls(60_000);
-    const call = { subject: 'mine', clientKey: 'a', running: null, state: 's', finished, dropped: finished };
+    const call = {
+      subject: 'mine',
+      clientKey: 'a',
+      running: null,
+      state: 's',
+      onFinished: finished,
+      onDropped: finished,
+    };
     const state = held.hold(call)!;
     expect(held.take(state, 'another request')).toBeNull();
     expect(held.take(`${state}x`, 'mine')).toBeNull();
@@ -142,9 +149,9 @@ describe('a call that waits for its client', () => {
       const dropped: string[] = [];
       const hold = (clientKey: string) => {
         const { call } = started();
-        void call.next(round().round).catch(() => undefined);
-        const waiting = { subject: '', clientKey, running: call, state: undefined, finished };
-        return held.hold({ ...waiting, dropped: () => void dropped.push(clientKey) })!;
+        void call.runRound(round().round).catch(() => undefined);
+        const waiting = { subject: '', clientKey, running: call, state: undefined, onFinished: finished };
+        return held.hold({ ...waiting, onDropped: () => void dropped.push(clientKey) })!;
       };
       const [first, second] = [hold('a'), hold('b')];
       held.dropClient('b');

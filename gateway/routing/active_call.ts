@@ -85,7 +85,7 @@ export class ActiveCall {
   }
 
   /** Resolves with the result, or with the input that the client must provide. Rejects with the request's error. */
-  async next(round: CallRound): Promise<CallStep> {
+  async runRound(round: CallRound): Promise<CallStep> {
     this.#round = round;
     this.#listenForSilence();
     const cancel = (): void => this.end('cancelled');
@@ -118,7 +118,7 @@ export class ActiveCall {
 
   /** Asks the client of this call. Rejects if the client does not support the request or the call has ended. */
   ask(call: InputCall, gone: AbortSignal): Promise<Record<string, unknown>> {
-    const missing = missingCapability(call, this.owner.capabilities);
+    const missing = findMissingCapability(call, this.owner.capabilities);
     if (missing !== null) {
       return Promise.reject(
         new ProtocolError(ProtocolErrorCode.MethodNotFound, `the client of this call does not support ${missing}`),
@@ -140,7 +140,7 @@ export class ActiveCall {
   }
 
   /** Reports progress to the client, if it asked for that, with a rate limit. */
-  progressed(progress: Progress): void {
+  reportProgress(progress: Progress): void {
     this.#listenForSilence();
     const token = this.#round?.progressToken;
     if (token === undefined || !this.#progressLimit.allow()) return;
@@ -192,7 +192,7 @@ export class ActiveCall {
 }
 
 /** The capability that the client of a call lacks for a request; null if it has it. */
-function missingCapability({ method, params }: InputCall, can: ClientCapabilities): string | null {
+function findMissingCapability({ method, params }: InputCall, can: ClientCapabilities): string | null {
   if (method === 'sampling/createMessage') return can.sampling === undefined ? 'sampling' : null;
   if (method === 'roots/list') return can.roots === undefined ? 'roots' : null;
   if (can.elicitation === undefined) return 'elicitation';

@@ -85,9 +85,9 @@ export interface HeldCall {
   /** Later generation: the state that the server wants back. */
   readonly state: string | undefined;
   /** Called when its request has ended. */
-  readonly finished: (outcome: McpOutcome) => void;
+  readonly onFinished: (outcome: McpOutcome) => void;
   /** Called if the client did not return in time. */
-  readonly dropped: () => void;
+  readonly onDropped: () => void;
 }
 
 const MOST_HELD = 1_024;
@@ -135,6 +135,6 @@ export class HeldCalls {
     this.#held.delete(state);
     clearTimeout(held.timer);
     held.call.running?.end('cancelled');
-    held.call.dropped();
+    held.call.onDropped();
   }
 }

@@ -28,15 +28,15 @@ function textOf(value: unknown): string {
  */
 export function callSummary({ name, description }: McpServer, tool: string, args: Args): string {
   const entries = Object.entries(args);
-  const named = entries.slice(0, MOST_NAMES).map(([key, value]) => `${quoted(key)} (${sizeOf(value)})`);
+  const named = entries.slice(0, MOST_NAMES).map(([key, value]) => `${quoteText(key)} (${sizeOf(value)})`);
   const more = entries.length > MOST_NAMES ? [`${entries.length - MOST_NAMES} more`] : [];
   const told = entries.length === 0 ? 'without arguments' : `with ${[...named, ...more].join(', ')}`;
   const what = description === '' ? '' : ` (${description.slice(0, 80)})`;
-  const line = `MCP server ${name}${what}: tool ${quoted(tool)} ${told}`;
+  const line = `MCP server ${name}${what}: tool ${quoteText(tool)} ${told}`;
   return toShownLine(line, MOST_CHARACTERS);
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text.slice(0, 64));
 }
 

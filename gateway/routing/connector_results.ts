@@ -8,7 +8,7 @@ import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 /** The upstream's answer as a tool result. An error status becomes a tool error with the upstream's text. */
-export function repliedRun(reply: RunReply): CallToolResult {
+export function resultOfReply(reply: RunReply): CallToolResult {
   const { upstream_status: status } = reply;
   const failed = status >= 400;
   const bytes = Buffer.from(reply.body_base64, 'base64');
@@ -24,7 +24,7 @@ export function repliedRun(reply: RunReply): CallToolResult {
 }
 
 /** A refusal of the sidecar with its fix. */
-export function refusedRun(operation: ListedOperation, problem: DaemonRefusal): CallToolResult {
+export function resultOfRefusal(operation: ListedOperation, problem: DaemonRefusal): CallToolResult {
   const error = { code: problem.code, message: problem.message, details: problem.details };
   return {
     isError: true,

@@ -5,8 +5,8 @@ import type { RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
 import type { ConnectorDaemon, OperationList } from '../sidecar/connector_daemon.ts';
 import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
-import { refusedRun, repliedRun } from './connector_results.ts';
-import { shownDefinition } from './shown_definition.ts';
+import { resultOfRefusal, resultOfReply } from './connector_results.ts';
+import { toShownDefinition } from './shown_definition.ts';
 import type { SourceCall, ToolSource } from '../source.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
@@ -41,18 +41,18 @@ const NOTHING: Listed = { etag: null, tools: [], byName: new Map() };
 export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
   const { daemon } = ports;
   let held = NOTHING;
-  const refreshed = async (signal: AbortSignal): Promise<Listed> => {
+  const refreshList = async (signal: AbortSignal): Promise<Listed> => {
     const list = await daemon.operations(held.etag, 0, signal);
     if (!list.ok) throw new Error(`The operations of connectors cannot be listed: ${list.error.message}`);
-    if (list.value !== null) held = listed(list.value);
+    if (list.value !== null) held = indexOperations(list.value);
     return held;
   };
   return {
     prefix: CONNECTOR_TOOL_PREFIX,
-    tools: async (_caller, signal) => (await refreshed(signal)).tools,
+    tools: async (_caller, signal) => (await refreshList(signal)).tools,
     async call(call) {
-      const operation = held.byName.get(call.tool) ?? (await refreshed(call.signal)).byName.get(call.tool);
-      return operation === undefined ? noSuchTool(call.tool) : runTool(daemon, operation, call);
+      const operation = held.byName.get(call.tool) ?? (await refreshList(call.signal)).byName.get(call.tool);
+      return operation === undefined ? noSuchToolResult(call.tool) : runTool(daemon, operation, call);
     },
     watch(onChange) {
       const ended = new AbortController();
@@ -84,7 +84,7 @@ async function watchList(
   }
 }
 
-function listed({ etag, operations }: OperationList): Listed {
+function indexOperations({ etag, operations }: OperationList): Listed {
   const byName = new Map(operations.map((operation) => [toolName(operation), operation] as const));
   return { etag, byName, tools: Array.from(byName, ([name, operation]) => toolOf(name, operation)) };
 }
@@ -97,7 +97,7 @@ function toolName({ connector_fqn: fqn, operation }: ListedOperation): string {
 
 function toolOf(name: string, operation: ListedOperation): Tool {
   const title = `${operation.connector_title}: ${operation.summary || operation.operation}`;
-  return shownDefinition<Tool>({
+  return toShownDefinition<Tool>({
     name,
     title,
     description: descriptionOf(operation),
@@ -129,7 +129,7 @@ function descriptionOf(operation: ListedOperation): string {
 
 async function runTool(daemon: ConnectorDaemon, operation: ListedOperation, call: SourceCall): Promise<CallToolResult> {
   const { args, host } = runInputs(inputsOf(operation), call.args);
-  if (host !== undefined && typeof host !== 'string') return refusedRun(operation, hostIsNoText());
+  if (host !== undefined && typeof host !== 'string') return resultOfRefusal(operation, hostIsNoText());
   if (operation.approval === 'required') {
     call.progress({ progress: 0, message: 'Waiting for a person to approve this call: svc approvals list' });
   }
@@ -141,7 +141,7 @@ async function runTool(daemon: ConnectorDaemon, operation: ListedOperation, call
     ...(host === undefined ? {} : { host }),
   };
   const ran = await daemon.run(request, call.caller.sessionId, call.signal);
-  return ran.ok ? repliedRun(ran.value) : refusedRun(operation, ran.error);
+  return ran.ok ? resultOfReply(ran.value) : resultOfRefusal(operation, ran.error);
 }
 
 function inputsOf({ input_names: inputNames, host_property: hostProperty }: ListedOperation): {
@@ -156,7 +156,7 @@ function hostIsNoText(): DaemonRefusal {
   return { code: 'invalid_args', message: 'host must be a text', details: { fields } };
 }
 
-function noSuchTool(tool: string): CallToolResult {
+function noSuchToolResult(tool: string): CallToolResult {
   const text = `The tool ${JSON.stringify(tool.slice(0, 80))} no longer exists: list the tools again.`;
   return { isError: true, content: [{ type: 'text', text }] };
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
-import { exposedServerNames } from './exposed_servers.ts';
+import { assignServerNames } from './exposed_servers.ts';
 
 const server = (id: string, name: string, owner: 'personal' | 'enterprise' = 'personal') =>
   localServer({ id, name, owner });
 
 test("a personal server keeps its name; an enterprise's with the same name gets a number", () => {
-  const names = exposedServerNames([server('e', 'git', 'enterprise'), server('p', 'git'), server('q', 'git-2')]);
+  const names = assignServerNames([server('e', 'git', 'enterprise'), server('p', 'git'), server('q', 'git-2')]);
   expect(Object.fromEntries(names)).toEqual({ e: 'git-3', p: 'git', q: 'git-2' });
 });
 
@@ -15,7 +15,7 @@ test('names are unique and never too long', () => {
   const all = (['personal', 'enterprise'] as const).flatMap((owner) =>
     [long, `${'x'.repeat(46)}-2`, 'a', 'a-2'].map((name) => server(`${owner}-${name}`, name, owner)),
   );
-  const names = [...exposedServerNames(all).values()];
+  const names = [...assignServerNames(all).values()];
   expect(new Set(names).size).toBe(all.length);
   expect(names.every((name) => /^[a-z0-9][a-z0-9-]{0,47}$/.test(name))).toBe(true);
 });

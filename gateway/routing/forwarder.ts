@@ -22,7 +22,7 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { isLogged } from '../fronts/log_levels.ts';
 import { isUnauthorised } from '../servers/launcher.ts';
-import { maskedError } from '../servers/masked_error.ts';
+import { maskError } from '../servers/masked_error.ts';
 import { ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
@@ -77,11 +77,11 @@ export class Forwarder {
     const { running } = held;
     const downstream = running === null ? undefined : this.#downstreamOf.get(running);
     if (running === null || downstream === undefined) {
-      return this.#first(target, request, subject, held.finished, held);
+      return this.#first(target, request, subject, held.onFinished, held);
     }
-    const leg = { target, request, subject, finished: held.finished, downstream };
+    const leg = { target, request, subject, finished: held.onFinished, downstream };
     running.answer(request.inputResponses);
-    return this.#step(leg, running).catch((error: unknown) => failed(leg, error));
+    return this.#step(leg, running).catch((error: unknown) => failLeg(leg, error));
   }
 
   async #first(
@@ -99,14 +99,14 @@ export class Forwarder {
     try {
       return await this.#step(leg, this.#begin(leg, held));
     } catch (error) {
-      if (!(await this.#isStale(target.supervised, connected, error))) return failed(leg, error);
+      if (!(await this.#isStale(target.supervised, connected, error))) return failLeg(leg, error);
     }
     // The server did not know the session, so nothing was done: retry once with a new session.
     const downstream = await this.connection(target.supervised, request.round.signal).catch((error: unknown) =>
-      failed(leg, error),
+      failLeg(leg, error),
     );
     const again = { ...leg, downstream };
-    return this.#step(again, this.#begin(again, held)).catch((error: unknown) => failed(again, error));
+    return this.#step(again, this.#begin(again, held)).catch((error: unknown) => failLeg(again, error));
   }
 
   /** The connection of a server, started if necessary. Waits no longer than a list does. */
@@ -142,7 +142,7 @@ export class Forwarder {
         signal,
         timeout: maxCallMs,
         allowInputRequired: true,
-        onprogress: (progress: Progress) => call.progressed(downstream.mask.value(progress)),
+        onprogress: (progress: Progress) => call.reportProgress(downstream.mask.value(progress)),
       }),
     );
     this.#downstreamOf.set(call, downstream);
@@ -153,7 +153,7 @@ export class Forwarder {
   async #step(leg: Leg, call: ActiveCall): Promise<Answer> {
     const { downstream, target, finished } = leg;
     try {
-      const step = await call.next(leg.request.round);
+      const step = await call.runRound(leg.request.round);
       if (step.kind === 'input') return this.#required(leg, step.requests, call, undefined);
       this.#options.registry.remove(target.supervised.server.id, call);
       const result = downstream.mask.value(step.result);
@@ -177,8 +177,8 @@ export class Forwarder {
       clientKey: request.client.key,
       running,
       state,
-      finished,
-      dropped: () => {
+      onFinished: finished,
+      onDropped: () => {
         if (running !== null) this.#options.registry.remove(target.supervised.server.id, running);
         finished('cancelled');
       },
@@ -275,8 +275,8 @@ function outcomeOf(error: unknown): McpOutcome {
 }
 
 /** The request is over. */
-function failed({ finished, downstream: { mask } }: Leg, error: unknown): never {
+function failLeg({ finished, downstream: { mask } }: Leg, error: unknown): never {
   finished(outcomeOf(error));
   if (error instanceof CallEnded || error instanceof ServerUnavailable) throw error;
-  throw maskedError(error, mask);
+  throw maskError(error, mask);
 }

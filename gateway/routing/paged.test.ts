@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { pageOf, sortedBy } from './paged.ts';
+import { pageOf, sortBy } from './paged.ts';
 
 const key = (text: string) => text;
 
 test('the pages together are the whole list', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 30 }), fc.integer({ min: 1, max: 7 }), (items, size) => {
-      const sorted = sortedBy(items, key);
+      const sorted = sortBy(items, key);
       const seen: string[] = [];
       let cursor: string | undefined;
       do {

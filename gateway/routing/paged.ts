@@ -14,25 +14,25 @@ export function pageOf<T>(
   cursor: string | undefined,
   pageItems: number,
 ): Page<T> | null {
-  const after = cursor === undefined ? null : decoded(cursor);
+  const after = cursor === undefined ? null : decodeCursor(cursor);
   if (cursor !== undefined && after === null) return null;
   const start = after === null ? 0 : sorted.findIndex((item) => keyOf(item) > after);
   const items = start < 0 ? [] : sorted.slice(start, start + pageItems);
   const last = items.at(-1);
   const isMore = start >= 0 && last !== undefined && start + pageItems < sorted.length;
-  return { items, nextCursor: isMore ? encoded(keyOf(last)) : undefined };
+  return { items, nextCursor: isMore ? encodeCursor(keyOf(last)) : undefined };
 }
 
 /** The items sorted by key, as {@link pageOf} needs them. */
-export function sortedBy<T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] {
+export function sortBy<T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] {
   return items.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-function encoded(key: string): string {
+function encodeCursor(key: string): string {
   return Buffer.from(JSON.stringify(key)).toString('base64url');
 }
 
-function decoded(cursor: string): string | null {
+function decodeCursor(cursor: string): string | null {
   try {
     const key: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
     return typeof key === 'string' ? key : null;

@@ -16,8 +16,8 @@ function routerWith(complete: () => Promise<unknown>): PromptRouter {
   const client = { getServerCapabilities: () => ({ completions: {} }), complete };
   type Options = ConstructorParameters<typeof PromptRouter>[0];
   return new PromptRouter({
-    fleet: z.custom<Options['fleet']>().parse({ of: () => [supervised], nameOf: () => 'demo' }),
-    catalog: z.custom<Options['catalog']>().parse({ one: () => Promise.resolve(listing) }),
+    fleet: z.custom<Options['fleet']>().parse({ serversOf: () => [supervised], nameOf: () => 'demo' }),
+    catalog: z.custom<Options['catalog']>().parse({ listOne: () => Promise.resolve(listing) }),
     forwarder: z
       .custom<Options['forwarder']>()
       .parse({ connection: () => Promise.resolve({ client, mask: new SecretMask([SECRET]) }) }),

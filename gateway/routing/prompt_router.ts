@@ -14,8 +14,8 @@ import type { Fleet } from '../servers/fleet.ts';
 import type { Forwarder } from './forwarder.ts';
 import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
-import { maskedError } from '../servers/masked_error.ts';
-import { pageOf, sortedBy } from './paged.ts';
+import { maskError } from '../servers/masked_error.ts';
+import { pageOf, sortBy } from './paged.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
@@ -44,12 +44,12 @@ export class PromptRouter {
 
   async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListPromptsResult> {
     const { catalog, limits } = this.#options;
-    const listings = await catalog.all('prompts', caller, signal);
+    const listings = await catalog.listAll('prompts', caller, signal);
     const prompts = listings.flatMap(({ name, items }) =>
       items.map((prompt) => ({ ...prompt, name: formatToolName(name, prompt.name, sha256Hex) })),
     );
     const page = pageOf(
-      sortedBy(prompts, ({ name }) => name),
+      sortBy(prompts, ({ name }) => name),
       ({ name }) => name,
       cursor,
       limits.pageItems,
@@ -88,12 +88,12 @@ export class PromptRouter {
       const result = await downstream.client.complete({ ...params, ref: place.ref }, { signal, timeout });
       return downstream.mask.value(result);
     } catch (error) {
-      throw maskedError(error, downstream.mask);
+      throw maskError(error, downstream.mask);
     }
   }
 
   async #template(uri: string, caller: Caller, signal: AbortSignal) {
-    const listings = await this.#options.catalog.all('templates', caller, signal);
+    const listings = await this.#options.catalog.listAll('templates', caller, signal);
     const qualified = readQualifiedUri(uri);
     const wanted = qualified?.uri ?? uri;
     const found = listings.find(
@@ -107,8 +107,8 @@ export class PromptRouter {
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
     const { fleet, catalog } = this.#options;
     const serverName = splitToolName(name)?.server;
-    const supervised = fleet.of(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
-    const listing = supervised === undefined ? null : await catalog.one('prompts', supervised, signal);
+    const supervised = fleet.serversOf(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
+    const listing = supervised === undefined ? null : await catalog.listOne('prompts', supervised, signal);
     const prompt = listing?.items.find((item) => formatToolName(listing.name, item.name, sha256Hex) === name);
     if (supervised !== undefined && prompt !== undefined) return { supervised, prompt: prompt.name };
     const shown = JSON.stringify(name.slice(0, 128));

@@ -2,7 +2,7 @@ const SCHEME = 'svc-mcp://';
 const QUALIFIED = /^svc-mcp:\/\/([a-z0-9][a-z0-9-]{0,47})\/([^/?#]+)$/;
 
 /** A resource's URI with the name of its server in it: `svc-mcp://<server>/<URI, percent-encoded>`. */
-export function qualifiedUri(server: string, uri: string): string {
+export function qualifyUri(server: string, uri: string): string {
   return `${SCHEME}${server}/${encodeURIComponent(uri)}`;
 }
 

@@ -5,7 +5,7 @@ export interface ClaimSources {
   readonly listings: readonly ServerListing<'resources'>[];
   readonly templates: readonly ServerListing<'templates'>[];
   /** The servers, by id, that named a resource in a result. */
-  readonly linking: (uri: string) => readonly string[];
+  readonly findLinking: (uri: string) => readonly string[];
 }
 
 export type Claimant = ServerListing<'resources' | 'templates'>;
@@ -33,8 +33,8 @@ export class ResourceClaims {
     return this.#sources.listings;
   }
 
-  of(uri: string): readonly Claimant[] {
-    const { listings, templates, linking } = this.#sources;
+  claimantsOf(uri: string): readonly Claimant[] {
+    const { listings, templates, findLinking: linking } = this.#sources;
     const linked = linking(uri);
     const claiming = [
       ...(this.#listing.get(uri) ?? []),
@@ -46,7 +46,7 @@ export class ResourceClaims {
 
   /** True if several servers claim a resource, or if the budget is used up. */
   isContested(uri: string): boolean {
-    return this.#compared > MOST_COMPARED || this.of(uri).length > 1;
+    return this.#compared > MOST_COMPARED || this.claimantsOf(uri).length > 1;
   }
 
   #matches(template: string, uri: string): boolean {

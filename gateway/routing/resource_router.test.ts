@@ -30,7 +30,7 @@ function routerOver(offered: Readonly<Record<string, Offered>>) {
     );
   type Options = ConstructorParameters<typeof ResourceRouter>[0];
   const router = new ResourceRouter({
-    catalog: z.custom<Options['catalog']>().parse({ all }),
+    catalog: z.custom<Options['catalog']>().parse({ listAll: all }),
     forwarder: z.custom<Options['forwarder']>().parse({}),
     limits: DEFAULT_GATEWAY_LIMITS,
   });

@@ -16,14 +16,14 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { isLargerThan } from './json_size.ts';
 import { LinkedResources } from './linked_resources.ts';
-import { pageOf, sortedBy } from './paged.ts';
-import { qualifiedUri, readQualifiedUri } from './qualified_uri.ts';
+import { pageOf, sortBy } from './paged.ts';
+import { qualifyUri, readQualifiedUri } from './qualified_uri.ts';
 import { type Claimant, ResourceClaims } from './resource_claims.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
 export interface ResourceRouterOptions {
-  readonly catalog: Pick<ServerCatalog, 'all'>;
+  readonly catalog: Pick<ServerCatalog, 'listAll'>;
   readonly forwarder: Forwarder;
   readonly limits: GatewayLimits;
 }
@@ -51,7 +51,7 @@ export class ResourceRouter {
     const all = claims.listings.flatMap(({ name, items }) => items.map((item) => ({ name, item })));
     const page = this.#page(all, ({ name, item }) => `${item.uri} ${name}`, cursor);
     const shown = page.items.map(({ name, item }): Resource => {
-      return claims.isContested(item.uri) ? { ...item, uri: qualifiedUri(name, item.uri) } : item;
+      return claims.isContested(item.uri) ? { ...item, uri: qualifyUri(name, item.uri) } : item;
     });
     return { resources: shown, ...nextOf(page.nextCursor) };
   }
@@ -61,7 +61,7 @@ export class ResourceRouter {
     cursor: string | undefined,
     signal: AbortSignal,
   ): Promise<ListResourceTemplatesResult> {
-    const listings = await this.#options.catalog.all('templates', caller, signal);
+    const listings = await this.#options.catalog.listAll('templates', caller, signal);
     const byTemplate = new Map<string, ResourceTemplateType>();
     for (const { items } of listings) {
       for (const item of items) if (!byTemplate.has(item.uriTemplate)) byTemplate.set(item.uriTemplate, item);
@@ -89,20 +89,20 @@ export class ResourceRouter {
       if (named === undefined) throw new ResourceNotFoundError(uri);
       return { supervised: named.supervised, uri: qualified.uri };
     }
-    return theOne(uri, claims.of(uri));
+    return chooseClaimant(uri, claims.claimantsOf(uri));
   }
 
   async #claims(caller: Caller, signal: AbortSignal): Promise<ResourceClaims> {
     const { catalog } = this.#options;
     const [listings, templates] = await Promise.all([
-      catalog.all('resources', caller, signal),
-      catalog.all('templates', caller, signal),
+      catalog.listAll('resources', caller, signal),
+      catalog.listAll('templates', caller, signal),
     ]);
-    return new ResourceClaims({ listings, templates, linking: (uri) => this.links.serversOf(caller, uri) });
+    return new ResourceClaims({ listings, templates, findLinking: (uri) => this.links.serversOf(caller, uri) });
   }
 
   #page<T>(items: readonly T[], keyOf: (item: T) => string, cursor: string | undefined) {
-    const page = pageOf(sortedBy(items, keyOf), keyOf, cursor, this.#options.limits.pageItems);
+    const page = pageOf(sortBy(items, keyOf), keyOf, cursor, this.#options.limits.pageItems);
     if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     return page;
   }
@@ -113,11 +113,11 @@ function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string 
 }
 
 /** Rejects if no server or several match. */
-function theOne(uri: string, claimants: readonly Claimant[]): ResourcePlace {
+function chooseClaimant(uri: string, claimants: readonly Claimant[]): ResourcePlace {
   const [first, second] = claimants;
   if (first === undefined) throw new ResourceNotFoundError(uri);
   if (second === undefined) return { supervised: first.supervised, uri };
-  const choices = claimants.map(({ name }) => qualifiedUri(name, uri)).join(' or ');
+  const choices = claimants.map(({ name }) => qualifyUri(name, uri)).join(' or ');
   const message = `several servers have this resource; ask for ${choices}`;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }

@@ -45,7 +45,7 @@ test('many greedy clients cannot displace a modest one', async () => {
   await add('modest', 'x://modest');
   vi.useFakeTimers();
   try {
-    subscriptions.updated(SERVER_ID, 'x://modest');
+    subscriptions.notifyUpdated(SERVER_ID, 'x://modest');
     vi.runAllTimers();
   } finally {
     vi.useRealTimers();

@@ -1,7 +1,7 @@
 import type { McpSubscription } from '@modelcontextprotocol/client';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { Fleet } from '../servers/fleet.ts';
-import { maskedError } from '../servers/masked_error.ts';
+import { maskError } from '../servers/masked_error.ts';
 import type { ResourcePlace } from './resource_router.ts';
 
 /** One resource of one server, with its subscribers and the URI that each uses. */
@@ -46,7 +46,7 @@ export class ResourceSubscriptions {
       await subscribe(current, mine);
     } catch (error) {
       this.#subscribed.delete(key);
-      throw maskedError(error, current.mask);
+      throw maskError(error, current.mask);
     }
   }
 
@@ -64,7 +64,7 @@ export class ResourceSubscriptions {
   }
 
   /** The server reports a changed resource. */
-  updated(serverId: string, uri: string): void {
+  notifyUpdated(serverId: string, uri: string): void {
     const key = JSON.stringify([serverId, uri]);
     if (!this.#subscribed.has(key)) return;
     this.#changed.add(key);

@@ -4,7 +4,7 @@ import type { Fleet } from '../servers/fleet.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { type Listable, type Listed, ServerLists } from './server_lists.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
-import { until } from '../servers/until.ts';
+import { waitUnlessAborted } from '../servers/until.ts';
 
 /** What one server listed. */
 export interface ServerListing<K extends Listable> {
@@ -30,22 +30,28 @@ export class ServerCatalog {
   }
 
   /** Starts stopped servers and waits up to the limit for lists. */
-  async all<K extends Listable>(kind: K, caller: Caller, signal: AbortSignal): Promise<readonly ServerListing<K>[]> {
+  async listAll<K extends Listable>(
+    kind: K,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<readonly ServerListing<K>[]> {
     const { fleet, limits } = this.#options;
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]);
-    await until(fleet.listed, deadline);
-    const listings = fleet.of(caller).map((supervised) => until(this.#of(kind, supervised), deadline));
+    await waitUnlessAborted(fleet.listed, deadline);
+    const listings = fleet
+      .serversOf(caller)
+      .map((supervised) => waitUnlessAborted(this.#of(kind, supervised), deadline));
     return (await Promise.all(listings)).filter((listing) => listing !== null);
   }
 
   /** The list of one server; null if it cannot be asked now. */
-  async one<K extends Listable>(
+  async listOne<K extends Listable>(
     kind: K,
     supervised: SupervisedServer,
     signal: AbortSignal,
   ): Promise<ServerListing<K> | null> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
-    return until(this.#of(kind, supervised), deadline);
+    return waitUnlessAborted(this.#of(kind, supervised), deadline);
   }
 
   /** The server reports a changed list. */
@@ -67,7 +73,9 @@ export class ServerCatalog {
     const lists = this.#listsOf(connected.value);
     const list = lists.list(kind);
     try {
-      const items = lists.isSlow(kind) ? await until(list, AbortSignal.timeout(SLOW_PATIENCE_MS)) : await list;
+      const items = lists.isSlow(kind)
+        ? await waitUnlessAborted(list, AbortSignal.timeout(SLOW_PATIENCE_MS))
+        : await list;
       return items === null ? null : { supervised, name, items };
     } catch {
       // A server that fails to list has no items for now; it is asked again next time.

@@ -8,7 +8,7 @@ import {
 import { z } from 'zod';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
-import { shownDefinition } from './shown_definition.ts';
+import { toShownDefinition } from './shown_definition.ts';
 
 /** What a server lists, by the kind of it. */
 export interface Listed {
@@ -129,7 +129,7 @@ export class ServerLists {
     const byKey = new Map<string, Listed[K]>();
     for (const item of await this.#items(kind)) {
       const clean = mask.value(item);
-      if (isOne(clean) && !byKey.has(keyOf(clean))) byKey.set(keyOf(clean), shownDefinition(clean));
+      if (isOne(clean) && !byKey.has(keyOf(clean))) byKey.set(keyOf(clean), toShownDefinition(clean));
       if (byKey.size >= this.#limits.maxListItems) break;
     }
     this.#counts.set(kind, byKey.size);

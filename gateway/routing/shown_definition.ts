@@ -13,29 +13,29 @@ const PROSE = new Set(['title', 'description']);
  * A server's definition of a tool, prompt or resource with hidden characters in its prose escaped. Hidden text could give a
  * model instructions that no person sees. The characters found are listed in `_meta`.
  */
-export function shownDefinition<T extends object>(definition: T): T {
+export function toShownDefinition<T extends object>(definition: T): T {
   const found = new Set<string>();
-  const shown = shownObject(definition, found);
+  const shown = toShownObject(definition, found);
   if (found.size === 0) return definition;
   const { _meta: meta } = metaHolder.parse(definition);
   return { ...definition, ...shown, _meta: { ...meta, [HIDDEN_CHARACTERS_META]: [...found] } };
 }
 
-function shownObject(object: object, found: Set<string>): object {
+function toShownObject(object: object, found: Set<string>): object {
   const entries = Object.entries(object).map(([key, member]): [string, unknown] => [
     key,
-    shownMember(key, member, found),
+    toShownMember(key, member, found),
   ]);
   return Object.fromEntries(entries);
 }
 
-function shownMember(key: string, member: unknown, found: Set<string>): unknown {
-  if (typeof member === 'string') return PROSE.has(key) ? shownText(member, found) : member;
-  if (Array.isArray(member)) return member.map((item: unknown) => shownMember('', item, found));
-  return typeof member === 'object' && member !== null ? shownObject(member, found) : member;
+function toShownMember(key: string, member: unknown, found: Set<string>): unknown {
+  if (typeof member === 'string') return PROSE.has(key) ? toShownText(member, found) : member;
+  if (Array.isArray(member)) return member.map((item: unknown) => toShownMember('', item, found));
+  return typeof member === 'object' && member !== null ? toShownObject(member, found) : member;
 }
 
-function shownText(text: string, found: Set<string>): string {
+function toShownText(text: string, found: Set<string>): string {
   const hidden = listHiddenCharacters(text);
   if (hidden.length === 0) return text;
   for (const kind of hidden) found.add(kind);

@@ -21,12 +21,12 @@ import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts, ToolDenial } from '../gateway_ports.ts';
 import { isLargerThan } from './json_size.ts';
 import type { LinkedResources } from './linked_resources.ts';
-import { pageOf, sortedBy } from './paged.ts';
+import { pageOf, sortBy } from './paged.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamFailure, ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { ToolSource } from '../source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
-import { until } from '../servers/until.ts';
+import { waitUnlessAborted } from '../servers/until.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 export interface ToolRouterOptions {
@@ -64,11 +64,11 @@ export class ToolRouter {
   async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListToolsResult> {
     const { catalog, limits } = this.#options;
     const [listings, ...built] = await Promise.all([
-      catalog.all('tools', caller, signal),
+      catalog.listAll('tools', caller, signal),
       ...this.#options.sources.map((source) => this.#built(source, caller, signal)),
     ]);
-    const ofServers = listings.flatMap(({ supervised, name, items }) => exposed(supervised, name, items));
-    const sorted = sortedBy([...ofServers, ...built.flat()], ({ name }) => name);
+    const ofServers = listings.flatMap(({ supervised, name, items }) => listExposed(supervised, name, items));
+    const sorted = sortBy([...ofServers, ...built.flat()], ({ name }) => name);
     const page = pageOf(sorted, ({ name }) => name, cursor, limits.pageItems);
     if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     const { items, nextCursor } = page;
@@ -78,7 +78,7 @@ export class ToolRouter {
   /** A source that fails or is too slow does not affect the others. */
   async #built(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
-    const tools = await until(source.tools(caller, deadline), deadline).catch(() => null);
+    const tools = await waitUnlessAborted(source.tools(caller, deadline), deadline).catch(() => null);
     return tools ?? [];
   }
 
@@ -128,7 +128,7 @@ export class ToolRouter {
     const target = { supervised, method: 'tools/call', params, tool } as const;
     const denied = toolDecision(supervised.server.tools, tool.name) === 'denied';
     if (denied) return this.#deny(supervised, tool, request, 'tool_not_allowed');
-    if (!this.#options.ports.accepting())
+    if (!this.#options.ports.isAccepting())
       return failure('calls cannot be recorded now, so they are refused; try again later');
     try {
       const begin = () => this.#begin({ supervised, tool }, call, request);
@@ -195,8 +195,8 @@ export class ToolRouter {
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
     const { fleet, catalog } = this.#options;
     const serverName = splitToolName(name)?.server;
-    const supervised = fleet.of(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
-    if (supervised === undefined || serverName === undefined) throw unknownTool(name);
+    const supervised = fleet.serversOf(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
+    if (supervised === undefined || serverName === undefined) throw unknownToolError(name);
     const tool = await this.#listed(supervised, serverName, name, signal);
     if (tool !== null) return { supervised, tool };
     if (supervised.current === null) {
@@ -205,7 +205,7 @@ export class ToolRouter {
     }
     catalog.forget('tools', supervised.server.id);
     const again = await this.#listed(supervised, serverName, name, signal);
-    if (again === null) throw unknownTool(name);
+    if (again === null) throw unknownToolError(name);
     return { supervised, tool: again };
   }
 
@@ -215,7 +215,7 @@ export class ToolRouter {
     name: string,
     signal: AbortSignal,
   ): Promise<Tool | null> {
-    const listing = await this.#options.catalog.one('tools', supervised, signal);
+    const listing = await this.#options.catalog.listOne('tools', supervised, signal);
     return listing?.items.find((tool) => formatToolName(serverName, tool.name, sha256Hex) === name) ?? null;
   }
 }
@@ -243,7 +243,7 @@ const ANSWER = z.custom<CallAnswer>();
 const TOO_LARGE = 'the result is too large; ask for less';
 
 /** The tools that the policy allows, by their names for clients. A tool with a duplicate name is left out. */
-function exposed(supervised: SupervisedServer, serverName: string, tools: readonly Tool[]): readonly Tool[] {
+function listExposed(supervised: SupervisedServer, serverName: string, tools: readonly Tool[]): readonly Tool[] {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     if (!isToolListed(supervised.server.tools, tool.name)) continue;
@@ -257,7 +257,7 @@ function failure(message: string): CallToolResult {
   return { content: [{ type: 'text', text: message }], isError: true };
 }
 
-function unknownTool(name: string): ProtocolError {
+function unknownToolError(name: string): ProtocolError {
   const shown = JSON.stringify(name.slice(0, 128));
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
 }

@@ -21,7 +21,7 @@ export function matchesTemplate(template: string, uri: string): boolean {
   let reached = new Uint8Array(uri.length + 1);
   reached[0] = 1;
   for (const part of parts) {
-    reached = part.kind === 'text' ? afterText(reached, uri, part.text) : afterRun(reached, uri, part);
+    reached = part.kind === 'text' ? advancePastText(reached, uri, part.text) : advancePastRun(reached, uri, part);
     if (!reached.includes(1)) return false;
   }
   return reached[uri.length] === 1;
@@ -50,7 +50,7 @@ function partsOf(template: string): readonly Part[] | null {
   return parts;
 }
 
-function afterText(reached: Uint8Array, uri: string, text: string): Uint8Array<ArrayBuffer> {
+function advancePastText(reached: Uint8Array, uri: string, text: string): Uint8Array<ArrayBuffer> {
   const next = new Uint8Array(reached.length);
   for (let found = uri.indexOf(text); found >= 0; found = uri.indexOf(text, found + 1)) {
     if (reached[found] === 1) next[found + text.length] = 1;
@@ -58,7 +58,7 @@ function afterText(reached: Uint8Array, uri: string, text: string): Uint8Array<A
   return next;
 }
 
-function afterRun(
+function advancePastRun(
   reached: Uint8Array,
   uri: string,
   { kind, mayBeEmpty }: { readonly kind: 'segment' | 'rest'; readonly mayBeEmpty: boolean },

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { asContainer, DEFAULT_RUNTIME_IMAGES, inContainer, isContainerCommand } from './container_command.ts';
+import { markContainer, DEFAULT_RUNTIME_IMAGES, wrapInContainer, isContainerCommand } from './container_command.ts';
 
 const marks = { gatewayMark: 'abc', runId: 'abc.1', endpoint: 'unix:///run/docker.sock' };
 
-describe('inContainer', () => {
+describe('wrapInContainer', () => {
   test('runs the program in a suitable image, unprivileged, with only variable names on the command line', () => {
-    const placed = inContainer(['npx', '-y', 'x@1.0.0'], ['TOKEN'], DEFAULT_RUNTIME_IMAGES, marks);
+    const placed = wrapInContainer(['npx', '-y', 'x@1.0.0'], ['TOKEN'], DEFAULT_RUNTIME_IMAGES, marks);
     if (!placed.ok) throw new Error(placed.error);
     const { program, args } = placed.value;
     expect([program, ...args.slice(0, 3)]).toEqual(['docker', '--host', 'unix:///run/docker.sock', 'run']);
@@ -20,17 +20,17 @@ describe('inContainer', () => {
   });
 
   test('refuses a program without a known image', () => {
-    const placed = inContainer(['dnx', 'x'], [], DEFAULT_RUNTIME_IMAGES, marks);
+    const placed = wrapInContainer(['dnx', 'x'], [], DEFAULT_RUNTIME_IMAGES, marks);
     expect(placed).toMatchObject({ ok: false, error: expect.stringContaining('no image is known for "dnx"') });
   });
 
   test.each(['constructor', 'toString', '__proto__'])('knows no image for the program %s', (program) => {
-    expect(inContainer([program], [], DEFAULT_RUNTIME_IMAGES, marks).ok).toBe(false);
+    expect(wrapInContainer([program], [], DEFAULT_RUNTIME_IMAGES, marks).ok).toBe(false);
   });
 });
 
 test("a configuration's own docker run is bound to the engine, labelled and limited, and otherwise unchanged", () => {
-  const { args } = asContainer(['docker', 'run', '-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2'], marks);
+  const { args } = markContainer(['docker', 'run', '-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2'], marks);
   expect(args.slice(0, 3)).toEqual(['--host', 'unix:///run/docker.sock', 'run']);
   expect(args).toContain('svc.mcp.run=abc.1');
   expect(args).toContain('--security-opt=no-new-privileges');

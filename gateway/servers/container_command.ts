@@ -58,7 +58,7 @@ const LIMITED = ['--security-opt=no-new-privileges', '--pids-limit=1024'] as con
 const PLAIN_IN_CONTAINER = [`HOME=${HOME}`, 'TMPDIR=/tmp', 'npm_config_ignore_scripts=true', 'UV_NO_BUILD=1'] as const;
 
 /** Wraps the command in a container whose image has its program; fails if no image is known. */
-export function inContainer(
+export function wrapInContainer(
   command: readonly string[],
   envNames: readonly string[],
   images: RuntimeImages,
@@ -76,7 +76,7 @@ export function inContainer(
 }
 
 /** A configuration's own `docker run`, bound to this machine's engine and labelled, so that it can be ended. */
-export function asContainer(command: readonly string[], marks: ContainerMarks): ProgramCommand {
+export function markContainer(command: readonly string[], marks: ContainerMarks): ProgramCommand {
   const at = command.indexOf('run');
   return docker(marks, [...labels(marks), ...LIMITED, ...command.slice(at + 1)]);
 }

@@ -1,5 +1,5 @@
 import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
-import { exposedServerNames } from '../routing/exposed_servers.ts';
+import { assignServerNames } from '../routing/exposed_servers.ts';
 import type { GatewayPorts, GatewayServer } from '../gateway_ports.ts';
 import { StartSlots } from './start_slots.ts';
 import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts';
@@ -42,7 +42,7 @@ export class Fleet {
   }
 
   /** The enabled servers that a caller may use. */
-  of(caller: Caller): readonly SupervisedServer[] {
+  serversOf(caller: Caller): readonly SupervisedServer[] {
     return Array.from(this.#servers.values()).filter(({ server }) => server.enabled && mayUse(caller, server.id));
   }
 
@@ -51,7 +51,7 @@ export class Fleet {
   }
 
   /** The connected servers. */
-  running(): readonly SupervisedServer[] {
+  listRunning(): readonly SupervisedServer[] {
     return Array.from(this.#servers.values()).filter(({ current }) => current !== null);
   }
 
@@ -77,7 +77,7 @@ export class Fleet {
       void supervised.stop();
     }
     for (const known of wanted.values()) this.#take(known);
-    this.#names = exposedServerNames(list.map(({ server }) => server));
+    this.#names = assignServerNames(list.map(({ server }) => server));
     this.#first.resolve();
     this.#options.onServers();
     this.#report();

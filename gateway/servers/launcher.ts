@@ -3,7 +3,7 @@ import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { CurrentMask } from './current_mask.ts';
-import { connectClient, type Downstream, type DownstreamEvents, endedAtProbe } from '../fronts/downstream.ts';
+import { connectClient, type Downstream, type DownstreamEvents, hasEndedAtProbe } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
 import { fillBearer, fillLaunch, type FilledBearer, type FilledLaunch } from './launch_values.ts';
@@ -86,12 +86,12 @@ export class Launcher {
       await process.stop(0);
       return err({
         ...(await localProblem(process, fault.message, connected.error, mask.now)),
-        atProbe: endedAtProbe(connected.error),
+        atProbe: hasEndedAtProbe(connected.error),
       });
     }
     const how = process.ended.then((ending): ServerProblem => {
       if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
-      return { reason: 'exited', message: endedProblem(ending, process.stderr) };
+      return { reason: 'exited', message: describeEnd(ending, process.stderr) };
     });
     return ok(this.#downstream(connected.value, mask, how, () => undefined));
   }
@@ -150,7 +150,7 @@ export class Launcher {
     const late = AbortSignal.timeout(limits.startMs);
     const both = AbortSignal.any([signal, late]);
     try {
-      const masked = maskedEvents(events, mask);
+      const masked = maskEvents(events, mask);
       return ok(await connectClient({ transport, isLegacy, events: masked, version, limits, signal: both }));
     } catch (error) {
       await transport.close().catch(() => undefined);
@@ -193,7 +193,7 @@ class StartTimeout extends Error {
 }
 
 /** A server's own messages are masked before they are passed on. */
-function maskedEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEvents {
+function maskEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEvents {
   return {
     input: (call, gone) => events.input(mask.now.value(call), gone),
     listChanged: (kind) => events.listChanged(kind),
@@ -203,8 +203,8 @@ function maskedEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEv
   };
 }
 
-function endedProblem(how: string, stderr: StderrRing): string {
-  const said = stderr.lastLine();
+function describeEnd(how: string, stderr: StderrRing): string {
+  const said = stderr.findLastLine();
   return `it ended (${how})${said === null ? '' : `; its last output was: ${said}`}`;
 }
 
@@ -218,7 +218,7 @@ async function localProblem(
   if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
   const how = await process.ended;
   const closed = SdkError.isInstance(error) && CLOSED.has(error.code);
-  if (closed) return { reason: 'exited', message: endedProblem(how, process.stderr) };
+  if (closed) return { reason: 'exited', message: describeEnd(how, process.stderr) };
   return { reason: 'handshake_failed', message: `it did not answer like an MCP server: ${messageOf(error, mask)}` };
 }
 

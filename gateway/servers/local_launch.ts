@@ -4,8 +4,8 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
 import {
-  asContainer,
-  inContainer,
+  markContainer,
+  wrapInContainer,
   isContainerCommand,
   type ProgramCommand,
   RUN_LABEL,
@@ -87,13 +87,13 @@ export class LocalLaunch {
     const runsContainer = isContainerCommand(command);
     if (server.isolation === 'process' && !runsContainer) return ok({ command: { program, args }, endpoint: null });
     const engine = await this.#options.findEngine();
-    if (!engine.ok) return err(noContainer(engine.error));
+    if (!engine.ok) return err(noContainerProblem(engine.error));
     const endpoint = engine.value;
     const marks = { gatewayMark: this.#options.gatewayMark, runId, endpoint };
     this.#options.guard.watchEngine(endpoint);
-    if (runsContainer) return ok({ command: asContainer(command, marks), endpoint });
-    const placed = inContainer(command, envNames, this.#options.images, marks);
-    return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainer(placed.error));
+    if (runsContainer) return ok({ command: markContainer(command, marks), endpoint });
+    const placed = wrapInContainer(command, envNames, this.#options.images, marks);
+    return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainerProblem(placed.error));
   }
 
   #watch(runId: string, serverId: string): { add(pid: number): void; remove(pid: number): void } {
@@ -130,7 +130,7 @@ interface PlacedCommand {
   readonly endpoint: string | null;
 }
 
-function noContainer(why: string): ServerProblem {
+function noContainerProblem(why: string): ServerProblem {
   const fix = 'start a Docker Engine on this machine, or set its isolation to process';
   return { reason: 'container_unavailable', message: `the server must run in a container, but ${why}; ${fix}` };
 }

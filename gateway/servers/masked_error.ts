@@ -3,7 +3,7 @@ import type { SecretMask } from './secret_mask.ts';
 import { DownstreamFailure } from './server_unavailable.ts';
 
 /** A server's error for a request, with secrets masked and without the SDK's internal state. */
-export function maskedError(error: unknown, mask: SecretMask): Error {
+export function maskError(error: unknown, mask: SecretMask): Error {
   const message = mask.text(error instanceof Error ? error.message : String(error));
   if (ProtocolError.isInstance(error)) return ProtocolError.fromError(error.code, message, mask.value(error.data));
   return new DownstreamFailure(message);

@@ -78,7 +78,7 @@ export class ProcessTransport implements Transport {
 
   /** Output written before the end is still delivered. */
   async #ended(): Promise<void> {
-    while (this.#isDelivering) await nextTurn();
+    while (this.#isDelivering) await waitForTurn();
     this.#gone();
   }
 
@@ -109,7 +109,7 @@ export class ProcessTransport implements Transport {
       const lines = this.#queue.splice(0);
       for (const [index, line] of lines.entries()) {
         const isNotification = this.#line(line);
-        if (isNotification && index < lines.length - 1) await nextTurn();
+        if (isNotification && index < lines.length - 1) await waitForTurn();
       }
     }
     this.#isDelivering = false;
@@ -171,7 +171,7 @@ export class ProcessTransport implements Transport {
   }
 }
 
-function nextTurn(): Promise<void> {
+function waitForTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

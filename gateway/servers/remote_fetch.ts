@@ -103,14 +103,14 @@ function responseOf(reply: IncomingMessage, options: RemoteFetchOptions): Respon
     return new Response(null, { status, headers });
   }
   const isStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  const body = Readable.toWeb(Readable.from(limited(reply, isStream, options))) as ReadableStream<Uint8Array>;
+  const body = Readable.toWeb(Readable.from(limitReply(reply, isStream, options))) as ReadableStream<Uint8Array>;
   return new Response(body, { status, statusText: reply.statusMessage ?? '', headers });
 }
 
 const LINE_FEED = 10;
 
 /** Streams the bytes of a reply with a rate limit and a maximum message size. */
-async function* limited(
+async function* limitReply(
   reply: IncomingMessage,
   isStream: boolean,
   options: RemoteFetchOptions,

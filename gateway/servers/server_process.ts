@@ -49,10 +49,10 @@ export class ServerProcess {
       detached: true,
     });
     return new Promise((resolve) => {
-      child.once('error', (error) => resolve(err(notStarted(start.program, error))));
+      child.once('error', (error) => resolve(err(describeStartFailure(start.program, error))));
       child.once('spawn', () => {
         const { pid } = child;
-        if (pid === undefined) return resolve(err(notStarted(start.program, new Error('no process'))));
+        if (pid === undefined) return resolve(err(describeStartFailure(start.program, new Error('no process'))));
         // Later errors are about signals that could not be sent. Without a listener they would end this program.
         child.on('error', () => undefined);
         resolve(ok(new ServerProcess(child, pid, start, stderr)));
@@ -114,7 +114,7 @@ function exitOf(child: ChildProcessWithoutNullStreams): Promise<string> {
 
 const DRAIN_MS = 200;
 
-function notStarted(program: string, error: Error): string {
+function describeStartFailure(program: string, error: Error): string {
   const code = errorCode(error) || 'unknown error';
   if (code === 'ENOENT') return `the program ${JSON.stringify(program)} is not on the PATH; install it`;
   return `${JSON.stringify(program)} could not be started (${code})`;

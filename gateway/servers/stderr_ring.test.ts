@@ -19,23 +19,23 @@ test('masks a secret that arrives in pieces before storing it', () => {
   ring.maskWith(new SecretMask(['S3CR3T-TOKEN']));
   for (const character of 'token: S3CR3T-TOKEN!\n') ring.write(bytes(character));
   expect(ring.text()).toBe('token: ************!\n');
-  expect(ring.lastLine()).toBe('token: ************!');
+  expect(ring.findLastLine()).toBe('token: ************!');
 });
 
 test("uses npm's reason for the message, not the path of its log", () => {
   const ring = new StderrRing();
   ring.write(bytes('npm error code E404\nnpm error 404 Not Found: @acme/files@1.2.3\n'));
   ring.write(bytes('npm error A complete log of this run can be found in: /home/x/.npm/_logs/1-debug-0.log\n\n'));
-  expect(ring.lastLine()).toBe('npm error 404 Not Found: @acme/files@1.2.3');
+  expect(ring.findLastLine()).toBe('npm error 404 Not Found: @acme/files@1.2.3');
   const alone = new StderrRing();
   alone.write(bytes('npm ERR! A complete log of this run can be found in: /x\n'));
-  expect(alone.lastLine()).toContain('A complete log');
+  expect(alone.findLastLine()).toContain('A complete log');
 });
 
 test('removes control characters', () => {
   const ring = new StderrRing();
   ring.write(bytes('a\u001B[2Jb\r\nc\u202Ed\te\n\n'));
   expect(ring.text()).toBe('a[2Jb\ncd\te\n\n');
-  expect(ring.lastLine()).toBe('cd\te');
-  expect(new StderrRing().lastLine()).toBeNull();
+  expect(ring.findLastLine()).toBe('cd\te');
+  expect(new StderrRing().findLastLine()).toBeNull();
 });

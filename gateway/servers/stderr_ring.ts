@@ -30,7 +30,7 @@ export class StderrRing {
   }
 
   /** The last meaningful line, for a message. npm prints the path of its log after the reason, so that line is skipped. */
-  lastLine(): string | null {
+  findLastLine(): string | null {
     const lines = this.text()
       .split('\n')
       .map((line) => line.trim())

@@ -21,7 +21,7 @@ function world(known: Partial<GatewayServer> = {}) {
   const state = { accepting: true };
   const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
   const supervised = new SupervisedServer(server, {
-    ports: { accepting: () => state.accepting, record: (event) => void events.push(event), clock },
+    ports: { isAccepting: () => state.accepting, record: (event) => void events.push(event), clock },
     launcher: {
       launch: ({ isLegacy }) => {
         launches.push({ isLegacy });

@@ -10,7 +10,7 @@ import type { StartSlots } from './start_slots.ts';
 import { StderrRing } from './stderr_ring.ts';
 
 export interface SupervisedOptions {
-  readonly ports: Pick<GatewayPorts, 'accepting' | 'record' | 'clock'>;
+  readonly ports: Pick<GatewayPorts, 'isAccepting' | 'record' | 'clock'>;
   readonly launcher: Pick<Launcher, 'launch'>;
   readonly limits: GatewayLimits;
   readonly slots: StartSlots;
@@ -145,7 +145,7 @@ export class SupervisedServer {
       const message = `no value is stored for ${first}: svc mcp credential set ${server.name} ${first.split('/').at(-1) ?? ''}`;
       return { reason: 'credential_missing', message };
     }
-    if (!this.#options.ports.accepting()) {
+    if (!this.#options.ports.isAccepting()) {
       return { reason: 'audit_unavailable', message: 'no more events can be recorded, so no server is started' };
     }
     const waits = this.#options.ports.clock.now() - this.#failedAt < this.#options.limits.giveUpMs;

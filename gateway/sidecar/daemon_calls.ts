@@ -68,7 +68,7 @@ export class DaemonCalls {
     { body, headers, timeoutMs = TIMEOUT_MS, signal, isOnce }: DaemonCall,
   ): Promise<Result<HttpReply, DaemonRefusal>> {
     const address = this.#locate();
-    if (address === null) return err(unreachable('it is not running'));
+    if (address === null) return err(unreachableProblem('it is not running'));
     const client = isOnce === true ? clientOf(address.origin) : this.#clientFor(address.origin);
     const reply = await client.call({
       method,
@@ -79,10 +79,10 @@ export class DaemonCalls {
       ...(signal !== undefined && { signal }),
     });
     if (isOnce === true) client.close();
-    if (!reply.ok) return err(unreachable(reply.error.message));
+    if (!reply.ok) return err(unreachableProblem(reply.error.message));
     if (reply.value.status < 400) return reply;
     const refused = refusalBody.safeParse(parseJson(reply.value.body));
-    return err(refused.success ? refused.data.error : unreachable(`it answered ${reply.value.status}`));
+    return err(refused.success ? refused.data.error : unreachableProblem(`it answered ${reply.value.status}`));
   }
 
   #clientFor(origin: URL): HttpClient {
@@ -100,10 +100,12 @@ function clientOf(origin: URL): HttpClient {
 /** The JSON of a reply; null for an empty one. */
 export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, DaemonRefusal> {
   const parsed = schema.safeParse(body === '' ? null : parseJson(body));
-  return parsed.success ? ok(parsed.data) : err(unreachable('it has another version; restart svc after an update'));
+  return parsed.success
+    ? ok(parsed.data)
+    : err(unreachableProblem('it has another version; restart svc after an update'));
 }
 
-function unreachable(why: string): DaemonRefusal {
+function unreachableProblem(why: string): DaemonRefusal {
   const message = `the sidecar did not answer: ${why}. See: svc status`;
   return { code: 'sidecar_unreachable', message, details: {} };
 }

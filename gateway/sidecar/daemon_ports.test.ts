@@ -110,7 +110,7 @@ const call = (more: Partial<ToolApproval> = {}): ToolApproval => ({
 });
 
 const shown = () => {
-  const [known] = mcp.directory.all() ?? [];
+  const [known] = mcp.directory.listAll() ?? [];
   return known === undefined ? null : mcp.board.stateOf({ ...known, consent: 'given', missing: [] });
 };
 
@@ -165,7 +165,7 @@ describe('an approval', () => {
   test('is given or refused with a reason', async () => {
     expect(await ports.approve(call())).toEqual(ok(null));
     const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
-    mcp.approving = () => Promise.resolve(err(denied));
+    mcp.onApproval = () => Promise.resolve(err(denied));
     expect(await ports.approve(call())).toMatchObject({ error: { reason: 'approval_denied' } });
     stopDaemon();
     expect(await ports.approve(call())).toMatchObject({ error: { reason: 'control_plane_unavailable' } });

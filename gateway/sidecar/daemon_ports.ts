@@ -132,7 +132,7 @@ export class DaemonPorts implements GatewayPorts {
     const { server, tool, argumentsHash, summary, sessionId, signal } = call;
     const body = {
       server_id: server.id,
-      tool: shownTool(tool),
+      tool: toShownTool(tool),
       arguments_hash: callHash(tool, argumentsHash),
       summary,
       session_id: sessionId,
@@ -146,7 +146,7 @@ export class DaemonPorts implements GatewayPorts {
     this.#outbox.add(recordOf(event));
   }
 
-  accepting(): boolean {
+  isAccepting(): boolean {
     return this.#outbox.accepting;
   }
 
@@ -285,7 +285,7 @@ function callHash(tool: string, argumentsHash: string): string {
 }
 
 /** A tool's name for records and display, sanitised, because a server may choose any name. */
-function shownTool(tool: string): string {
+function toShownTool(tool: string): string {
   return toShownLine(tool, MAX_TOOL_CHARACTERS) || '\ufffd';
 }
 
@@ -300,7 +300,7 @@ function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
     ...(findUncheckedCode(event.server).length > 0 && { unchecked: true }),
     session_id: 'sessionId' in event ? event.sessionId : null,
   };
-  const tool = 'tool' in event ? { tool: shownTool(event.tool) } : {};
+  const tool = 'tool' in event ? { tool: toShownTool(event.tool) } : {};
   const reason = 'reason' in event ? { reason: event.reason } : {};
   const called = 'outcome' in event ? { outcome: event.outcome, duration_ms: Math.max(0, event.durationMs) } : {};
   return { ...common, ...tool, ...reason, ...called };

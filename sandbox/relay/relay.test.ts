@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  answering,
+  createAnswering,
   bearerBinding,
   readUntil,
   startDataPlane,
@@ -63,7 +63,7 @@ describe('a process of the same user', () => {
     let seen = '';
     await plane.upstream(
       HOST,
-      answering((request) => {
+      createAnswering((request) => {
         seen = request;
         return 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
       }),

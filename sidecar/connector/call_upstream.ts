@@ -13,7 +13,7 @@ import type { InForce } from '../exchange/in_force.ts';
 import type { CredentialMaterial } from '../exchange/material.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import type { RunPorts, RunRefusal } from './run_ports.ts';
-import { wholeBody } from './whole_body.ts';
+import { readWholeBody } from './whole_body.ts';
 
 const MOST_TYPE_CHARACTERS = 200;
 
@@ -45,14 +45,14 @@ export async function callUpstream(
   const stop = AbortSignal.any([gone, late]);
   stop.addEventListener('abort', () => lanes.close());
   try {
-    const reply = stop.aborted ? cutOff() : await exchanged(outgoing.value, admitted, lanes, { ports, onMasked });
-    return !reply.ok && late.aborted ? tooLate(admitted.parts.host, callMs) : reply;
+    const reply = stop.aborted ? cutOff() : await forwardOnce(outgoing.value, admitted, lanes, { ports, onMasked });
+    return !reply.ok && late.aborted ? refuseTooLate(admitted.parts.host, callMs) : reply;
   } finally {
     lanes.close();
   }
 }
 
-async function exchanged(
+async function forwardOnce(
   outgoing: Outgoing,
   { material: { scrub }, inForce }: AdmittedRun,
   lanes: UpstreamLanes,
@@ -62,7 +62,7 @@ async function exchanged(
   const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null, inForce });
   if (!reply.ok) return reply;
   const { head } = reply.value;
-  const body = await wholeBody(reply.value, scrub, exchange);
+  const body = await readWholeBody(reply.value, scrub, exchange);
   if (!body.ok) return body;
   if (body.value.masked) onMasked();
   const contentType = scrubText(fieldValues(head.fields, 'content-type')[0] ?? '', scrub);
@@ -101,7 +101,7 @@ function cutOff(): Result<never, RunRefusal> {
   return err({ reason: 'upstream_unreachable', message: 'the caller disconnected before the request was sent' });
 }
 
-function tooLate(host: string, callMs: number): Result<never, RunRefusal> {
+function refuseTooLate(host: string, callMs: number): Result<never, RunRefusal> {
   const message = `${host} did not send its whole reply within ${callMs / 1000} s`;
   return err({ reason: 'upstream_unreachable', message });
 }

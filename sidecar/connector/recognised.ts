@@ -25,15 +25,15 @@ export interface Recognised {
 export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised, RunRefusal> {
   const connector = policy.connectorNamed(run.connector_fqn);
   if (connector === undefined) {
-    return notFound('no connector with that connector_fqn is installed: list them with "svc connector list"');
+    return refuseNotFound('no connector with that connector_fqn is installed: list them with "svc connector list"');
   }
   const { operations, fqn } = connector.spec;
   const operation = operations.find(({ name }) => name === run.operation);
   if (operation === undefined) {
     const names = operations.map(({ name }) => name);
-    return notFound(`${fqn} has no operation with that name${didYouMean(run.operation, names)}`);
+    return refuseNotFound(`${fqn} has no operation with that name${didYouMean(run.operation, names)}`);
   }
-  const given = givenArgs(operation, run.args);
+  const given = listGivenArgs(operation, run.args);
   const named = { connector, operation };
   const built = buildOperationRequest(connector, operation, run.args, run.host);
   if (!built.ok) return ok({ match: named, request: invalidArgs(built.error), given });
@@ -75,7 +75,7 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
     ({ connector, operation }) => connector.spec.fqn === asked.connector_fqn && operation.name === asked.operation,
   );
   if (match === undefined)
-    return notFound('method and upstream_url do not match this operation, or match another one too');
+    return refuseNotFound('method and upstream_url do not match this operation, or match another one too');
   return ok({ match, request: requestWithoutArgs(match.operation, made), given: new Set() });
 }
 
@@ -92,7 +92,7 @@ function requestWithoutArgs(
   return ok({ method: operation.method, host, path, query: null, body });
 }
 
-function givenArgs({ inputs }: Operation, args: Readonly<Record<string, unknown>>): ReadonlySet<string> {
+function listGivenArgs({ inputs }: Operation, args: Readonly<Record<string, unknown>>): ReadonlySet<string> {
   return new Set(inputs.filter(({ name }) => Object.hasOwn(args, name)).map((input) => `${input.in}.${input.name}`));
 }
 
@@ -110,6 +110,6 @@ function invalidUrl(problem: string): Result<never, RunRefusal> {
   return err({ reason: 'invalid_request', message: `upstream_url ${problem}` });
 }
 
-function notFound(message: string): Result<never, RunRefusal> {
+function refuseNotFound(message: string): Result<never, RunRefusal> {
   return err({ reason: 'connector_operation_not_found', message });
 }

@@ -5,7 +5,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { Operation, OperationInput } from '../../shared/model/connector.ts';
 import { runReply } from '../../shared/wire/connectors.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 import type { RunResult } from './run_operation.ts';
 import type { RunCaller } from './run_ports.ts';
 
@@ -51,7 +51,7 @@ beforeEach(async () => {
   for (const host of [HOST, OTHER]) {
     await plane.upstream(
       host,
-      answering((sent) => (seen.push(sent), reply)),
+      createAnswering((sent) => (seen.push(sent), reply)),
     );
   }
   use([READ, LATEST, CREATE, REMOVE, PROBE]);
@@ -288,7 +288,7 @@ describe('the reply of a run', () => {
     plane.credentials.set(REF, TOKEN);
     await plane.upstream(
       HOST,
-      answering(() => reply),
+      createAnswering(() => reply),
     );
     use([READ]);
     reply = replied('x'.repeat(2048));

@@ -54,18 +54,18 @@ async function runRecognised(
   caller: NamedCaller,
   ports: RunPorts,
 ): Promise<RunResult> {
-  if (!ports.audit.accepting) return counted(err(auditUnavailable()), ports);
+  if (!ports.audit.accepting) return countRun(err(auditUnavailable()), ports);
   const policy = ports.exchange.policy.current();
   const recognised = policy.ok ? recognise(policy.value) : policy;
   if (!recognised.ok) {
     const { reason } = recognised.error;
-    if (!UNRECOGNISED.has(reason)) record(factsOf(caller, null), { kind: 'refused', reason }, ports);
-    return counted(recognised, ports);
+    if (!UNRECOGNISED.has(reason)) recordExchange(factsOf(caller, null), { kind: 'refused', reason }, ports);
+    return countRun(recognised, ports);
   }
   const source = ports.exchange.policy;
   const inForce = policy.ok ? runInForce(source, policy.value, recognised.value) : () => null;
   const outcome = await attempt(recognised.value, inForce, caller, ports);
-  return counted(recorded(recognised.value, outcome, caller, ports), ports);
+  return countRun(recordRun(recognised.value, outcome, caller, ports), ports);
 }
 
 /** A request that names no operation is not an attempt on one. */
@@ -84,15 +84,15 @@ async function attempt(
 ): Promise<RunOutcome> {
   if (!request.ok) return { approvalId: null, result: request };
   const parts = request.value;
-  const approval = await askApproval(match, askedOf(parts, caller), ports.exchange, caller.gone);
+  const approval = await askApproval(match, approvalRequestOf(parts, caller), ports.exchange, caller.gone);
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
-  if (!approval.ok) return { approvalId, result: err(named(match, approval.error.refusal, approvalId, ports)) };
+  if (!approval.ok) return { approvalId, result: err(toRunRefusal(match, approval.error.refusal, approvalId, ports)) };
   const binding = connectorBinding(match.connector, parts.host);
   const { credentials, materials, masked } = ports.exchange;
   const paused = masked.refuse(caller.sessionId, binding.id);
   if (paused !== null) return { approvalId, result: err(paused) };
   const material = await resolveMaterial(binding, credentials, materials);
-  if (!material.ok) return { approvalId, result: err(named(match, material.error, null, ports)) };
+  if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };
   const lapsed = inForce();
   if (lapsed !== null) return { approvalId, result: err(lapsed) };
   const admitted = { parts, binding, material: material.value, inForce };
@@ -106,7 +106,7 @@ function noteMasked(sessionId: string | null, binding: string, host: string, { e
   if (state === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
 }
 
-function askedOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parameters<typeof askApproval>[1] {
+function approvalRequestOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parameters<typeof askApproval>[1] {
   const { method, host, path, query, body } = parts;
   return {
     method,
@@ -119,7 +119,7 @@ function askedOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parame
 }
 
 /** The refusal with the API's code: a connector without a credential has another code than a control plane that is down. */
-function named(
+function toRunRefusal(
   { connector }: Recognised['match'],
   { reason, message }: RunRefusal,
   approvalId: string | null,
@@ -130,7 +130,7 @@ function named(
   return approvalId === null ? { reason, message } : { reason, message, details: { approval_id: approvalId } };
 }
 
-function recorded(
+function recordRun(
   { match, request, given }: Recognised,
   { approvalId, result }: RunOutcome,
   caller: NamedCaller,
@@ -140,7 +140,7 @@ function recorded(
   const ended: ExchangeResult = result.ok
     ? { kind: 'replied', mediation: 'connector', status: result.value.upstreamStatus }
     : { kind: 'refused', reason: result.error.reason };
-  const auditId = record({ ...facts, method: match.operation.method }, ended, ports);
+  const auditId = recordExchange({ ...facts, method: match.operation.method }, ended, ports);
   if (!result.ok) return result;
   return ok({
     status: 'proxied',
@@ -158,12 +158,12 @@ function factsOf({ source, sessionId, tool }: NamedCaller, parts: OperationReque
   return { source, sessionId, host, method, path, binding: null, tool };
 }
 
-function record(facts: ExchangeFacts, result: ExchangeResult, { audit }: RunPorts): string | null {
+function recordExchange(facts: ExchangeFacts, result: ExchangeResult, { audit }: RunPorts): string | null {
   const event = exchangeEvent(facts, result);
   return event === null ? null : audit.record(event);
 }
 
-function counted(result: RunResult, { metrics }: RunPorts): RunResult {
+function countRun(result: RunResult, { metrics }: RunPorts): RunResult {
   if (result.ok) metrics.increment('svc_proxy_requests_total', { mediation: 'connector' });
   else metrics.increment('svc_proxy_refusals_total', { reason: result.error.reason });
   return result;

@@ -10,7 +10,7 @@ import { ConnectionLost } from '../../machine/connection/connection.ts';
 import type { BodyBudget } from '../exchange/body.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Reply } from '../exchange/forward.ts';
-import { contentDecoders, decoded } from '../tunnel/content_decoder.ts';
+import { contentDecoders, decodeBody } from '../tunnel/content_decoder.ts';
 import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
 
 /** A masked body, and whether anything was masked. */
@@ -23,14 +23,14 @@ export interface WholeBody {
  * Reads a reply's whole body, decodes the codings it knows, and masks the credential. Refuses with
  * `upstream_response_too_large`, `upstream_invalid_reply`, or `upstream_unreachable` if the connection is lost.
  */
-export async function wholeBody(
+export async function readWholeBody(
   reply: Reply,
   patterns: ScrubPatterns,
   { budget, limits }: Pick<ExchangePorts, 'budget' | 'limits'>,
 ): Promise<Result<WholeBody, RunRefusal>> {
   const kept = new KeptBody(budget, limits.maxRunReplyBytes);
   try {
-    for await (const piece of payload(reply)) {
+    for await (const piece of decodePayload(reply)) {
       const refused = kept.add(piece);
       if (refused !== null) return err(refused);
     }
@@ -48,14 +48,14 @@ export async function wholeBody(
   }
 }
 
-function payload(reply: Reply): AsyncIterable<Uint8Array> {
+function decodePayload(reply: Reply): AsyncIterable<Uint8Array> {
   const body = new ReplyBody(reply.upstream, reply.framing);
   const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
-  return decoders === null ? pieces(body) : decoded(body, decoders);
+  return decoders === null ? pieces(body) : decodeBody(body, decoders);
 }
 
 async function* pieces(body: ReplyBody): AsyncGenerator<Uint8Array> {
-  for (let piece = await body.next(); piece !== 'done'; piece = await body.next()) yield* piece.data;
+  for (let piece = await body.nextPiece(); piece !== 'done'; piece = await body.nextPiece()) yield* piece.data;
 }
 
 /** The bytes of one body, counted against the limit of one body and of all bodies together. */
@@ -72,10 +72,12 @@ class KeptBody {
 
   add(piece: Uint8Array): RunRefusal | null {
     if (this.#bytes + piece.length > this.#maxBytes) {
-      return tooLarge(`the reply is larger than ${formatQuantity(this.#maxBytes, 'bytes')}: ask for less at a time`);
+      return tooLargeRefusal(
+        `the reply is larger than ${formatQuantity(this.#maxBytes, 'bytes')}: ask for less at a time`,
+      );
     }
     if (!this.#budget.reserve(piece.length)) {
-      return tooLarge('the bodies held at the moment reach SVC_MAX_BUFFERED_BODIES_BYTES; try again');
+      return tooLargeRefusal('the bodies held at the moment reach SVC_MAX_BUFFERED_BODIES_BYTES; try again');
     }
     this.#bytes += piece.length;
     this.#chunks.push(piece);
@@ -92,7 +94,7 @@ class KeptBody {
   }
 }
 
-function tooLarge(message: string): RunRefusal {
+function tooLargeRefusal(message: string): RunRefusal {
   return { reason: 'upstream_response_too_large', message };
 }
 

@@ -67,10 +67,10 @@ export class Approvals implements ApprovalSource {
 
   async #ask(call: ApprovalCall, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     const answer = await this.#options.channel.requestApproval(call);
-    if (!answer.ok) return notApproved(notAsked(answer.error), null);
+    if (!answer.ok) return refuseApproval(notAskedRefusal(answer.error), null);
     const decided = decision(answer.value);
     if (decided !== null) return decided;
-    if (!this.#mayHold(call.sessionId)) return required(answer.value.approvalId);
+    if (!this.#mayHold(call.sessionId)) return refuseUnapproved(answer.value.approvalId);
     this.#held.push(call.sessionId);
     try {
       return await this.#hold(call, answer.value, gone);
@@ -102,7 +102,7 @@ export class Approvals implements ApprovalSource {
       if (answer.ok) known = answer.value;
       if (performance.now() - askedAt < PAUSE_MS) await (this.#options.pause ?? holdOff)(gone);
     }
-    return required(known.approvalId);
+    return refuseUnapproved(known.approvalId);
   }
 
   #wait({ requestId }: ApprovalCall, approvalId: string, leftMs: number, signal: AbortSignal): Promise<Answer> {
@@ -132,21 +132,21 @@ function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApp
 function decision({ state, approvalId }: ApprovalAnswer): Result<string, NotApproved> | null {
   if (state === 'approved') return ok(approvalId);
   if (state !== 'denied') return null;
-  return notApproved(refusal('approval_denied', `The request was denied (approval ${approvalId}).`), approvalId);
+  return refuseApproval(refusal('approval_denied', `The request was denied (approval ${approvalId}).`), approvalId);
 }
 
 /** Too many approvals are pending for a person to look through, so the control plane did not create this one. */
-function notAsked(error: ChannelError): Refusal {
+function notAskedRefusal(error: ChannelError): Refusal {
   if (error.code !== 'too_many_approvals') return unavailableRefusal(error);
   return refusal('approval_required', `The request needs an approval, but asking for one failed. ${error.message}`);
 }
 
-function required(approvalId: string): Result<never, NotApproved> {
+function refuseUnapproved(approvalId: string): Result<never, NotApproved> {
   const message = `The request needs an approval, and nobody has decided yet. Decide with: svc approvals approve ${approvalId} (or deny). Then send the same request again within 15 minutes of that.`;
-  return notApproved(refusal('approval_required', message), approvalId);
+  return refuseApproval(refusal('approval_required', message), approvalId);
 }
 
-function notApproved(why: Refusal, approvalId: string | null): Result<never, NotApproved> {
+function refuseApproval(why: Refusal, approvalId: string | null): Result<never, NotApproved> {
   return err({ refusal: why, approvalId });
 }
 

@@ -113,7 +113,7 @@ export class AuditWitness {
   }
 
   /** Takes the head from a signed reply about events. If it does not continue the remembered head, checks the chain. */
-  acknowledged({ writer, sequence, hash, previous }: AcknowledgedHead): void {
+  noteAcknowledged({ writer, sequence, hash, previous }: AcknowledgedHead): void {
     const remembered = this.#heads.get(writer);
     const continues =
       remembered === undefined || isSame(remembered, previous) || isSame(remembered, { sequence, hash });

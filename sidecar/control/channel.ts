@@ -58,13 +58,13 @@ const ACCESS_TOKEN_TIMEOUT_MS = 90_000;
 export function createControlChannel(options: ControlChannelOptions): ControlChannel {
   const { identity, link } = options;
   return {
-    snapshot: (request) => reported(link, () => snapshotCall(options, request)),
-    credentials: (refs) => reported(link, () => credentialsCall(options, refs), isFaultOfLink(refs)),
-    unsealed: (request) => reported(link, () => unsealedCall(options, request)),
-    requestApproval: (call) => reported(link, () => approvalCall(options, call)),
-    awaitApproval: (wait) => reported(link, () => approvalWait(options, wait)),
-    reportMcpHealth: (report) => reported(link, () => mcpHealthCall(options, report)),
-    sendEvents: (events) => reported(link, () => eventsCall(options, events)),
+    snapshot: (request) => reportTo(link, () => snapshotCall(options, request)),
+    credentials: (refs) => reportTo(link, () => credentialsCall(options, refs), isFaultOfLink(refs)),
+    fetchUnsealed: (request) => reportTo(link, () => callForUnsealed(options, request)),
+    requestApproval: (call) => reportTo(link, () => approvalCall(options, call)),
+    awaitApproval: (wait) => reportTo(link, () => approvalWait(options, wait)),
+    reportMcpHealth: (report) => reportTo(link, () => mcpHealthCall(options, report)),
+    sendEvents: (events) => reportTo(link, () => eventsCall(options, events)),
     // Not reported to the link: an older control plane does not know the call.
     auditHeads: (known) => auditHeadsCall(options, known),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
@@ -72,14 +72,14 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
   };
 }
 
-async function reported<T>(
+async function reportTo<T>(
   link: Link,
   call: () => Promise<Result<T, ChannelError>>,
   isFault = isFaultOfLink([]),
 ): Promise<Result<T, ChannelError>> {
   const result = await call();
-  if (result.ok) link.succeeded();
-  else if (isFault(result.error)) link.failed(result.error);
+  if (result.ok) link.markUp();
+  else if (isFault(result.error)) link.markDown(result.error);
   return result;
 }
 
@@ -133,7 +133,7 @@ async function credentialsCall(
   return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
 }
 
-async function unsealedCall(
+async function callForUnsealed(
   options: ControlChannelOptions,
   { path, host, reason }: UnsealedRequest,
 ): Promise<Result<CredentialsReply, ChannelError>> {
@@ -247,13 +247,13 @@ export function fromHttpFailure(failure: HttpFailure): ChannelError {
 async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Promise<ChannelError> {
   const { status } = reply;
   const error = errorInBody(reply.body);
-  if (error === null) return unexplained(status);
+  if (error === null) return unexplainedError(status);
   const { code, message, details = {} } = error;
   if (code === 'clock_skew') return clockSkew(textIn(details, 'server_time'));
   if (code === 'sidecar_revoked' && (await isRevocation(identity, textIn(details, 'proof'), nonce))) {
     return channelError('revoked', 'This sidecar was revoked. Enrol it again and restart it.', { status, code });
   }
-  if (code === 'invalid_sidecar_call') return unknownHere(message, status);
+  if (code === 'invalid_sidecar_call') return unknownSidecarError(message, status);
   const again = status >= 500 || status === 429 || code === 'replayed_call' || code === 'sidecar_revoked';
   return channelError(again ? 'unavailable' : 'refused', `It answered ${status} ${code}: ${message}`, { status, code });
 }
@@ -271,7 +271,7 @@ function clockSkew(serverTime: string): ChannelError {
   );
 }
 
-function unknownHere(message: string, status: number): ChannelError {
+function unknownSidecarError(message: string, status: number): ChannelError {
   return channelError(
     'refused',
     `The control plane does not accept this sidecar's calls: ${message} If the control plane was reinstalled, move identity.json away and start again.`,
@@ -279,7 +279,7 @@ function unknownHere(message: string, status: number): ChannelError {
   );
 }
 
-function unexplained(status: number): ChannelError {
+function unexplainedError(status: number): ChannelError {
   return channelError(
     'unavailable',
     `The server answered ${status} without a reason. Check that the address is that of a control plane.`,

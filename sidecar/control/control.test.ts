@@ -176,7 +176,7 @@ describe('a sidecar and its control plane', () => {
     await control.policy.waitForVersion(1, 5_000);
     await control.credentials.resolve(DEMO);
     plane.secrets = [{ ...DEMO, value: 'new', version: '2' }];
-    plane.changed();
+    plane.answerPolls();
     await control.policy.waitForVersion(2, 5_000);
     const credential = await control.credentials.resolve(DEMO);
     expect(credential.ok && credential.value.secret.reveal()).toBe('new');

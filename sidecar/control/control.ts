@@ -75,11 +75,11 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
     return ok(assemble(options, http, identity.value, baseUrl.value));
   } catch (error) {
     http.close();
-    return err(unusable('The audit spool', join(options.home, 'sidecar', 'spool'), error));
+    return err(unusableFileError('The audit spool', join(options.home, 'sidecar', 'spool'), error));
   }
 }
 
-function unusable(what: string, path: string, error: unknown): ControlStartError {
+function unusableFileError(what: string, path: string, error: unknown): ControlStartError {
   const code = errorCode(error) || 'unknown error';
   return {
     reason: 'state_unusable',
@@ -119,7 +119,7 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     directory: join(directory, 'spool'),
     sidecarId: identity.sidecarId,
     maxSpoolBytes: limits.maxSpoolBytes,
-    acknowledged: (head) => witness.acknowledged(head),
+    onAcknowledged: (head) => witness.noteAcknowledged(head),
   });
   const witness: AuditWitness = new AuditWitness({
     directory,
@@ -139,7 +139,7 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     await audit.flush(flushMs);
     http.close();
     await Promise.all([policy.stop(), audit.stop(), witness.stop()]);
-    await file.settled();
+    await file.waitForWrites();
     credentials.dropAll();
   };
   return { identity, link, channel, policy, credentials, audit, witness, start, stop };
@@ -155,27 +155,27 @@ async function openIdentity(
   const known = await loadIdentity(path);
   if (!known.ok) return known;
   if (known.value !== null) return ok(known.value);
-  if (baseUrl.protocol === 'https:') return err(notSignedIn(path, baseUrl));
+  if (baseUrl.protocol === 'https:') return err(notSignedInError(path, baseUrl));
   const keyPath = join(options.home, 'local.key');
   const localKey = readPrivateFile(keyPath);
   if (!localKey.ok) return localKey;
-  if (localKey.value === null) return err(notEnrolled(path, keyPath));
+  if (localKey.value === null) return err(notEnrolledError(path, keyPath));
   const record = await enrol({ http, userToken: localKey.value.trim(), name: options.name });
   if (!record.ok) return record;
   try {
     await saveIdentity(path, record.value);
   } catch (error) {
-    return err(unusable('The identity', path, error));
+    return err(unusableFileError('The identity', path, error));
   }
   return ok(await identityOf(record.value));
 }
 
-function notSignedIn(path: string, { origin }: URL): ControlStartError {
+function notSignedInError(path: string, { origin }: URL): ControlStartError {
   const message = `This sidecar is not enrolled: there is no ${path}. Sign in, which enrols it: svc login --control ${origin}`;
   return { reason: 'not_enrolled', message };
 }
 
-function notEnrolled(path: string, keyPath: string): ControlStartError {
+function notEnrolledError(path: string, keyPath: string): ControlStartError {
   return {
     reason: 'not_enrolled',
     message: `This sidecar is not enrolled: there is neither ${path} nor ${keyPath}. Start the control plane on the same home with: svc up`,

@@ -109,7 +109,7 @@ export interface UnsealedRequest {
 export interface ControlChannel {
   snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>>;
   credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>>;
-  unsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>>;
+  fetchUnsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>>;
   requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelError>>;
   awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>>;
   /** Reports the state of this machine's MCP servers; the reply decides nothing. */

@@ -84,11 +84,11 @@ export class CredentialCache implements CredentialSource {
   }
 
   isStored(ref: CredentialRef): boolean {
-    return this.storedVersion(ref) !== null;
+    return this.findStoredVersion(ref) !== null;
   }
 
   /** The version of the stored value in the current policy; null if there is none. */
-  storedVersion(ref: CredentialRef): string | null {
+  findStoredVersion(ref: CredentialRef): string | null {
     return this.#versions?.[ref.owner].get(ref.path) ?? null;
   }
 
@@ -154,7 +154,8 @@ export class CredentialCache implements CredentialSource {
     const answers = reply.ok ? answersOf(reply.value) : null;
     for (const asked of batch) {
       const { owner, path } = asked.ref;
-      const answered = answers?.[owner].get(path) ?? (reply.ok ? missing(asked.ref) : failed(reply.error));
+      const answered =
+        answers?.[owner].get(path) ?? (reply.ok ? missingCredential(asked.ref) : failedCredential(reply.error));
       const resolved = this.#isOver(answered) ? tokenOver(asked.ref) : answered;
       this.#asked[owner].delete(path);
       if (this.#mayKeep(asked.ref, resolved, generation)) {
@@ -199,7 +200,7 @@ function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<
   return answers;
 }
 
-function missing(ref: CredentialRef): Resolved {
+function missingCredential(ref: CredentialRef): Resolved {
   const message = `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: ${storeCommand(ref)}`;
   return err(refusal('credential_unavailable', message));
 }
@@ -216,6 +217,6 @@ function tokenOver({ path }: CredentialRef): Resolved {
   return err(refusal('credential_unavailable', message));
 }
 
-function failed(error: ChannelError): Resolved {
+function failedCredential(error: ChannelError): Resolved {
   return err(unavailableRefusal(error));
 }

@@ -27,7 +27,7 @@ export async function enrol(enrolment: Enrolment): Promise<Result<IdentityRecord
     timeoutMs: TIMEOUT_MS,
   });
   if (!reply.ok) return err(fromHttpFailure(reply.error));
-  return reply.value.status === 201 ? recordOf(reply.value, keys) : err(refused(reply.value));
+  return reply.value.status === 201 ? recordOf(reply.value, keys) : err(errorOfReply(reply.value));
 }
 
 function publicHalves(name: string, keys: SidecarKeys): EnrolInput {
@@ -47,7 +47,7 @@ function recordOf(reply: HttpReply, keys: SidecarKeys): Result<IdentityRecord, C
   return ok({ version: 1, ...parsed.data, signing_key: keys.signing, receiving_key: keys.receiving });
 }
 
-function refused(reply: HttpReply): ChannelError {
+function errorOfReply(reply: HttpReply): ChannelError {
   const { status } = reply;
   const error = errorInBody(reply.body);
   if (error === null) return channelError('unavailable', `The enrolment was answered with ${status}.`, { status });

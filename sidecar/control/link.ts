@@ -31,14 +31,14 @@ export class Link {
     this.#onRevoked.add(listener);
   }
 
-  succeeded(): void {
+  markUp(): void {
     const returned = this.#state !== 'up';
     this.#state = 'up';
     this.#lastError = null;
     if (returned) notify(this.#onUp);
   }
 
-  failed(error: ChannelError): void {
+  markDown(error: ChannelError): void {
     this.#lastError = error;
     if (error.reason === 'revoked') {
       this.#state = 'revoked';

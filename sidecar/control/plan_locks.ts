@@ -34,19 +34,19 @@ export function createPlanLocks(
   return {
     async sign(content) {
       const payload = { ...content, sidecar_id: identity.sidecarId, issued_at: new Date(clock.now()).toISOString() };
-      if (!(await isSealed(payload))) return invalid('its lock_sha256 is not the digest of its content');
+      if (!(await isSealed(payload))) return refuseInvalid('its lock_sha256 is not the digest of its content');
       const bytes = new TextEncoder().encode(JSON.stringify(payload));
       const signer = new CompactSign(bytes).setProtectedHeader({ alg: 'EdDSA', typ: PLAN_LOCK_TYP });
       return ok(await signer.sign(identity.signingKey));
     },
     async verify(lock) {
-      const payload = await opened(lock, identity);
-      if (payload === null) return unsigned(lock, identity.sidecarId);
+      const payload = await openLock(lock, identity);
+      if (payload === null) return refuseUnsigned(lock, identity.sidecarId);
       const parsed = planLockPayload.safeParse(payload);
       const field = parsed.error?.issues[0]?.path.join('.') ?? '';
-      if (!parsed.success) return invalid(`its field ${field} is not valid in this lock version`);
-      if (parsed.data.sidecar_id !== identity.sidecarId) return foreign(parsed.data.sidecar_id);
-      return (await isSealed(parsed.data)) ? ok(parsed.data) : invalid('its digest does not match its content');
+      if (!parsed.success) return refuseInvalid(`its field ${field} is not valid in this lock version`);
+      if (parsed.data.sidecar_id !== identity.sidecarId) return refuseForeign(parsed.data.sidecar_id);
+      return (await isSealed(parsed.data)) ? ok(parsed.data) : refuseInvalid('its digest does not match its content');
     },
   };
 }
@@ -56,7 +56,7 @@ async function isSealed({ lock_sha256, ...sealed }: PlanLockContent): Promise<bo
 }
 
 /** The payload of a lock with this sidecar's signature; null for any other lock. */
-async function opened(lock: string, { verifyingKey }: Pick<Identity, 'verifyingKey'>): Promise<unknown> {
+async function openLock(lock: string, { verifyingKey }: Pick<Identity, 'verifyingKey'>): Promise<unknown> {
   try {
     const { payload, protectedHeader } = await compactVerify(lock, verifyingKey, { algorithms: ['EdDSA'] });
     return protectedHeader.typ === PLAN_LOCK_TYP ? JSON.parse(decoder.decode(payload)) : null;
@@ -66,19 +66,19 @@ async function opened(lock: string, { verifyingKey }: Pick<Identity, 'verifyingK
 }
 
 /** The id is unverified and is used only in the message. */
-function unsigned(lock: string, own: string): Result<never, PlanLockError> {
+function refuseUnsigned(lock: string, own: string): Result<never, PlanLockError> {
   const said = /"sidecar_id":"(sdc_[0-9a-z]{26})"/.exec(Buffer.from(lock.split('.')[1] ?? '', 'base64url').toString());
   const signer = said?.[1];
-  if (signer !== undefined && signer !== own) return foreign(signer);
-  return invalid('it is not signed by this sidecar, or was changed after signing');
+  if (signer !== undefined && signer !== own) return refuseForeign(signer);
+  return refuseInvalid('it is not signed by this sidecar, or was changed after signing');
 }
 
-function foreign(sidecarId: string): Result<never, PlanLockError> {
+function refuseForeign(sidecarId: string): Result<never, PlanLockError> {
   const message = `The plan's lock was signed by another sidecar (${sidecarId}). Review the plan, then ${FREEZE}`;
   return err({ reason: 'plan_lock_foreign', message });
 }
 
-function invalid(problem: string): Result<never, PlanLockError> {
+function refuseInvalid(problem: string): Result<never, PlanLockError> {
   return err({
     reason: 'plan_lock_invalid',
     message: `The plan's lock is refused: ${problem}. Review the plan, then ${FREEZE}`,

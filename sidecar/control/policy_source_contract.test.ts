@@ -29,7 +29,7 @@ async function snapshot(): Promise<Subject> {
   const clock = new FakeClock();
   const link = new Link();
   const channel = new ScriptedChannel(clock, link);
-  const file = { load: () => Promise.resolve(null), keep: () => undefined, settled: () => Promise.resolve() };
+  const file = { load: () => Promise.resolve(null), keep: () => undefined, waitForWrites: () => Promise.resolve() };
   const source = new SnapshotSource({ channel, link, clock, file, snapshotMaxAgeSeconds: 60 });
   await source.waitForVersion(1, 1_000);
   return {

@@ -50,7 +50,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 export async function verifySnapshot(identity: Identity, jws: string, nonce: string | null): Checked<VerifiedSnapshot> {
   const payload = await openReply(identity, jws, SNAPSHOT_TYP, snapshotPayload);
   if (!payload.ok) return payload;
-  if (!isMine(identity, payload.value, nonce)) return notForThisCall('snapshot');
+  if (!isMine(identity, payload.value, nonce)) return refuseReply('snapshot');
   const bindings = hostBindingsOf(payload.value);
   if (!bindings.ok) return bindings;
   const mcp = readSnapshotMcpServers(payload.value.mcp_servers);
@@ -74,7 +74,7 @@ export async function verifyConfirmation(
 ): Checked<SnapshotConfirmation> {
   const payload = await openReply(identity, jws, SNAPSHOT_PROOF_TYP, snapshotProof);
   if (!payload.ok) return payload;
-  if (!isMine(identity, payload.value, nonce)) return notForThisCall('snapshot confirmation');
+  if (!isMine(identity, payload.value, nonce)) return refuseReply('snapshot confirmation');
   return ok({ version: payload.value.version, issuedAt: Date.parse(payload.value.issued_at) });
 }
 
@@ -88,9 +88,9 @@ export async function isRevocation(identity: Identity, jws: string, nonce: strin
 export async function verifyEventsOutcome(identity: Identity, jws: string, nonce: string): Checked<EventsOutcome> {
   const payload = await openReply(identity, jws, EVENTS_TYP, eventsPayload);
   if (!payload.ok) return payload;
-  if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply to the events');
+  if (!isMine(identity, payload.value, nonce)) return refuseReply('reply to the events');
   const { accepted, rejected, head } = payload.value;
-  if (head !== undefined && head.writer !== identity.sidecarId) return notForThisCall('reply to the events');
+  if (head !== undefined && head.writer !== identity.sidecarId) return refuseReply('reply to the events');
   return ok({ accepted, rejected, ...(head && { head }) });
 }
 
@@ -98,7 +98,7 @@ export async function verifyEventsOutcome(identity: Identity, jws: string, nonce
 export async function verifyAuditHeads(identity: Identity, jws: string, nonce: string): Checked<AuditHeads> {
   const payload = await openReply(identity, jws, AUDIT_HEADS_TYP, auditHeadsPayload);
   if (!payload.ok) return payload;
-  if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply about the audit log');
+  if (!isMine(identity, payload.value, nonce)) return refuseReply('reply about the audit log');
   const { heads, known } = payload.value;
   return ok({ heads, known });
 }
@@ -113,7 +113,7 @@ export async function openCredentials(
   const payload = await openReply(identity, jws, CREDENTIALS_TYP, credentialsPayload);
   if (!payload.ok) return payload;
   const { sidecar_id: sidecarId, request_id: answered, credentials, missing, unavailable } = payload.value;
-  if (sidecarId !== identity.sidecarId || answered !== requestId) return notForThisCall('credential reply');
+  if (sidecarId !== identity.sidecarId || answered !== requestId) return refuseReply('credential reply');
   if (now - MAX_CLOCK_SKEW_MS >= Date.parse(payload.value.expires_at))
     return invalidReply('the credential reply has expired');
   try {
@@ -146,7 +146,7 @@ export async function openApproval(
   if (!payload.ok) return payload;
   const { request_id: answered, approval_id: approvalId, state } = payload.value;
   const isAsked = answered === asked.requestId && (asked.approvalId ?? approvalId) === approvalId;
-  if (!isAsked || !isMine(identity, payload.value, asked.nonce)) return notForThisCall('reply to the approval');
+  if (!isAsked || !isMine(identity, payload.value, asked.nonce)) return refuseReply('reply to the approval');
   return ok({ approvalId, state });
 }
 
@@ -216,7 +216,7 @@ function connectorsOf({ connectors }: SnapshotPayload): VerifiedSnapshot['connec
   return read.ok ? ok(read.value.map(({ connector }) => connector)) : read;
 }
 
-function notForThisCall(what: string): Result<never, ChannelError> {
+function refuseReply(what: string): Result<never, ChannelError> {
   return invalidReply(`the ${what} answers a call of another sidecar`);
 }
 

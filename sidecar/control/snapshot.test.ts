@@ -36,7 +36,7 @@ beforeEach(() => {
 
 afterEach(async () => {
   await source.stop();
-  await file.settled();
+  await file.waitForWrites();
   vi.useRealTimers();
   rmSync(directory, { recursive: true });
 });
@@ -59,7 +59,7 @@ function change(version: number): void {
 
 async function reopen(): Promise<void> {
   await source.stop();
-  await file.settled();
+  await file.waitForWrites();
   link = new Link();
   channel = new ScriptedChannel(clock, link);
   channel.hold();
@@ -171,7 +171,7 @@ describe('while the control plane is down', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     const tries = channel.polls.length;
     channel.down = null;
-    link.succeeded();
+    link.markUp();
     await settle();
     expect(channel.polls.length).toBeGreaterThan(tries);
     expect(reasonNow()).toBe('in force');
@@ -182,7 +182,7 @@ describe('while the control plane is down', () => {
     channel.release();
     await settle();
     const quick = vi.spyOn(channel, 'snapshot').mockImplementation(() => {
-      link.succeeded();
+      link.markUp();
       const confirmation = { version: 1, issuedAt: clock.now() };
       return Promise.resolve({ ok: true, value: { kind: 'unchanged', confirmation, jws: '{}' } });
     });
@@ -198,7 +198,7 @@ describe('waiting for a change', () => {
   it('ends at once if the policy already is another one', async () => {
     await source.start();
     await settle();
-    await source.whenChanged(0, 60_000, never);
+    await source.waitForChange(0, 60_000, never);
     expect(source.status()?.version).toBe(1);
   });
 
@@ -207,9 +207,9 @@ describe('waiting for a change', () => {
     await settle();
     const left = new AbortController();
     const over: string[] = [];
-    void source.whenChanged(1, 60_000, left.signal).then(() => over.push('left'));
-    void source.whenChanged(1, 5_000, never).then(() => over.push('late'));
-    void source.whenChanged(1, 60_000, never).then(() => over.push('changed'));
+    void source.waitForChange(1, 60_000, left.signal).then(() => over.push('left'));
+    void source.waitForChange(1, 5_000, never).then(() => over.push('late'));
+    void source.waitForChange(1, 60_000, never).then(() => over.push('changed'));
     await settle();
     expect(over).toEqual([]);
     left.abort();
@@ -324,7 +324,7 @@ describe('the snapshot of an earlier run', () => {
     await source.start();
     await settle();
     await source.stop();
-    await file.settled();
+    await file.waitForWrites();
     const path = join(directory, 'snapshot.jws');
     clock.advance(10 * HOUR_MS);
     writeFileSync(path, `${readFileSync(path, 'utf8')}${JSON.stringify({ version: 2, issuedAt: clock.now() })}\n`);
@@ -351,7 +351,7 @@ describe('the snapshot of an earlier run', () => {
     await source.start();
     await settle();
     await source.stop();
-    await file.settled();
+    await file.waitForWrites();
     const path = join(directory, 'snapshot.jws');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, 'utf8')).not.toContain('4711');

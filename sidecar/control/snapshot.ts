@@ -108,7 +108,7 @@ export class SnapshotSource implements PolicySource {
   }
 
   /** The servers that this version cannot use. */
-  unreadableMcpServers(): readonly UnreadableMcpServer[] {
+  listUnreadableMcpServers(): readonly UnreadableMcpServer[] {
     return this.#held?.snapshot.unreadableMcpServers ?? [];
   }
 
@@ -164,7 +164,7 @@ export class SnapshotSource implements PolicySource {
   }
 
   /** Waits for a policy of another version than this one, until `timeoutMs` have passed or `signal` is aborted. */
-  async whenChanged(version: number | null, timeoutMs: number, signal: AbortSignal): Promise<void> {
+  async waitForChange(version: number | null, timeoutMs: number, signal: AbortSignal): Promise<void> {
     if ((this.#held?.snapshot.version ?? null) !== version) return;
     await this.#waiters.wait(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
   }
@@ -193,7 +193,7 @@ export class SnapshotSource implements PolicySource {
       if (signal.aborted) return;
       if (!polled.ok) await this.#pacer.backOff();
       else {
-        this.#pacer.succeeded();
+        this.#pacer.noteSuccess();
         const answeredAtOnce = performance.now() - startedAt < RECHECK_MS;
         if (known && polled.value === 'unchanged' && answeredAtOnce) await this.#pacer.wait(IDLE_POLL_MS);
       }
@@ -225,7 +225,7 @@ export class SnapshotSource implements PolicySource {
       'version_went_back',
       `The control plane sent policy version ${version}, but this sidecar has already seen version ${held}, so the older one is refused. If the control plane's database was restored from a backup, enrol this sidecar again.`,
     );
-    this.#options.link.failed(error);
+    this.#options.link.markDown(error);
     return err(error);
   }
 

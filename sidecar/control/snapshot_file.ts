@@ -10,7 +10,7 @@ export interface SnapshotFile {
   /** Stores a reply of the control plane; returns before it is written. */
   keep(reply: SnapshotReply): void;
   /** Resolves when everything stored so far is written. */
-  settled(): Promise<void>;
+  waitForWrites(): Promise<void>;
 }
 
 export interface StoredSnapshot {
@@ -64,7 +64,7 @@ export function createSnapshotFile(options: SnapshotFileOptions): SnapshotFile {
         write(`${snapshotJws}\n${reply.jws}\n`);
       }
     },
-    settled: () => writing,
+    waitForWrites: () => writing,
   };
 }
 

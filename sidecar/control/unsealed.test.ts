@@ -75,7 +75,7 @@ describe('an unsealed credential', () => {
   ] as const)('is not %s', async (_what, ref) => {
     const credential = { secret: new Secret('s3cret'), version: '1' };
     const answering = {
-      unsealed: () => Promise.resolve(ok({ released: [{ ref, credential }], missing: [], unavailable: [] })),
+      fetchUnsealed: () => Promise.resolve(ok({ released: [{ ref, credential }], missing: [], unavailable: [] })),
     };
     expect(await releaseUnsealed(answering, WANTED)).toMatchObject({ ok: false });
   });

@@ -9,10 +9,10 @@ import type { ControlChannel, UnsealedRequest } from './control_channel.ts';
  * is never cached. Refuses with `credential_unavailable` or `control_plane_unavailable`.
  */
 export async function releaseUnsealed(
-  channel: Pick<ControlChannel, 'unsealed'>,
+  channel: Pick<ControlChannel, 'fetchUnsealed'>,
   request: UnsealedRequest,
 ): Promise<Result<Secret, Refusal>> {
-  const reply = await channel.unsealed(request);
+  const reply = await channel.fetchUnsealed(request);
   if (!reply.ok) return err(unavailableRefusal(reply.error));
   const [released, ...others] = reply.value.released;
   const isMine = released?.ref.owner === 'personal' && released.ref.path === request.path && others.length === 0;

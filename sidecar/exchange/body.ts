@@ -67,7 +67,7 @@ export const BODY_STALL_MS = 60_000;
 
 /** Whether a body's declared length is over the limit, so that the client need not send it. */
 export function refuseDeclared(framing: BodyFraming, limits: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal | null {
-  return framing.kind === 'length' && framing.length > limits.maxBytes ? tooLarge(limits) : null;
+  return framing.kind === 'length' && framing.length > limits.maxBytes ? tooLargeRefusal(limits) : null;
 }
 
 /**
@@ -94,11 +94,11 @@ export async function bufferBody(
 
 async function collect(client: Connection, reader: BodyReader, reservation: Reservation): Promise<Refusal | null> {
   while (!reader.done) {
-    const piece = client.take() ?? (await nextOrEnd(client));
-    if (piece === 'late') return brokenBody(`no byte of it arrived for ${BODY_STALL_MS / 1000} s`);
-    if (piece === null) return brokenBody('the client ended before the end of the body');
+    const piece = client.take() ?? (await nextChunkOrEnd(client));
+    if (piece === 'late') return brokenBodyRefusal(`no byte of it arrived for ${BODY_STALL_MS / 1000} s`);
+    if (piece === null) return brokenBodyRefusal('the client ended before the end of the body');
     const fed = reader.feed(piece);
-    if (!fed.ok) return brokenBody(fed.error.message);
+    if (!fed.ok) return brokenBodyRefusal(fed.error.message);
     if (fed.value.used < piece.length) client.putBack(piece.subarray(fed.value.used));
     for (const data of fed.value.data) {
       const refused = reservation.add(data);
@@ -108,7 +108,7 @@ async function collect(client: Connection, reader: BodyReader, reservation: Rese
   return null;
 }
 
-async function nextOrEnd(client: Connection): Promise<Buffer | null | 'late'> {
+async function nextChunkOrEnd(client: Connection): Promise<Buffer | null | 'late'> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<'late'>((resolve) => {
     timer = setTimeout(() => resolve('late'), BODY_STALL_MS);
@@ -136,7 +136,7 @@ class Reservation {
 
   add(data: Uint8Array): Refusal | null {
     const { maxBytes, budget, sessionId } = this.#limits;
-    if (this.bytes + data.length > maxBytes) return tooLarge(this.#limits);
+    if (this.bytes + data.length > maxBytes) return tooLargeRefusal(this.#limits);
     if (!budget.reserve(data.length, sessionId)) return budgetSpent();
     this.bytes += data.length;
     this.collector.add(data);
@@ -150,11 +150,11 @@ class Reservation {
 }
 
 /** The refusal of a body with broken framing. */
-export function brokenBody(message: string): Refusal {
+export function brokenBodyRefusal(message: string): Refusal {
   return refusal('invalid_request', `request body: ${message}`);
 }
 
-function tooLarge({ maxBytes, advice }: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal {
+function tooLargeRefusal({ maxBytes, advice }: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal {
   const message = `a request that gets a credential may have a body of at most ${maxBytes} bytes; ${advice}`;
   return refusal('body_too_large', message);
 }

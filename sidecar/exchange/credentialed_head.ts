@@ -19,7 +19,7 @@ const ONLY_READABLE = /^(?:gzip|deflate|br|zstd)(?:, ?(?:gzip|deflate|br|zstd))*
  * invariant 3); a `Connection: close` stays. Accept-Encoding is limited to the codings that can be scrubbed. An HTTP/1.0
  * request without a Host gets the tunnel's. A WebSocket handshake keeps its upgrade, without extensions.
  */
-export function credentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
+export function prepareCredentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
   const { head } = incoming;
   const nominated = connectionTokens(head.fields);
   const upgrade = isWebSocketUpgrade(head);
@@ -69,7 +69,7 @@ function readableCodings(value: string): string {
 }
 
 /** The headers for a body in memory: its length is known, and no one waits for `100 Continue`. */
-export function reframed(fields: readonly HeaderField[], bodyBytes: number): HeaderField[] {
+export function reframe(fields: readonly HeaderField[], bodyBytes: number): HeaderField[] {
   const length = headerField('Content-Length', String(bodyBytes));
   const kept: HeaderField[] = [];
   let placed = false;

@@ -14,7 +14,7 @@ import {
   type ResolvableRequest,
   resolve,
 } from '../../shared/resolve/resolve.ts';
-import { credentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
+import { prepareCredentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeOperation } from './exchange_operation.ts';
@@ -24,7 +24,7 @@ import { bindingInForce, connectorInForce, type InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { ambiguousTarget, checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
-import { abandoned, auditUnavailable, refused, replied } from './outcome.ts';
+import { abandon, auditUnavailable, refuse, replyWith } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
 import { forwardContext, sendCredentialed } from './send_credentialed.ts';
 
@@ -38,19 +38,19 @@ const PASSTHROUGH_LANE = '';
  */
 export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<Outcome> {
   const parsed = parseIncoming(raw, tunnel.host, ports.limits.maxHeaders);
-  if (!parsed.ok) return refused(unread(tunnel), parsed.error);
+  if (!parsed.ok) return refuse(factsOfUnread(tunnel), parsed.error);
   const incoming = parsed.value;
   const facts = factsOf(incoming, tunnel.host);
 
-  if (ports.audit.exhausted) return refused(facts, auditUnavailable(), incoming);
+  if (ports.audit.exhausted) return refuse(facts, auditUnavailable(), incoming);
   const policy = ports.policy.current();
-  if (!policy.ok) return refused(facts, policy.error, incoming);
+  if (!policy.ok) return refuse(facts, policy.error, incoming);
   const { method, fields } = incoming.head;
   const { path, query } = incoming.target;
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);
-  if (resolution.kind === 'ambiguous_target') return refused(facts, ambiguousTarget(tunnel.host), incoming);
-  if (resolution.kind === 'passthrough') return passthrough(incoming, facts, tunnel, ports);
+  if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
+  if (resolution.kind === 'passthrough') return exchangePassthrough(incoming, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
   if (resolution.kind === 'connector') {
@@ -63,8 +63,8 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   }
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
-  if (!authority.ok) return refused(facts, authority.error, incoming);
-  return bound(incoming, { ...resolution, policy: policy.value, asked }, facts, tunnel, ports);
+  if (!authority.ok) return refuse(facts, authority.error, incoming);
+  return exchangeBound(incoming, { ...resolution, policy: policy.value, asked }, facts, tunnel, ports);
 }
 
 /** The policy that a resolution was made with. */
@@ -74,14 +74,14 @@ interface Decided {
 }
 
 /** The binding path: contract first, then body, and the credential last. */
-async function bound(
+async function exchangeBound(
   incoming: Incoming,
   { bindings, besideApprovals, policy, asked }: BindingResolution & Decided,
   unbound: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const request = credentialedRequest(incoming, tunnel.host);
+  const request = prepareCredentialedRequest(incoming, tunnel.host);
   const choice = chooseBinding(bindings, request);
   const binding = choice?.binding ?? bindings[0];
   if (binding === undefined) throw new Error('a resolution to a binding names at least one');
@@ -93,18 +93,18 @@ async function bound(
     fields: incoming.head.fields,
     besideApprovals,
   });
-  if (!contract.ok) return refused(facts, contract.error, incoming);
+  if (!contract.ok) return refuse(facts, contract.error, incoming);
   if (choice === null || emitDecision(binding, choice.presented) === 'keep_foreign') {
     return forwardAsIs(incoming, 'foreign', facts, tunnel, ports);
   }
-  if (!ports.audit.accepting) return refused(facts, auditUnavailable(), incoming);
+  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
 
   const inFull = incoming.framing.kind !== 'none' && needsBufferedBody(binding, request);
   const body = inFull ? await readBody(incoming, tunnel, ports) : NOT_BUFFERED;
-  if (!body.ok) return tunnel.client.closed ? abandoned(facts) : refused(facts, body.error);
+  if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
   try {
     if (isAnotherByBody(policy, asked, () => bodyText(body.value))) {
-      return refused(facts, ambiguousTarget(tunnel.host), incoming, body.value.buffered !== null);
+      return refuse(facts, ambiguousTarget(tunnel.host), incoming, body.value.buffered !== null);
     }
     const inForce = bindingInForce(ports.policy, policy, tunnel.host, binding);
     const admitted = { incoming, request, binding, inForce, body: body.value, facts, mediation: 'binding' } as const;
@@ -115,7 +115,7 @@ async function bound(
 }
 
 /** The passthrough path: refuses private IP literals, else forwards the request unchanged and looks up no credential. */
-function passthrough(
+function exchangePassthrough(
   incoming: Incoming,
   facts: Facts,
   tunnel: ExchangeTunnel,
@@ -123,7 +123,7 @@ function passthrough(
 ): Promise<Outcome> | Outcome {
   if (isRefusedIpLiteral(tunnel.host)) {
     const message = `${tunnel.host} is an address in a private range; use a host name, or bind the host`;
-    return refused(facts, refusal('passthrough_target_not_allowed', message), incoming);
+    return refuse(facts, refusal('passthrough_target_not_allowed', message), incoming);
   }
   return forwardAsIs(incoming, 'passthrough', facts, tunnel, ports);
 }
@@ -144,14 +144,14 @@ async function forwardAsIs(
     lane: PASSTHROUGH_LANE,
   };
   const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
-  if (reply.ok) return replied(incoming, facts, mediation, reply.value, null);
-  return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming);
+  if (reply.ok) return replyWith(incoming, facts, mediation, reply.value, null);
+  return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);
 }
 
 function factsOf(incoming: Incoming, host: string): Facts {
   return { host, method: incoming.head.method, path: incoming.target.path, binding: null };
 }
 
-function unread({ host }: ExchangeTunnel): Facts {
+function factsOfUnread({ host }: ExchangeTunnel): Facts {
   return { host, method: null, path: null, binding: null };
 }

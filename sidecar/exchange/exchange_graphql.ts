@@ -8,7 +8,7 @@ import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { checkAuthority } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
-import { abandoned, auditUnavailable, refused } from './outcome.ts';
+import { abandon, auditUnavailable, refuse } from './outcome.ts';
 import { NOT_BUFFERED, readBody } from './request_body.ts';
 
 /** The operations that a request may be, and a check that their connector is still in force. */
@@ -29,22 +29,22 @@ export async function exchangeGraphql(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const attempted = ofConnector(unmatched, candidates);
+  const attempted = withConnector(unmatched, candidates);
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
-  if (!authority.ok) return refused(attempted, authority.error, incoming);
+  if (!authority.ok) return refuse(attempted, authority.error, incoming);
   const { method, fields } = incoming.head;
   const { query } = incoming.target;
   const hasBody = incoming.framing.kind !== 'none';
   const contract = enforceGraphqlRequest({ method, query, fields, hasBody });
-  if (!contract.ok) return refused(attempted, contract.error, incoming);
-  if (!ports.audit.accepting) return refused(attempted, auditUnavailable(), incoming);
+  if (!contract.ok) return refuse(attempted, contract.error, incoming);
+  if (!ports.audit.accepting) return refuse(attempted, auditUnavailable(), incoming);
 
   const body = hasBody ? await readBody(incoming, tunnel, ports, 'graphql') : NOT_BUFFERED;
-  if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
+  if (!body.ok) return tunnel.client.closed ? abandon(attempted) : refuse(attempted, body.error);
   try {
     const { buffered } = body.value;
     const match = recogniseGraphql(candidates, { method, query }, buffered?.chunks ?? []);
-    if (!match.ok) return refused(attempted, match.error, incoming, buffered !== null);
+    if (!match.ok) return refuse(attempted, match.error, incoming, buffered !== null);
     const inForce = inForceOf(match.value.connector);
     return await sendOperation({ incoming, match: match.value, inForce, body: body.value }, unmatched, tunnel, ports);
   } finally {
@@ -53,7 +53,7 @@ export async function exchangeGraphql(
 }
 
 /** A refused request is recorded with the connector of its endpoint, if there is one. */
-function ofConnector(facts: Facts, candidates: readonly ConnectorOperation[]): Facts {
+function withConnector(facts: Facts, candidates: readonly ConnectorOperation[]): Facts {
   const [connector, ...others] = new Set(candidates.map((candidate) => candidate.connector));
   return connector === undefined || others.length > 0 ? facts : { ...facts, connector };
 }

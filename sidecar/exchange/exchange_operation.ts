@@ -7,14 +7,14 @@ import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { NotApproved } from '../ports.ts';
 import { askApproval } from './ask_approval.ts';
 import { connectorBinding } from './connector_binding.ts';
-import { credentialedRequest } from './credentialed_head.ts';
+import { prepareCredentialedRequest } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
-import { givenInputs, readsBody } from './given_inputs.ts';
+import { listGivenInputs, readsBody } from './given_inputs.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { ambiguousTarget, checkAuthority } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
-import { abandoned, auditUnavailable, refused } from './outcome.ts';
+import { abandon, auditUnavailable, refuse } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
 import { sendCredentialed } from './send_credentialed.ts';
@@ -32,19 +32,19 @@ export async function exchangeOperation(
 ): Promise<Outcome> {
   const attempted = operationFacts(unmatched, { match, incoming, body: null, approvalId: null });
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
-  if (!authority.ok) return refused(attempted, authority.error, incoming);
+  if (!authority.ok) return refuse(attempted, authority.error, incoming);
   const contract = enforceOperation(match.operation, incoming.head.fields, incoming.target.query);
-  if (!contract.ok) return refused(attempted, contract.error, incoming);
-  if (!ports.audit.accepting) return refused(attempted, auditUnavailable(), incoming);
+  if (!contract.ok) return refuse(attempted, contract.error, incoming);
+  if (!ports.audit.accepting) return refuse(attempted, auditUnavailable(), incoming);
 
   const body =
     incoming.framing.kind === 'none'
       ? NOT_BUFFERED
       : await readBody(incoming, tunnel, ports, readsBody(match.operation) ? 'audited' : 'credentialed');
-  if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
+  if (!body.ok) return tunnel.client.closed ? abandon(attempted) : refuse(attempted, body.error);
   try {
     if (isAnother(() => bodyText(body.value))) {
-      return refused(attempted, ambiguousTarget(tunnel.host), incoming, body.value.buffered !== null);
+      return refuse(attempted, ambiguousTarget(tunnel.host), incoming, body.value.buffered !== null);
     }
     return await sendOperation({ incoming, match, inForce, body: body.value }, unmatched, tunnel, ports);
   } finally {
@@ -71,12 +71,12 @@ export async function sendOperation(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const request = credentialedRequest(incoming, tunnel.host);
+  const request = prepareCredentialedRequest(incoming, tunnel.host);
   const approval = await approve({ match, body }, request, tunnel, ports);
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   const facts = operationFacts(unmatched, { match, incoming, body, approvalId });
-  if (tunnel.client.closed) return abandoned(facts);
-  if (!approval.ok) return refused(facts, approval.error.refusal, incoming, body.buffered !== null);
+  if (tunnel.client.closed) return abandon(facts);
+  if (!approval.ok) return refuse(facts, approval.error.refusal, incoming, body.buffered !== null);
   const binding = connectorBinding(match.connector, tunnel.host);
   const admitted = { incoming, request, binding, inForce, body, facts, mediation: 'connector' } as const;
   return sendCredentialed(admitted, tunnel, ports);
@@ -114,6 +114,6 @@ function operationFacts(
   { host, method, path }: Facts,
   { match, incoming, body, approvalId }: Known,
 ): Facts & { readonly operation: OperationFacts } {
-  const given = givenInputs(match.operation, incoming.target.query, body?.buffered?.chunks ?? []);
+  const given = listGivenInputs(match.operation, incoming.target.query, body?.buffered?.chunks ?? []);
   return { host, method, path, binding: null, operation: { match, given, approvalId } };
 }

@@ -113,7 +113,7 @@ async function attempt(
   }
   context.client?.onFinished(null);
   upstream.destroy();
-  const end = await endedNow(requestBody);
+  const end = await findEnd(requestBody);
   return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
 }
 
@@ -146,7 +146,7 @@ async function passOnEndAfter(sent: Promise<BodyEnd>, client: Connection, upstre
 }
 
 /** How copying the body ended, if it has ended. */
-function endedNow(requestBody: BodyEnd | Promise<BodyEnd>): Promise<BodyEnd | null> {
+function findEnd(requestBody: BodyEnd | Promise<BodyEnd>): Promise<BodyEnd | null> {
   return Promise.race([requestBody, Promise.resolve(null)]);
 }
 
@@ -177,15 +177,15 @@ function replyHeadOf(
   read: HeadRead,
   context: ForwardContext,
 ): Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure> {
-  if (read.kind === 'lost') return closedEarly(`the connection was lost (${read.code})`);
-  if (read.kind === 'end') return closedEarly('it closed the connection without a reply');
+  if (read.kind === 'lost') return failClosedEarly(`the connection was lost (${read.code})`);
+  if (read.kind === 'end') return failClosedEarly('it closed the connection without a reply');
   if (read.kind === 'truncated') return invalidReply('its head is incomplete');
   if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
   const head = parseReplyHead(read.bytes.toString('latin1'), context);
   return head.ok ? ok({ head: head.value, raw: read.bytes }) : invalidReply(head.error.message);
 }
 
-function closedEarly(message: string): { ok: false; error: AttemptFailure } {
+function failClosedEarly(message: string): { ok: false; error: AttemptFailure } {
   return err({ stale: true, refusal: refusal('upstream_unreachable', `the upstream did not answer: ${message}`) });
 }
 

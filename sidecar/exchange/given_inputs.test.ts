@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
-import { givenInputs } from './given_inputs.ts';
+import { listGivenInputs } from './given_inputs.ts';
 
 const AUDITED = sampleOperation({
   audit: [
@@ -12,7 +12,7 @@ const AUDITED = sampleOperation({
 const bytes = (text: string): Uint8Array[] => [Buffer.from(text.slice(0, 3)), Buffer.from(text.slice(3))];
 
 test('lists names in the query and members of a JSON object, and never looks at values', () => {
-  expect([...givenInputs(AUDITED, 'q=1&%74ags=2&q', bytes('{"title":{"a":1},"x":null}'))]).toEqual([
+  expect([...listGivenInputs(AUDITED, 'q=1&%74ags=2&q', bytes('{"title":{"a":1},"x":null}'))]).toEqual([
     'query.q',
     'query.tags',
     'body.title',
@@ -23,12 +23,12 @@ test('lists names in the query and members of a JSON object, and never looks at 
 test.each(['not json', '[1', '"text"', 'null', ''])(
   'lists nothing for a body that is not a JSON object: %j',
   (body) => {
-    expect([...givenInputs(AUDITED, null, bytes(body))]).toEqual([]);
+    expect([...listGivenInputs(AUDITED, null, bytes(body))]).toEqual([]);
   },
 );
 
 test('decodes escaped and non-ASCII names as a server does', () => {
-  expect([...givenInputs(AUDITED, null, bytes('{"t\\u0069tle":1,"mün":2,"a\\"b":3,"\\x":4}'))]).toEqual([
+  expect([...listGivenInputs(AUDITED, null, bytes('{"t\\u0069tle":1,"mün":2,"a\\"b":3,"\\x":4}'))]).toEqual([
     'body.title',
     'body.mün',
     'body.a"b',
@@ -36,13 +36,13 @@ test('decodes escaped and non-ASCII names as a server does', () => {
 });
 
 test('reads nothing for an operation that audits neither', () => {
-  expect(givenInputs(sampleOperation(), 'q=1', bytes('{"title":1}')).size).toBe(0);
+  expect(listGivenInputs(sampleOperation(), 'q=1', bytes('{"title":1}')).size).toBe(0);
 });
 
 test('reads any query and body (property)', () => {
   fc.assert(
     fc.property(fc.string(), fc.uint8Array(), (query, body) => {
-      expect(() => givenInputs(AUDITED, query, [body])).not.toThrow();
+      expect(() => listGivenInputs(AUDITED, query, [body])).not.toThrow();
     }),
   );
 });

@@ -8,7 +8,7 @@ const NONE: ReadonlySet<string> = new Set();
  * the members of a body that is a JSON object. It never looks at values. The body has at most `maxReadBodyBytes` and is not
  * parsed.
  */
-export function givenInputs(
+export function listGivenInputs(
   operation: Operation,
   query: string | null,
   body: readonly Uint8Array[],
@@ -31,12 +31,12 @@ export function readsBody({ audit }: Operation): boolean {
 /** The scan works on bytes; a non-ASCII or escaped name is decoded separately. */
 function membersOf(body: readonly Uint8Array[]): readonly string[] {
   const text = Buffer.concat(body).toString('latin1');
-  return memberNames(text).flatMap((name) => (PLAIN.test(name) ? [name] : decodedName(name)));
+  return memberNames(text).flatMap((name) => (PLAIN.test(name) ? [name] : decodeName(name)));
 }
 
 const PLAIN = /^[ !#-[\]-~]*$/;
 
-function decodedName(name: string): string[] {
+function decodeName(name: string): string[] {
   try {
     return [String(JSON.parse(`"${Buffer.from(name, 'latin1').toString('utf8')}"`))];
   } catch {

@@ -14,7 +14,7 @@ export type InForce = () => Refusal | null;
  * was decided by must still be in force then: the same binding, unchanged, at its host.
  */
 export function bindingInForce(source: PolicySource, decided: Policy, host: string, binding: HostBinding): InForce {
-  return inForce(source, decided, host, (policy) => {
+  return createInForce(source, decided, host, (policy) => {
     const isGuarded = policy.connectors.guarded.has(host) && !decided.connectors.guarded.has(host);
     // A guarded host limits a binding without an effect to reads.
     if (isGuarded && binding.effect === undefined) return false;
@@ -30,13 +30,18 @@ export function connectorInForce(
   host: string,
   connector: InstalledConnector,
 ): InForce {
-  return inForce(source, decided, host, (policy) => {
+  return createInForce(source, decided, host, (policy) => {
     const found = policy.installed.find(({ id }) => id === connector.id);
     return found === connector || isDeepStrictEqual(found, connector);
   });
 }
 
-function inForce(source: PolicySource, decided: Policy, host: string, holds: (policy: Policy) => boolean): InForce {
+function createInForce(
+  source: PolicySource,
+  decided: Policy,
+  host: string,
+  holds: (policy: Policy) => boolean,
+): InForce {
   return () => {
     const now = source.current();
     if (!now.ok) return now.error;

@@ -13,10 +13,10 @@ test('pauses a binding for a session above the limit of masked replies, until it
     reason: 'binding_paused',
     message: expect.stringContaining('svc sessions resume ses_a') as unknown,
   });
-  expect(masked.ofSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: true }]);
+  expect(masked.countsOfSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: true }]);
   expect(masked.resume('ses_a')).toEqual(['api.example.test']);
   expect([masked.refuse('ses_a', 'bnd_1'), masked.resume('ses_a')]).toEqual([null, []]);
-  expect(masked.ofSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: false }]);
+  expect(masked.countsOfSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: false }]);
 });
 
 test('counts each session and each binding separately', () => {
@@ -37,5 +37,5 @@ test('forgets sessions that have ended', () => {
   masked.count(USE);
   live.clear();
   masked.count({ ...USE, sessionId: 'ses_b' });
-  expect(masked.ofSession('ses_a')).toEqual([]);
+  expect(masked.countsOfSession('ses_a')).toEqual([]);
 });

@@ -61,7 +61,7 @@ export class MaskedReplies {
     return refusal('binding_paused', message);
   }
 
-  ofSession(sessionId: string): readonly MaskedCount[] {
+  countsOfSession(sessionId: string): readonly MaskedCount[] {
     const counts = [...(this.#sessions.get(sessionId)?.values() ?? [])];
     return counts.map(({ host, total, recent }) => ({ host, maskedReplies: total, isPaused: recent > this.#most }));
   }

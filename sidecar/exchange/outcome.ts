@@ -60,13 +60,13 @@ export interface Abandoned {
 export type Outcome = Refused | Replied | Abandoned;
 
 /** A refusal. Without `incoming` the rest of the request is unknown, so the tunnel ends. */
-export function refused(facts: Facts, why: Refusal, incoming?: Incoming, bodyWasRead = false): Refused {
+export function refuse(facts: Facts, why: Refusal, incoming?: Incoming, bodyWasRead = false): Refused {
   const staysOpen =
     incoming !== undefined && (bodyWasRead || incoming.framing.kind === 'none') && isPersistent(incoming);
   return { kind: 'refused', facts, refusal: why, staysOpen };
 }
 
-export function replied(
+export function replyWith(
   incoming: Incoming,
   facts: Facts,
   mediation: ForwardedMediation,
@@ -82,7 +82,7 @@ export function keepsCookies({ binding }: Pick<Facts, 'binding'>): boolean {
   return binding?.keepCookies === true;
 }
 
-export function abandoned(facts: Facts): Abandoned {
+export function abandon(facts: Facts): Abandoned {
   return { kind: 'abandoned', facts };
 }
 

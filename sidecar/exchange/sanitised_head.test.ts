@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
-import { heldBack, sanitised, sanitisedTrailers } from './sanitised_head.ts';
+import { listHeldBack, sanitiseHead, sanitiseTrailers } from './sanitised_head.ts';
 
-function parsed(text: string): Parameters<typeof sanitised>[0] {
+function parsed(text: string): Parameters<typeof sanitiseHead>[0] {
   const head = parseReplyHead(text, { maxHeaders: 10 });
   if (!head.ok) throw new Error(head.error.message);
   return { head: head.value, raw: Buffer.from(text, 'latin1') };
@@ -10,25 +10,25 @@ function parsed(text: string): Parameters<typeof sanitised>[0] {
 
 test('removes withheld headers in any spelling, every copy; the rest keeps its bytes', () => {
   const kept = 'HTTP/1.1 200  odd\r\nx-A:  1\r\nLOCATION: https://x/\r\n\r\n';
-  expect(sanitised(parsed(kept), false).raw.toString('latin1')).toBe(kept);
+  expect(sanitiseHead(parsed(kept), false).raw.toString('latin1')).toBe(kept);
   const more = kept.replace('LOC', 'SET-COOKIE: a\r\nset-cookie2: b\r\nAlt-Svc: c\r\nLOC');
-  const { raw, head } = sanitised(parsed(more), false);
+  const { raw, head } = sanitiseHead(parsed(more), false);
   expect(raw.toString('latin1')).toBe(kept);
   expect(head.fields.map(({ name }) => name)).toEqual(['x-a', 'location']);
 });
 
 test('keeps cookies and challenges together, and never an alternative service', () => {
   const text = 'HTTP/1.1 401 x\r\nSET-COOKIE:  a\r\nWWW-Authenticate: Basic\r\nAlt-Svc: c\r\n\r\n';
-  const { raw } = sanitised(parsed(text), true);
+  const { raw } = sanitiseHead(parsed(text), true);
   expect(raw.toString('latin1')).toBe(text.replace('Alt-Svc: c\r\n', ''));
-  expect(sanitisedTrailers('Set-Cookie: a=b\r\nalt-svc: x\r\n', true)).toBe('Set-Cookie: a=b\r\n');
+  expect(sanitiseTrailers('Set-Cookie: a=b\r\nalt-svc: x\r\n', true)).toBe('Set-Cookie: a=b\r\n');
 });
 
 test('names the withheld and the kept headers, each once, without values', () => {
   const { fields } = parsed('HTTP/1.1 200 x\r\nSet-Cookie: a\r\nset-cookie: b\r\nX-A: 1\r\nAlt-Svc: c\r\n\r\n').head;
-  expect(heldBack(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
-  expect(heldBack(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
-  expect(heldBack([], false)).toEqual({ withheld: [], kept: [] });
+  expect(listHeldBack(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
+  expect(listHeldBack(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
+  expect(listHeldBack([], false)).toEqual({ withheld: [], kept: [] });
 });
 
 test.each([
@@ -37,5 +37,5 @@ test.each([
   ['Set-Cookie: a=b\r\nX-T: 1\r\nset-cookie: c\r\n', 'X-T: 1\r\n'],
   ['WWW-Authenticate : x\r\n', ''],
 ])('also removes them from trailers: %j', (trailers, expected) => {
-  expect(sanitisedTrailers(trailers, false)).toBe(expected);
+  expect(sanitiseTrailers(trailers, false)).toBe(expected);
 });

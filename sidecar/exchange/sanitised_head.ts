@@ -9,14 +9,14 @@ interface ReceivedHead {
 }
 
 /** A credentialed reply's head without the withheld headers; the same bytes if it has none. */
-export function sanitised({ head, raw }: ReceivedHead, keepCookies: boolean): ReceivedHead {
+export function sanitiseHead({ head, raw }: ReceivedHead, keepCookies: boolean): ReceivedHead {
   if (!head.fields.some(({ name }) => isWithheldHeader(name, keepCookies))) return { head, raw };
   const kept = { ...head, fields: head.fields.filter(({ name }) => !isWithheldHeader(name, keepCookies)) };
   return { head: kept, raw: Buffer.from(formatReplyHead(kept), 'latin1') };
 }
 
 /** The same for a trailer section: lines, each with its CRLF. */
-export function sanitisedTrailers(trailers: string, keepCookies: boolean): string {
+export function sanitiseTrailers(trailers: string, keepCookies: boolean): string {
   if (trailers === '') return '';
   const lines = trailers
     .split('\r\n')
@@ -32,8 +32,8 @@ export interface HeldBack {
 
 const NOTHING: HeldBack = { withheld: [], kept: [] };
 
-/** What {@link sanitised} does to the fields, for the audit event. The names are of a closed list; values are never included. */
-export function heldBack(fields: readonly HeaderField[], keepCookies: boolean): HeldBack {
+/** What {@link sanitiseHead} does to the fields, for the audit event. The names are of a closed list; values are never included. */
+export function listHeldBack(fields: readonly HeaderField[], keepCookies: boolean): HeldBack {
   if (!fields.some(({ name }) => isWithheldHeader(name))) return NOTHING;
   const names = [...new Set(fields.map(({ name }) => name))];
   return {

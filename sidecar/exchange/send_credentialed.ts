@@ -9,7 +9,7 @@ import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import type { BufferedBody } from './body.ts';
-import { isWebSocketUpgrade, reframed } from './credentialed_head.ts';
+import { isWebSocketUpgrade, reframe } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
@@ -18,10 +18,10 @@ import type { Incoming } from './incoming.ts';
 import type { CredentialMaterial } from './material.ts';
 import { resolveMaterial } from './material.ts';
 import type { Facts, Outcome } from './outcome.ts';
-import { abandoned, keepsCookies, refused, replied } from './outcome.ts';
+import { abandon, keepsCookies, refuse, replyWith } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
-import { heldBack, sanitised } from './sanitised_head.ts';
-import { scrubbedBytes } from './scrubbed_head.ts';
+import { listHeldBack, sanitiseHead } from './sanitised_head.ts';
+import { scrubHeadBytes } from './scrubbed_head.ts';
 
 /** A request that is allowed to have its credential. */
 export interface Admitted {
@@ -44,37 +44,37 @@ export async function sendCredentialed(
   const { incoming, body, facts, mediation } = admitted;
   const wasRead = body.buffered !== null;
   const paused = ports.masked.refuse(tunnel.sessionId, admitted.binding.id);
-  if (paused !== null) return refused(facts, paused, incoming, wasRead);
+  if (paused !== null) return refuse(facts, paused, incoming, wasRead);
   const resolved = resolveMaterial(admitted.binding, ports.credentials, ports.materials);
   const material = resolved instanceof Promise ? await resolved : resolved;
-  if (!material.ok) return refused(facts, material.error, incoming, wasRead);
+  if (!material.ok) return refuse(facts, material.error, incoming, wasRead);
   const lapsed = admitted.inForce();
-  if (lapsed !== null) return refused(facts, lapsed, incoming, wasRead);
-  const written = injected(admitted, material.value, ports);
+  if (lapsed !== null) return refuse(facts, lapsed, incoming, wasRead);
+  const written = injectCredential(admitted, material.value, ports);
   const outgoing = written instanceof Promise ? await written : written;
-  if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);
+  if (!outgoing.ok) return refuse(facts, outgoing.error, incoming, wasRead);
   const { scrub } = material.value;
   const keepCookies = keepsCookies(facts);
   const telling = { scrub, keepCookies, lane: outgoing.value.lane };
   const context = forwardContext(incoming, tunnel, ports, telling);
   const reply = await forward(outgoing.value, { ...context, inForce: admitted.inForce });
   if (reply.ok) {
-    const shown = { ...reply.value, ...sanitised(reply.value, keepCookies) };
-    const held = heldBack(reply.value.head.fields, keepCookies);
-    return { ...replied(incoming, facts, mediation, shown, scrub), heldBack: held, inForce: admitted.inForce };
+    const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };
+    const held = listHeldBack(reply.value.head.fields, keepCookies);
+    return { ...replyWith(incoming, facts, mediation, shown, scrub), heldBack: held, inForce: admitted.inForce };
   }
-  return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming, wasRead);
+  return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming, wasRead);
 }
 
 /** The outgoing request with the credential written onto it. Synchronous if the scheme is. */
-function injected(
+function injectCredential(
   admitted: Admitted,
   { credential, sessionToken }: CredentialMaterial,
   { clock, hash }: ExchangePorts,
 ): Result<Outgoing, Refusal> | Promise<Result<Outgoing, Refusal>> {
   const { request, incoming, binding } = admitted;
   const { buffered } = admitted.body;
-  const framed = buffered === null ? request : { ...request, fields: reframed(request.fields, buffered.bytes) };
+  const framed = buffered === null ? request : { ...request, fields: reframe(request.fields, buffered.bytes) };
   const body = payloadOf(incoming, buffered);
   const input = { binding, request: framed, credential, body, now: new Date(clock.now()), hash };
   const done = inject(sessionToken === null ? input : { ...input, sessionToken });
@@ -127,8 +127,8 @@ export function forwardContext(
   const { maxHeadBytes, maxHeaders } = limits;
   const onInterim = (received: Buffer, told: ReplyHead): Promise<void> => {
     if (telling === null) return tunnel.sendInterim(received);
-    const { head, raw } = sanitised({ head: told, raw: received }, telling.keepCookies);
-    const scrubbed = scrubbedBytes(head, raw, telling.scrub);
+    const { head, raw } = sanitiseHead({ head: told, raw: received }, telling.keepCookies);
+    const scrubbed = scrubHeadBytes(head, raw, telling.scrub);
     if (scrubbed !== raw) tunnel.noteMasked(telling.lane);
     return tunnel.sendInterim(scrubbed);
   };

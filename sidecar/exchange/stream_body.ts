@@ -6,7 +6,7 @@ import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { BodyReader, encodeChunk, encodeLastChunk } from '../../shared/net/http1_framing.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
-import { brokenBody } from './body.ts';
+import { brokenBodyRefusal } from './body.ts';
 
 /** How copying a request body ended: all of it was sent, one side disconnected, or the body itself was refused. */
 export type BodyEnd = 'sent' | 'client_gone' | 'upstream_gone' | Refusal;
@@ -28,16 +28,16 @@ export async function streamBody(
       if (upstream.closed) return 'upstream_gone';
       const piece = client.take() ?? (await client.nextChunk());
       const fed = piece === null ? reader.end() : reader.feed(piece);
-      if (!fed.ok) return abandoned(upstream, brokenBody(fed.error.message));
+      if (!fed.ok) return abandonUpstream(upstream, brokenBodyRefusal(fed.error.message));
       if (piece === null || fed.value === undefined) break;
       const { used, data } = fed.value;
       if (used < piece.length) client.putBack(piece.subarray(used));
       const out = copy === null ? ok([piece.subarray(0, used)]) : await copy.push(data);
-      if (!out.ok) return abandoned(upstream, out.error);
+      if (!out.ok) return abandonUpstream(upstream, out.error);
       if (!writeAll(upstream, out.value)) await upstream.waitForDrain();
     }
     const rest = (await copy?.end(reader.trailers)) ?? ok([]);
-    if (!rest.ok) return abandoned(upstream, rest.error);
+    if (!rest.ok) return abandonUpstream(upstream, rest.error);
     writeAll(upstream, rest.value);
   } catch (error) {
     upstream.destroy();
@@ -47,7 +47,7 @@ export async function streamBody(
   return upstream.closed ? 'upstream_gone' : 'sent';
 }
 
-function abandoned(upstream: Connection, why: Refusal): Refusal {
+function abandonUpstream(upstream: Connection, why: Refusal): Refusal {
   upstream.destroy();
   return why;
 }

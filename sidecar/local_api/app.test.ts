@@ -97,7 +97,7 @@ function options(): LocalApiOptions {
         waited.push([version, timeoutMs]);
         return Promise.resolve(inForce ? ok(version) : err(UNAVAILABLE));
       },
-      whenChanged: () => Promise.resolve(),
+      waitForChange: () => Promise.resolve(),
       mcpServers: () => [],
     },
     audit: {
@@ -284,7 +284,7 @@ describe('health', () => {
   });
 
   it('shows the host token everything', async () => {
-    link.failed(channelError('clock_skew', 'clocks', { serverTime: '2030-01-01T00:00:00.000Z' }));
+    link.markDown(channelError('clock_skew', 'clocks', { serverTime: '2030-01-01T00:00:00.000Z' }));
     await createSession();
     const reply = await call('/v1/health');
     expect(await reply.json()).toEqual({
@@ -302,7 +302,7 @@ describe('health', () => {
   });
 
   it('is degraded while the audit log was rolled back and no person has accepted it; metrics show it', async () => {
-    link.succeeded();
+    link.markUp();
     mismatches.push(WENT_BACK);
     expect(await (await call('/v1/health', { token: null })).json()).toMatchObject({ status: 'degraded' });
     expect(await (await call('/v1/health')).json()).toMatchObject({ audit_log: { mismatches: [WENT_BACK] } });
@@ -332,12 +332,12 @@ describe('health', () => {
 
   it.each([
     ['starting', () => (inForce = false)],
-    ['ok', () => link.succeeded()],
-    ['degraded', () => link.failed(channelError('unreachable', 'x'))],
+    ['ok', () => link.markUp()],
+    ['degraded', () => link.markDown(channelError('unreachable', 'x'))],
     [
       'degraded',
       () => {
-        link.succeeded();
+        link.markUp();
         accepting = false;
       },
     ],

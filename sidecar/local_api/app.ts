@@ -23,11 +23,11 @@ import {
 } from './inputs.ts';
 import { connectorOperations, operationsQuery } from './connector_list.ts';
 import { ACTING_SESSION_HEADER } from '../../shared/wire/connector_operations.ts';
-import { actingCaller, listFor, runFor } from './connector_routes.ts';
+import { resolveActingCaller, listFor, runFor } from './connector_routes.ts';
 import { acceptMismatch, recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
-import { checked, inputOf } from './request_input.ts';
+import { checkInput, inputOf } from './request_input.ts';
 import { closeStepScope, openStepScope, recordStepStart, signPlanLock } from './plan_routes.ts';
 import { createSession, endSession, listSessions, resumeSession, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
@@ -62,7 +62,7 @@ function apiFor(
   extraNames: readonly string[],
 ): Hono<LocalEnv> {
   const app = new Hono<LocalEnv>();
-  const hostNames = new Set([...LOOPBACK_NAMES, ...extraNames.map(asHostName)]);
+  const hostNames = new Set([...LOOPBACK_NAMES, ...extraNames.map(toHostName)]);
   app.use(async (c, next) => {
     if (!isNamed(hostNames, c.req.header('host'))) return errorReply(MISDIRECTED);
     const caller = callerOf(c.req.header('authorization'));
@@ -103,7 +103,7 @@ function addConnectorRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void
   app.get('/v1/connector-operations', async (c) => {
     const caller = c.get('caller');
     if (caller.kind === 'anonymous') return errorReply(TOKEN_REQUIRED);
-    const query = checked(operationsQuery, c.req.query());
+    const query = checkInput(operationsQuery, c.req.query());
     if (!query.ok) return errorReply(query.error);
     const heldEtag = c.req.header('if-none-match') ?? null;
     const held = { heldEtag, waitMs: query.value.wait * 1000 };
@@ -116,7 +116,7 @@ function addConnectorRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void
   app.post('/v1/connector-operations/run', async (c) => {
     const caller = c.get('caller');
     if (caller.kind === 'anonymous') return errorReply(TOKEN_REQUIRED);
-    const acting = actingCaller(caller, c.req.header(ACTING_SESSION_HEADER), options.sessions);
+    const acting = resolveActingCaller(caller, c.req.header(ACTING_SESSION_HEADER), options.sessions);
     if (!acting.ok) return errorReply(acting.error);
     const input = await inputOf(c.req.raw, runRequest);
     const run = (request: RunRequest) =>
@@ -217,7 +217,7 @@ function hostOnly(caller: Caller): Response | null {
 }
 
 /** An address as written in a Host header. */
-function asHostName(address: string): string {
+function toHostName(address: string): string {
   return address.includes(':') && !address.startsWith('[') ? `[${address}]` : address;
 }
 

@@ -44,7 +44,7 @@ export async function connectorOperations(
     const list = listOf(current.value.installed);
     const leftMs = until - clock.now();
     if (list.etag !== heldEtag || leftMs <= 0 || signal.aborted) return ok(list);
-    await policy.whenChanged(version, leftMs, signal);
+    await policy.waitForChange(version, leftMs, signal);
   }
 }
 
@@ -52,17 +52,17 @@ function listOf(installed: readonly InstalledConnector[]): OperationList {
   const connectors = installed.toSorted((a, b) => (a.spec.fqn < b.spec.fqn ? -1 : 1));
   const facts = connectors.map(({ id, contentHash }) => `${id} ${contentHash}`);
   const etag = `"${sha256(facts.join('\n')).toString('base64url')}"`;
-  return { etag, body: () => ({ items: connectors.flatMap((connector) => listed(connector)) }) };
+  return { etag, body: () => ({ items: connectors.flatMap((connector) => listOperations(connector)) }) };
 }
 
 /** A caller that runs it by name has to know which documents it accepts. */
-function described({ description, graphql }: Operation): string {
+function describe({ description, graphql }: Operation): string {
   if (graphql === undefined) return description;
   const words = `Its GraphQL document: ${graphqlWords(graphql)}.`;
   return description === '' ? words : `${description}\n\n${words}`;
 }
 
-function listed({ spec }: InstalledConnector): ListedOperation[] {
+function listOperations({ spec }: InstalledConnector): ListedOperation[] {
   return spec.operations.map((operation) => {
     const { schema, inputNames, hostProperty } = operationInputs(spec, operation);
     return {
@@ -70,7 +70,7 @@ function listed({ spec }: InstalledConnector): ListedOperation[] {
       connector_title: spec.title,
       operation: operation.name,
       summary: operation.summary,
-      description: described(operation),
+      description: describe(operation),
       effect: operation.effect,
       approval: operation.approval,
       hosts: [...operationHosts(spec, operation)],

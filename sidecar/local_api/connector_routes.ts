@@ -4,10 +4,10 @@ import type { RunResult } from '../connector/run_operation.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { Sessions } from '../session/sessions.ts';
 import type { Caller } from './callers.ts';
-import { localError, type LocalError, noSession } from './local_error.ts';
+import { localError, type LocalError, noSessionError } from './local_error.ts';
 
 /** The session of a run. Only the host token may run for another session, and only for a live one. */
-export function actingCaller(
+export function resolveActingCaller(
   caller: Caller,
   sessionId: string | undefined,
   sessions: Pick<Sessions, 'get'>,
@@ -15,7 +15,7 @@ export function actingCaller(
   if (sessionId === undefined) return ok(caller);
   if (caller.kind !== 'host') return err(localError('host_token_required', "A session's token may not do this."));
   const session = sessions.get(sessionId);
-  return session === null ? err(noSession(sessionId)) : ok({ kind: 'session', session });
+  return session === null ? err(noSessionError(sessionId)) : ok({ kind: 'session', session });
 }
 
 /** Runs an operation for a caller until the caller disconnects. A session's run counts as one of its tunnels and ends with the session. */
@@ -25,7 +25,7 @@ export async function runFor(
   left: AbortSignal,
   run: (caller: RunCaller) => Promise<RunResult>,
 ): Promise<Result<RunReply, LocalError>> {
-  return asLongAs(caller, left, async (gone) => {
+  return whileCallerLives(caller, left, async (gone) => {
     const sessionId = caller.kind === 'session' ? caller.session.id : null;
     const result = await run({ source, sessionId, gone });
     if (result.ok) return result;
@@ -40,13 +40,13 @@ export function listFor<T>(
   left: AbortSignal,
   list: (gone: AbortSignal) => Promise<Result<T, LocalError>>,
 ): Promise<Result<T, LocalError>> {
-  return asLongAs(caller, left, async (gone) => {
+  return whileCallerLives(caller, left, async (gone) => {
     const result = await list(gone);
-    return caller.kind === 'session' && caller.session.ended ? err(noSession(caller.session.id)) : result;
+    return caller.kind === 'session' && caller.session.ended ? err(noSessionError(caller.session.id)) : result;
   });
 }
 
-async function asLongAs<T>(
+async function whileCallerLives<T>(
   caller: Caller,
   left: AbortSignal,
   act: (gone: AbortSignal) => Promise<Result<T, LocalError>>,

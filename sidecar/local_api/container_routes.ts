@@ -5,7 +5,7 @@ import type { Sandbox } from '../session/sandbox.ts';
 import type { Session } from '../session/session.ts';
 import type { ListenerInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { localError, type LocalError, noSession } from './local_error.ts';
+import { localError, type LocalError, noSessionError } from './local_error.ts';
 
 /** Records the container that a session's engine has created, so that a later start finds it after a crash. */
 export async function noteContainer(
@@ -13,7 +13,7 @@ export async function noteContainer(
   sessionId: string,
   containerId: string,
 ): Promise<Result<void, LocalError>> {
-  const found = sandboxedSession(sessions.get(sessionId), sessionId);
+  const found = findSandboxedSession(sessions.get(sessionId), sessionId);
   if (!found.ok) return found;
   const { session, sandbox } = found.value;
   if (session.containerId !== null && session.containerId !== containerId) {
@@ -30,20 +30,20 @@ export async function openListener(
   sessionId: string,
   { pid, relay }: ListenerInput,
 ): Promise<Result<object, LocalError>> {
-  const found = sandboxedSession(sessions.get(sessionId), sessionId);
+  const found = findSandboxedSession(sessions.get(sessionId), sessionId);
   if (!found.ok) return found;
   const { session, sandbox } = found.value;
-  const problem = whyNotYet(session, relay);
+  const problem = findObstacle(session, relay);
   if (problem !== null) return err(problem);
   const opened = await listeners.open(session, pid, relay);
   if (!opened.ok) return err(localError(opened.error.reason, opened.error.message));
-  if (session.ended) return err(noSession(sessionId));
+  if (session.ended) return err(noSessionError(sessionId));
   if (sandbox.detached) session.owner = null;
   const { listener, port } = opened.value;
   return ok({ listener, listener_port: port, relay_port: relay ? RELAY_PORT : null });
 }
 
-function whyNotYet({ containerId, container, lock }: Session, relay: boolean): LocalError | null {
+function findObstacle({ containerId, container, lock }: Session, relay: boolean): LocalError | null {
   if (containerId === null) return localError('conflict', 'The session has no container yet: register it first.');
   if (container !== null) return localError('conflict', "The session's listener is already open.");
   if (!relay || lock === null) return null;
@@ -51,11 +51,11 @@ function whyNotYet({ containerId, container, lock }: Session, relay: boolean): L
   return localError('session_of_plan', message);
 }
 
-function sandboxedSession(
+function findSandboxedSession(
   session: Session | null,
   sessionId: string,
 ): Result<{ readonly session: Session; readonly sandbox: Sandbox }, LocalError> {
-  if (session === null) return err(noSession(sessionId));
+  if (session === null) return err(noSessionError(sessionId));
   if (session.sandbox !== null) return ok({ session, sandbox: session.sandbox });
   return err(localError('conflict', 'The session was created without a sandbox, so it has no container.'));
 }

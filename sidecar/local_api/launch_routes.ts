@@ -2,7 +2,7 @@ import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { AuditAcceptInput, DisabledInput, UnsealedInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { auditUnavailable, localError, type LocalError, noSession } from './local_error.ts';
+import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
 
 const DEFAULT_FLUSH_MS = 2_000;
 
@@ -11,7 +11,7 @@ export async function recordDisabled(
   { audit, flushMs }: LocalApiOptions,
   { reason, mode, image }: DisabledInput,
 ): Promise<Result<void, LocalError>> {
-  if (!audit.accepting) return err(auditUnavailable());
+  if (!audit.accepting) return err(auditUnavailableError());
   audit.record({
     type: 'sandbox.proxy.disabled',
     session_id: null,
@@ -31,7 +31,7 @@ export async function acceptMismatch(
   { audit, witness, flushMs }: LocalApiOptions,
   { writer, sequence, hash }: AuditAcceptInput,
 ): Promise<Result<void, LocalError>> {
-  if (!audit.accepting) return err(auditUnavailable());
+  if (!audit.accepting) return err(auditUnavailableError());
   const accepted = await witness.accept(writer, { sequence, hash });
   if (accepted.ok) {
     await audit.flush(flushMs ?? DEFAULT_FLUSH_MS);
@@ -49,7 +49,7 @@ export async function releaseUnsealed(
   const { audit, sessions } = options;
   const { session_id: sessionId, env, reference, host, reason } = input;
   const session = sessions.get(sessionId);
-  if (session === null) return err(noSession(sessionId));
+  if (session === null) return err(noSessionError(sessionId));
   if (session.lock !== null) {
     return err(
       localError('session_of_plan', "A plan's container starts without any credential; bind the host instead."),
@@ -57,10 +57,10 @@ export async function releaseUnsealed(
   }
   const path = parseVaultReference(reference);
   if (!path.ok) return err(localError('invalid_input', `reference: ${path.error.message}`));
-  if (!audit.accepting) return err(auditUnavailable());
+  if (!audit.accepting) return err(auditUnavailableError());
   const released = await options.releaseUnsealed({ path: path.value, host, reason });
   if (!released.ok) return err(localError(released.error.reason, released.error.message));
-  if (session.ended) return err(noSession(sessionId));
+  if (session.ended) return err(noSessionError(sessionId));
   session.noteUnsealed({ env, reference, host, reason });
   audit.record({
     type: 'sandbox.proxy.credential_unsealed',

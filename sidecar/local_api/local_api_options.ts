@@ -27,7 +27,7 @@ export interface LocalApiOptions {
   readonly hostNames?: readonly string[];
   readonly policy: Pick<
     SnapshotSource,
-    'current' | 'bindings' | 'status' | 'waitForVersion' | 'whenChanged' | 'mcpServers'
+    'current' | 'bindings' | 'status' | 'waitForVersion' | 'waitForChange' | 'mcpServers'
   >;
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
   /** The remembered heads of the control plane's audit log. */
@@ -37,7 +37,7 @@ export interface LocalApiOptions {
   readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;
   readonly planLocks: PlanLocks;
   /** How often replies contained a credential, by session. */
-  readonly masked: Pick<MaskedReplies, 'ofSession' | 'resume'>;
+  readonly masked: Pick<MaskedReplies, 'countsOfSession' | 'resume'>;
   readonly operations: OperationRunner;
   /** Asks the control plane for a credential that a program gets in plaintext. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;

@@ -59,11 +59,11 @@ export function localError(code: LocalErrorCode, message: string, details?: Loca
   return { code, message, ...(details && { details }) };
 }
 
-export function noSession(sessionId: string): LocalError {
+export function noSessionError(sessionId: string): LocalError {
   return localError('not_found', `There is no live session ${JSON.stringify(sessionId.slice(0, 64))}.`);
 }
 
-export function auditUnavailable(): LocalError {
+export function auditUnavailableError(): LocalError {
   return localError('audit_unavailable', 'The audit spool is full or cannot be written; see `svc doctor`.');
 }
 

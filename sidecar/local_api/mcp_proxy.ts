@@ -5,7 +5,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { CALLER_HEADER, type Caller as GatewayCaller, callerHeader, HOST_CALLER } from '../../machine/mcp_caller.ts';
 import type { Session } from '../session/session.ts';
 import type { Caller } from './callers.ts';
-import { errorReply, localError, type LocalError, noSession } from './local_error.ts';
+import { errorReply, localError, type LocalError, noSessionError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
 
 /** Larger than the largest arguments of a tool call. */
@@ -64,12 +64,14 @@ export async function proxyMcp(
     return errorReply(localError('too_many_tunnels', 'This session has reached its limit of open requests.'));
   }
   exchange.outgoing.once('close', done);
-  const gone = AbortSignal.any([ended.signal, leftBy(exchange.outgoing)]);
+  const gone = AbortSignal.any([ended.signal, abortOnLeave(exchange.outgoing)]);
   const socket = await gateway.socket();
   if (!socket.ok) return errorReply(localError('gateway_unavailable', `${capital(socket.error)}.`));
   const reply = await sendOn(socket.value, exchange.incoming, gatewayCaller(caller), gone);
   if (reply.ok) return sendBack(reply.value, exchange.outgoing, gone);
-  return errorReply(caller.kind === 'session' && caller.session.ended ? noSession(caller.session.id) : reply.error);
+  return errorReply(
+    caller.kind === 'session' && caller.session.ended ? noSessionError(caller.session.id) : reply.error,
+  );
 }
 
 /** Checks the method and the browser's Origin: a page of another site may not call this endpoint. */
@@ -80,7 +82,7 @@ function requestProblem({ method = '', headers }: IncomingMessage): LocalError |
   if (headers.origin !== undefined && !LOOPBACK_ORIGIN.test(headers.origin)) {
     return localError('origin_not_allowed', 'Pages of other sites may not use this endpoint.');
   }
-  return Number(headers['content-length'] ?? 0) > MAX_MCP_BODY_BYTES ? tooLarge() : null;
+  return Number(headers['content-length'] ?? 0) > MAX_MCP_BODY_BYTES ? tooLargeError() : null;
 }
 
 function gatewayCaller(caller: Extract<Caller, { readonly kind: 'host' | 'session' }>): GatewayCaller {
@@ -89,7 +91,7 @@ function gatewayCaller(caller: Extract<Caller, { readonly kind: 'host' | 'sessio
 }
 
 /** Aborted when the client disconnects before its whole reply. */
-function leftBy(outgoing: ServerResponse): AbortSignal {
+function abortOnLeave(outgoing: ServerResponse): AbortSignal {
   const left = new AbortController();
   outgoing.once('close', () => {
     if (!outgoing.writableFinished) left.abort();
@@ -113,7 +115,7 @@ function sendOn(
     const options = { socketPath, method, path: '/mcp', headers, agent: false as const, signal: gone };
     const upstream = httpRequest(options, (reply) => resolve(ok(reply)));
     const body = new LimitedBody();
-    upstream.on('error', () => resolve(err(body.isTooLarge ? tooLarge() : lost())));
+    upstream.on('error', () => resolve(err(body.isTooLarge ? tooLargeError() : lostError())));
     pipeline(incoming, body, upstream, () => undefined);
   });
 }
@@ -154,11 +156,11 @@ function sendBack(reply: IncomingMessage, outgoing: ServerResponse, gone: AbortS
   return RESPONSE_ALREADY_SENT;
 }
 
-function tooLarge(): LocalError {
+function tooLargeError(): LocalError {
   return localError('body_too_large', `The message is larger than ${MAX_MCP_BODY_BYTES} bytes.`);
 }
 
-function lost(): LocalError {
+function lostError(): LocalError {
   return localError('gateway_unavailable', 'The MCP gateway ended in the meantime; the next request starts it again.');
 }
 

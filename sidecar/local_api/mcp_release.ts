@@ -7,7 +7,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { z } from 'zod';
 import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { auditUnavailable, localError, type LocalError } from './local_error.ts';
+import { auditUnavailableError, localError, type LocalError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
 import type { ReleaseInput, releaseReply } from '../../shared/wire/mcp_gateway.ts';
 
@@ -26,7 +26,7 @@ export async function releaseValues(
 ): Promise<Result<Released, LocalError>> {
   const known = launchable(mcp, serverId, wanted);
   if (!known.ok) return known;
-  if (!audit.accepting) return err(auditUnavailable());
+  if (!audit.accepting) return err(auditUnavailableError());
   const { server, authorization } = known.value;
   const values = await valuesOf(mcp, server.owner, referencesOf(server));
   if (!values.ok) return values;
@@ -35,7 +35,7 @@ export async function releaseValues(
   // The configuration may have changed, or its consent may have been withdrawn, in the meantime.
   const still = launchable(mcp, serverId, wanted);
   if (!still.ok) return still;
-  if (still.value.server.revision !== server.revision) return err(changed(server.name));
+  if (still.value.server.revision !== server.revision) return err(changedError(server.name));
   return ok({ values: values.value, bearer: bearer.value });
 }
 
@@ -46,12 +46,12 @@ function launchable(
   wanted: ReleaseInput,
 ): Result<KnownServer, LocalError> {
   const known = directory.find(serverId);
-  if (known === null) return err(noServer(serverId));
+  if (known === null) return err(noServerError(serverId));
   const { server, consent, missing } = known;
   if (!server.enabled) return err(localError('mcp_server_disabled', `The server ${server.name} is disabled.`));
   const danger = server.mode === 'local' ? refusalOf(commandDangers(server.command, server.env)) : null;
   if (danger !== null) return err(localError('command_refused', `The server ${server.name} ${danger.message}.`));
-  if (known.consentHash !== wanted.consent_hash || server.url !== wanted.url) return err(changed(server.name));
+  if (known.consentHash !== wanted.consent_hash || server.url !== wanted.url) return err(changedError(server.name));
   if (consent === 'needed') return err(consentNeeded(server.name));
   if (missing.length > 0) return err(credentialMissing(server.name, missing));
   return ok(known);
@@ -65,7 +65,7 @@ async function valuesOf(
   const resolved = await Promise.all(paths.map(async (path) => credentials.resolve({ owner, path })));
   const values: Record<string, string> = {};
   for (const [index, value] of resolved.entries()) {
-    if (!value.ok) return err(notReleased(value.error));
+    if (!value.ok) return err(notReleasedError(value.error));
     values[paths[index] ?? ''] = value.value.secret.reveal();
   }
   return ok(values);
@@ -79,18 +79,18 @@ async function bearerOf(
   const token = await credentials.resolve(mcpOAuthRef(server));
   if (token.ok) return ok({ token: token.value.secret.reveal(), expires_at: token.value.expiresAt ?? null });
   if (token.error.reason === 'reauthorisation_required') return err(authorisationNeeded(server.name));
-  return err(notReleased(token.error));
+  return err(notReleasedError(token.error));
 }
 
-function notReleased({ reason, message }: Refusal): LocalError {
+function notReleasedError({ reason, message }: Refusal): LocalError {
   return localError(reason, message);
 }
 
-export function noServer(serverId: string): LocalError {
+export function noServerError(serverId: string): LocalError {
   return localError('not_found', `This machine has no MCP server ${JSON.stringify(serverId.slice(0, 64))}.`);
 }
 
-function changed(name: string): LocalError {
+function changedError(name: string): LocalError {
   return localError(
     'consent_needed',
     `The server ${name} has changed in the meantime: look at its present configuration.`,

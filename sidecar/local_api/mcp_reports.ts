@@ -1,9 +1,9 @@
 import type { AuditEventData } from '../../shared/model/audit_event.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { localError, type LocalError, noSession } from './local_error.ts';
+import { localError, type LocalError, noSessionError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
-import { noServer } from './mcp_release.ts';
+import { noServerError } from './mcp_release.ts';
 import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from '../../shared/wire/mcp_gateway.ts';
 
 const MAX_REMEMBERED = 256;
@@ -69,8 +69,9 @@ export async function approveTool(
   gone: AbortSignal,
 ): Promise<Result<{ readonly approval_id: string }, LocalError>> {
   const known = mcp.directory.find(input.server_id);
-  if (known === null) return err(noServer(input.server_id));
-  if (input.session_id !== null && sessions.get(input.session_id) === null) return err(noSession(input.session_id));
+  if (known === null) return err(noServerError(input.server_id));
+  if (input.session_id !== null && sessions.get(input.session_id) === null)
+    return err(noSessionError(input.session_id));
   const { tool, arguments_hash: argumentsHash, summary, session_id: sessionId } = input;
   const approved = await mcp.approve({ server: known.server, tool, argumentsHash, summary, sessionId }, gone);
   if (approved.ok) return ok({ approval_id: approved.value });

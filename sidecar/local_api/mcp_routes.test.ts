@@ -390,7 +390,7 @@ describe('an approval of a tool call', () => {
 
   test('refuses with its reason if it is not granted', async () => {
     const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
-    mcp.approving = () => Promise.resolve(err(denied));
+    mcp.onApproval = () => Promise.resolve(err(denied));
     expect(await ask()).toMatchObject({ status: 403, code: 'approval_denied' });
   });
 
@@ -404,7 +404,7 @@ describe('an approval of a tool call', () => {
   test('is given up when the client disconnects', async () => {
     const gone = new AbortController();
     const aborted = new Promise((resolve) => {
-      mcp.approving = (signal) => {
+      mcp.onApproval = (signal) => {
         signal.addEventListener('abort', resolve);
         gone.abort();
         return Promise.resolve(err({ refusal: refusal('approval_required', 'x'), approvalId: null }));

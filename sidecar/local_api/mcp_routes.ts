@@ -18,7 +18,7 @@ import {
   serversQuery,
 } from '../../shared/wire/mcp_gateway.ts';
 import { replyOf } from './reply_of.ts';
-import { checked, inputOf } from './request_input.ts';
+import { checkInput, inputOf } from './request_input.ts';
 
 type LocalApi = Hono<LocalEnv>;
 
@@ -68,28 +68,28 @@ function addServerRoutes(app: LocalApi, options: LocalApiOptions & { readonly mc
   const { mcp, audit } = options;
   const path = '/v1/mcp/servers';
   app.get(path, async (c) => {
-    const query = checked(serversQuery, c.req.query());
+    const query = checkInput(serversQuery, c.req.query());
     return replyOf(query.ok ? await listServers(options, query.value, c.req.raw.signal) : query);
   });
   app.post(`${path}/:id/release`, async (c) => {
-    const named = checked(serverParams, c.req.param());
+    const named = checkInput(serverParams, c.req.param());
     if (!named.ok) return errorReply(named.error);
     const input = await inputOf(c.req.raw, releaseInput);
     if (!input.ok) return errorReply(input.error);
     return replyOf(await releaseValues(mcp, audit, named.value.id, input.value));
   });
   app.post(`${path}/:id/consent`, async (c) => {
-    const named = checked(serverParams, c.req.param());
+    const named = checkInput(serverParams, c.req.param());
     if (!named.ok) return errorReply(named.error);
     const input = await inputOf(c.req.raw, consentInput);
     return replyOf(input.ok ? await giveConsent(options, named.value.id, input.value) : input);
   });
   app.delete(`${path}/:id/consent`, async (c) => {
-    const named = checked(serverParams, c.req.param());
+    const named = checkInput(serverParams, c.req.param());
     return replyOf(named.ok ? await withdrawConsent(mcp, named.value.id) : named);
   });
   app.get('/v1/mcp/logs/:id', (c) => {
-    const named = checked(serverParams, c.req.param());
+    const named = checkInput(serverParams, c.req.param());
     return replyOf(named.ok ? serverLogs(mcp, named.value.id) : named);
   });
 }

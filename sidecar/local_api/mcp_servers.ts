@@ -6,7 +6,7 @@ import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
-import { noServer } from './mcp_release.ts';
+import { noServerError } from './mcp_release.ts';
 import {
   type ConsentInput,
   type ListedServer,
@@ -30,18 +30,18 @@ export async function listServers(
   if (!reached.ok) return reached;
   const until = clock.now() + wait * 1000;
   for (;;) {
-    const servers = mcp.directory.all();
+    const servers = mcp.directory.listAll();
     const reply = servers === null ? null : replyWith(mcp, servers);
     const left = until - clock.now();
     const isNews = reply !== null && reply.version !== version;
-    if (isNews || left <= 0 || signal.aborted) return reply === null ? err(noneYet()) : ok(reply);
-    await mcp.directory.changed(Math.min(left, LOOK_MS), signal);
+    if (isNews || left <= 0 || signal.aborted) return reply === null ? err(noneYetError()) : ok(reply);
+    await mcp.directory.waitForChange(Math.min(left, LOOK_MS), signal);
   }
 }
 
 function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersReply {
   const items = servers.map((known) => ({ ...factsOf(known), health: healthOf(mcp, known) }));
-  const problems = mcp.directory.unreadable().map(({ id, message }) => ({ id, message }));
+  const problems = mcp.directory.listUnreadable().map(({ id, message }) => ({ id, message }));
   return { version: sha256Hex(JSON.stringify([servers.map(factsOf), problems])), items, problems };
 }
 
@@ -76,7 +76,7 @@ export async function giveConsent(
   const reached = await policyOf(policy, input.min_policy_version);
   if (!reached.ok) return reached;
   const known = mcp.directory.find(serverId);
-  if (known === null) return err(noServer(serverId));
+  if (known === null) return err(noServerError(serverId));
   const { server, consentHash: hash, consentText: text } = known;
   if (hash === null || text === null) {
     return err(
@@ -106,7 +106,7 @@ export async function withdrawConsent(mcp: McpOptions, serverId: string): Promis
 /** `GET /v1/mcp/logs/{id}`. */
 export function serverLogs(mcp: McpOptions, serverId: string): Result<z.output<typeof logsReply>, LocalError> {
   const items = mcp.board.logsOf(serverId).map(({ gateway, lines }) => ({ gateway, lines: [...lines] }));
-  if (items.length === 0 && mcp.directory.find(serverId) === null) return err(noServer(serverId));
+  if (items.length === 0 && mcp.directory.find(serverId) === null) return err(noServerError(serverId));
   return ok({ items });
 }
 
@@ -119,7 +119,7 @@ async function policyOf(
   return reached.ok ? ok(undefined) : err(localError(reached.error.reason, reached.error.message));
 }
 
-function noneYet(): LocalError {
+function noneYetError(): LocalError {
   return localError(
     'control_plane_unavailable',
     'No policy has arrived from the control plane yet, so the MCP servers are unknown. See: svc status',

@@ -60,11 +60,11 @@ export class MetricsRegistry implements Metrics {
 
 function labelText(labels: Readonly<Record<string, string>>): string {
   let text = '';
-  for (const name in labels) text += `${text === '' ? '' : ','}${name}="${escaped(labels[name] ?? '')}"`;
+  for (const name in labels) text += `${text === '' ? '' : ','}${name}="${escapeLabel(labels[name] ?? '')}"`;
   return text === '' ? '' : `{${text}}`;
 }
 
-function escaped(value: string): string {
+function escapeLabel(value: string): string {
   if (!/["\\\n]/.test(value)) return value;
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { namedMcpServers } from './named_mcp_servers.ts';
+import { findNamedMcpServers } from './named_mcp_servers.ts';
 
 const SERVERS = [
   { id: 'mcp_1', name: 'github', owner: 'enterprise' },
@@ -17,7 +17,7 @@ describe('the MCP servers that a launch names', () => {
     ],
     [[], []],
   ])('%j are %j', (wanted, ids) => {
-    expect(namedMcpServers(wanted, SERVERS)).toEqual({ ok: true, value: ids });
+    expect(findNamedMcpServers(wanted, SERVERS)).toEqual({ ok: true, value: ids });
   });
 
   test.each([
@@ -25,10 +25,10 @@ describe('the MCP servers that a launch names', () => {
     ['zzzzzz', '"zzzzzz" is no MCP server. List them with: svc mcp list'],
     ['toString', '"toString" is no MCP server. List them with: svc mcp list'],
   ])('%s is not among them', (wanted, error) => {
-    expect(namedMcpServers(['files', wanted], SERVERS)).toEqual({ ok: false, error });
+    expect(findNamedMcpServers(['files', wanted], SERVERS)).toEqual({ ok: false, error });
   });
 
   test('cannot be named while there are none', () => {
-    expect(namedMcpServers(['x'], [])).toMatchObject({ ok: false, error: expect.stringContaining('svc mcp add') });
+    expect(findNamedMcpServers(['x'], [])).toMatchObject({ ok: false, error: expect.stringContaining('svc mcp add') });
   });
 });

@@ -4,7 +4,7 @@ import type { StepReach } from '../session/step_scope.ts';
 import type { Session } from '../session/session.ts';
 import type { PlanLockInput, StepScopeInput, StepStartInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { auditUnavailable, localError, type LocalError, noSession } from './local_error.ts';
+import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
 
 /** Signs a frozen plan. */
 export async function signPlanLock(
@@ -23,14 +23,14 @@ export async function signPlanLock(
 export function openStepScope(options: LocalApiOptions, input: StepScopeInput): Result<object, LocalError> {
   const { audit, sessions } = options;
   const session = sessions.get(input.session_id);
-  if (session === null) return err(noSession(input.session_id));
-  const step = sealedStep(session, input.step_id);
+  if (session === null) return err(noSessionError(input.session_id));
+  const step = findSealedStep(session, input.step_id);
   if (!step.ok) return step;
   const reach = scopeReach(step.value);
   if (!reach.ok) return reach;
-  if (!audit.accepting) return err(auditUnavailable());
+  if (!audit.accepting) return err(auditUnavailableError());
   const { scope, token } = session.openScope(reach.value, options.clock.now());
-  scope.whenUnreported(() =>
+  scope.onUnreported(() =>
     recordReach(options, session, step.value, { enforced: false, reason: 'step_start_unknown' }),
   );
   const { effect, hosts } = reach.value;
@@ -44,12 +44,12 @@ export function openStepScope(options: LocalApiOptions, input: StepScopeInput): 
  */
 export function recordStepStart(options: LocalApiOptions, input: StepStartInput): Result<void, LocalError> {
   const session = options.sessions.get(input.session_id);
-  if (session === null) return err(noSession(input.session_id));
-  const step = sealedStep(session, input.step_id);
+  if (session === null) return err(noSessionError(input.session_id));
+  const step = findSealedStep(session, input.step_id);
   if (!step.ok) return step;
   const scope = input.scope_id === undefined ? null : session.scope(input.scope_id);
   const ownScope = scope?.step.stepId === step.value.id ? scope : null;
-  if (!options.audit.accepting) return err(auditUnavailable());
+  if (!options.audit.accepting) return err(auditUnavailableError());
   ownScope?.noteReported();
   const reason = input.began ? null : 'step_not_started';
   recordReach(options, session, step.value, { enforced: input.began && ownScope !== null, reason });
@@ -92,7 +92,7 @@ export async function closeStepScope(
   return err(localError('not_found', `There is no scope ${JSON.stringify(scopeId.slice(0, 64))}, or it has ended.`));
 }
 
-function sealedStep({ lock }: Session, stepId: string): Result<SealedStep, LocalError> {
+function findSealedStep({ lock }: Session, stepId: string): Result<SealedStep, LocalError> {
   if (lock === null) {
     const message = 'The session was not created with the lock of a plan, so it has no reach to seal.';
     return err(localError('session_without_plan', message));

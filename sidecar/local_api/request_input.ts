@@ -18,11 +18,11 @@ export async function inputOf<T extends z.ZodType>(
   } catch {
     return err(localError('invalid_json', 'The body is not JSON.'));
   }
-  return checked(schema, json);
+  return checkInput(schema, json);
 }
 
 /** The parsed input, or its first problem with all problems as details. */
-export function checked<T extends z.ZodType>(schema: T, input: unknown): Result<z.output<T>, LocalError> {
+export function checkInput<T extends z.ZodType>(schema: T, input: unknown): Result<z.output<T>, LocalError> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return ok(parsed.data);
   const fields = fieldProblems(parsed.error);

@@ -23,7 +23,7 @@ export function sessionRecord(
     sandbox: sandboxRecord(session),
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
-      .ofSession(id)
+      .countsOfSession(id)
       .map(({ host, maskedReplies, isPaused }) => ({ host, count: maskedReplies, paused: isPaused })),
   };
 }

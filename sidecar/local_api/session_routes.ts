@@ -9,8 +9,8 @@ import type { Sandbox } from '../session/sandbox.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { localError, type LocalError, noSession } from './local_error.ts';
-import { namedMcpServers } from './named_mcp_servers.ts';
+import { localError, type LocalError, noSessionError } from './local_error.ts';
+import { findNamedMcpServers } from './named_mcp_servers.ts';
 import { sessionRecord } from './session_record.ts';
 
 const DEFAULT_POLICY_WAIT_MS = 10_000;
@@ -24,11 +24,11 @@ export async function createSession(
   const { policy, sessions, policyWaitMs = DEFAULT_POLICY_WAIT_MS } = options;
   const reached = await policy.waitForVersion(input.min_policy_version ?? 0, policyWaitMs);
   if (!reached.ok) return err(localError(reached.error.reason, reached.error.message));
-  const wanted = await checkedSession(options, input);
+  const wanted = await checkSession(options, input);
   if (!wanted.ok) return wanted;
   try {
     const created = await sessions.create(wanted.value.session);
-    return ok(createdReply(options, created, wanted.value.listener));
+    return ok(formatCreated(options, created, wanted.value.listener));
   } catch (error) {
     const code = errorCode(error);
     const cause = code === '' ? '' : ` (${code})`;
@@ -45,7 +45,7 @@ interface CheckedSession {
 }
 
 /** Checks the parts of the request: the owner process lives, the lock is signed by this sidecar, the container can reach the proxy. */
-async function checkedSession(
+async function checkSession(
   options: LocalApiOptions,
   input: SessionInput,
 ): Promise<Result<CheckedSession, LocalError>> {
@@ -54,7 +54,7 @@ async function checkedSession(
     return err(localError('invalid_input', 'owner: no such process runs, so the session would end at once'));
   }
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
-  const lock = await verifiedLock(options, input, sandbox);
+  const lock = await verifyLock(options, input, sandbox);
   if (!lock.ok) return lock;
   const mcpServers = mcpServersOf(options, input);
   if (!mcpServers.ok) return mcpServers;
@@ -65,7 +65,7 @@ async function checkedSession(
   return ok({ session, listener: listener.value });
 }
 
-async function verifiedLock(
+async function verifyLock(
   { planLocks }: LocalApiOptions,
   { plan, sandbox: asked }: SessionInput,
   sandbox: Sandbox | null,
@@ -96,7 +96,7 @@ function mcpServersOf(
   const servers = policy.mcpServers();
   if (servers === null) return err(localError('control_plane_unavailable', 'mcp_servers: they are not known yet'));
   const known = servers.map(({ server }) => server);
-  const ids = namedMcpServers(wanted, known);
+  const ids = findNamedMcpServers(wanted, known);
   return ids.ok ? ids : err(localError('invalid_input', `mcp_servers: ${ids.error}`));
 }
 
@@ -108,7 +108,7 @@ function sandboxOf(input: NonNullable<SessionInput['sandbox']>): Sandbox {
 /** Ends a session. If the control plane is reachable, it has the session's events when this resolves. */
 export async function endSession(options: LocalApiOptions, sessionId: string): Promise<Result<void, LocalError>> {
   const ended = await options.sessions.end(sessionId);
-  if (!ended) return err(noSession(sessionId));
+  if (!ended) return err(noSessionError(sessionId));
   await options.audit.flush(options.flushMs ?? DEFAULT_FLUSH_MS);
   return ok(undefined);
 }
@@ -122,12 +122,12 @@ export function listSessions(options: LocalApiOptions): object {
 
 export function showSession(options: LocalApiOptions, sessionId: string): Result<object, LocalError> {
   const session = options.sessions.find(sessionId);
-  return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session, options));
+  return session === null ? err(noSessionError(sessionId)) : ok(sessionRecord(session, options));
 }
 
 /** `POST /v1/sandbox-proxy/sessions/{id}/resume`: resumes the session's paused bindings; records each. */
 export function resumeSession(options: LocalApiOptions, sessionId: string): Result<object, LocalError> {
-  if (options.sessions.get(sessionId) === null) return err(noSession(sessionId));
+  if (options.sessions.get(sessionId) === null) return err(noSessionError(sessionId));
   const resumed = options.masked.resume(sessionId);
   for (const host of resumed) options.audit.record(pauseEvent('resumed', sessionId, host));
   return ok({ resumed });
@@ -151,7 +151,7 @@ function rank(binding: HostBinding): number {
   return binding.owner === 'personal' ? 0 : 1;
 }
 
-function createdReply(
+function formatCreated(
   options: LocalApiOptions,
   { session, token }: CreatedSession,
   listener: SessionListener | null,

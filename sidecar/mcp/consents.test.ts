@@ -28,14 +28,14 @@ const SAMPLE = { server_id: 'mcp_1', name: 'files', hash: 'a'.repeat(64), text: 
 
 describe('the consents of a machine', () => {
   test('are none to begin with, and nothing is written for that', () => {
-    expect(consents.of('mcp_1')).toBeNull();
+    expect(consents.findConsent('mcp_1')).toBeNull();
     expect(readdirSync(home)).toEqual([]);
   });
 
   test('outlive the process, in a file that only their owner reads', async () => {
     const given = await consents.give(SAMPLE);
     expect(given).toEqual({ ok: true, value: { ...SAMPLE, consented_at: '2026-01-02T03:04:05.678Z' } });
-    expect(open().of('mcp_1')).toEqual(given.ok && given.value);
+    expect(open().findConsent('mcp_1')).toEqual(given.ok && given.value);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     expect(readdirSync(directory)).toEqual(['consents.json']);
@@ -45,7 +45,7 @@ describe('the consents of a machine', () => {
     await consents.give(SAMPLE);
     await consents.give({ ...SAMPLE, server_id: 'mcp_2' });
     await consents.give({ ...SAMPLE, hash: 'b'.repeat(64) });
-    expect(consents.all().map(({ server_id: id, hash }) => [id, hash[0]])).toEqual([
+    expect(consents.listAll().map(({ server_id: id, hash }) => [id, hash[0]])).toEqual([
       ['mcp_2', 'a'],
       ['mcp_1', 'b'],
     ]);
@@ -54,20 +54,20 @@ describe('the consents of a machine', () => {
   test('given at the same time are all kept', async () => {
     const ids = ['mcp_1', 'mcp_2', 'mcp_3', 'mcp_4'];
     await Promise.all(ids.map((id) => consents.give({ ...SAMPLE, server_id: id })));
-    expect(consents.all().map(({ server_id: id }) => id)).toEqual(ids);
+    expect(consents.listAll().map(({ server_id: id }) => id)).toEqual(ids);
   });
 
   test('can be taken back', async () => {
     await consents.give(SAMPLE);
     expect(await consents.withdraw('mcp_1')).toEqual({ ok: true, value: true });
     expect(await consents.withdraw('mcp_1')).toEqual({ ok: true, value: false });
-    expect(consents.of('mcp_1')).toBeNull();
+    expect(consents.findConsent('mcp_1')).toBeNull();
   });
 
   test('taking the file away takes every consent back, at once', async () => {
     await consents.give(SAMPLE);
     rmSync(path);
-    expect(consents.of('mcp_1')).toBeNull();
+    expect(consents.findConsent('mcp_1')).toBeNull();
   });
 
   test('tell of each change', async () => {
@@ -92,8 +92,8 @@ describe('a file that cannot be used', () => {
   ])('is no consent, is told of once, and is not replaced: %s', async (_, text) => {
     await consents.give(SAMPLE);
     writeFileSync(path, text);
-    expect(consents.of('mcp_1')).toBeNull();
-    expect(consents.of('mcp_1')).toBeNull();
+    expect(consents.findConsent('mcp_1')).toBeNull();
+    expect(consents.findConsent('mcp_1')).toBeNull();
     expect(warnings).toHaveLength(1);
     expect(await consents.give(SAMPLE)).toMatchObject({ ok: false, error: { reason: 'state_file_corrupt', path } });
     expect(readFileSync(path, 'utf8')).toBe(text);
@@ -102,7 +102,7 @@ describe('a file that cannot be used', () => {
   test('one that others can read may have been written by them: it is no consent', async () => {
     await consents.give(SAMPLE);
     chmodSync(path, 0o666);
-    expect(consents.of('mcp_1')).toBeNull();
+    expect(consents.findConsent('mcp_1')).toBeNull();
     expect(warnings[0]).toContain('chmod 600');
   });
 

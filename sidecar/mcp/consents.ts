@@ -48,11 +48,11 @@ export class Consents {
   }
 
   /** The last consent for a server. Its hash tells whether it covers the present configuration. */
-  of(serverId: string): Consent | null {
-    return this.all().find(({ server_id: id }) => id === serverId) ?? null;
+  findConsent(serverId: string): Consent | null {
+    return this.listAll().find(({ server_id: id }) => id === serverId) ?? null;
   }
 
-  all(): readonly Consent[] {
+  listAll(): readonly Consent[] {
     const read = this.#read();
     if (read.ok) {
       this.#warned = '';
@@ -67,14 +67,14 @@ export class Consents {
   give(given: Omit<Consent, 'consented_at'>): Promise<Result<Consent, StateFileError>> {
     return this.#change((consents) => {
       const one = { ...given, consented_at: new Date(this.#options.clock.now()).toISOString() };
-      return { value: one, kept: [...without(consents, given.server_id), one] };
+      return { value: one, kept: [...dropServer(consents, given.server_id), one] };
     });
   }
 
   /** Withdraws the consent to a server. False if there was none. */
   withdraw(serverId: string): Promise<Result<boolean, StateFileError>> {
     return this.#change((consents) => {
-      const kept = without(consents, serverId);
+      const kept = dropServer(consents, serverId);
       return { value: kept.length < consents.length, kept };
     });
   }
@@ -123,6 +123,6 @@ export class Consents {
   }
 }
 
-function without(consents: readonly Consent[], serverId: string): readonly Consent[] {
+function dropServer(consents: readonly Consent[], serverId: string): readonly Consent[] {
   return consents.filter(({ server_id: id }) => id !== serverId);
 }

@@ -9,7 +9,7 @@ import { HealthBoard, healthReport } from './health_board.ts';
 import { HealthSender } from './health_sender.ts';
 import { serversInUse } from '../../machine/process_records.ts';
 import { ServerDirectory } from './server_directory.ts';
-import { existingServers, ServerHomes } from './server_homes.ts';
+import { findExistingServers, ServerHomes } from './server_homes.ts';
 import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
 import { pauseInBackground } from '../../machine/pause.ts';
 
@@ -45,7 +45,7 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
   const board = new HealthBoard(clock);
   const sender = new HealthSender({
     report: () => {
-      const known = servers.all();
+      const known = servers.listAll();
       return known === null ? null : healthReport(known, board);
     },
     send: (report) => control.channel.reportMcpHealth(report),
@@ -55,8 +55,8 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
   const startedAt = clock.now();
   const homes = new ServerHomes({
     mcpHome: directory,
-    existing: () => existingServers({ policy: control.policy, clock, startedAt }),
-    inUse: () => serversInUse(directory),
+    findExisting: () => findExistingServers({ policy: control.policy, clock, startedAt }),
+    findInUse: () => serversInUse(directory),
     pause: pauseInBackground,
     warn,
   });

@@ -57,7 +57,7 @@ export class GatewayChild {
   socket(): Promise<Result<string, string>> {
     if (this.#stopped.signal.aborted) return Promise.resolve(err('svc is stopping'));
     const leftMs = this.#mayStartAt - this.#options.now();
-    if (this.#socket === null && leftMs > MAX_KEPT_MS) return Promise.resolve(err(pausing(leftMs)));
+    if (this.#socket === null && leftMs > MAX_KEPT_MS) return Promise.resolve(err(describePause(leftMs)));
     this.#socket ??= this.#start(leftMs);
     return this.#socket;
   }
@@ -129,6 +129,6 @@ export class GatewayChild {
   }
 }
 
-function pausing(leftMs: number): string {
+function describePause(leftMs: number): string {
   return `the MCP gateway has died several times and will restart in ${Math.ceil(leftMs / 1000)} s; see the sidecar’s log`;
 }

@@ -83,7 +83,7 @@ export class HealthBoard {
   stateOf(known: KnownServer): ServerState {
     this.#sweep();
     const reports = this.#liveReports(known.server.id);
-    const standing = standingState(known);
+    const standing = findStandingState(known);
     const now = this.#clock.now();
     if (standing !== null) return { ...standing, checkedAt: now, restarts: null, tools: null, gateways: 0 };
     const [first] = reports.toSorted((a, b) => RANK.indexOf(a.state) - RANK.indexOf(b.state));
@@ -142,7 +142,7 @@ export class HealthBoard {
 }
 
 /** Why a server cannot start, even if a gateway has not heard of it yet; null if it can. */
-function standingState(known: KnownServer): Pick<ServerState, 'state' | 'lastError'> | null {
+function findStandingState(known: KnownServer): Pick<ServerState, 'state' | 'lastError'> | null {
   const { server, consent, missing, authorization } = known;
   if (!server.enabled) return { state: 'disabled', lastError: null };
   if (consent === 'needed')

@@ -24,9 +24,9 @@ export interface KnownServer extends SnapshotMcpServer {
 }
 
 export interface ServerDirectoryOptions {
-  readonly policy: Pick<SnapshotSource, 'mcpServers' | 'unreadableMcpServers' | 'onCredentials'>;
-  readonly credentials: Pick<CredentialCache, 'storedVersion'>;
-  readonly consents: Pick<Consents, 'all' | 'onChange'>;
+  readonly policy: Pick<SnapshotSource, 'mcpServers' | 'listUnreadableMcpServers' | 'onCredentials'>;
+  readonly credentials: Pick<CredentialCache, 'findStoredVersion'>;
+  readonly consents: Pick<Consents, 'listAll' | 'onChange'>;
 }
 
 /** The text that a person consents to, and its SHA-256 in hex; both null for a server that runs no program here. */
@@ -49,24 +49,24 @@ export class ServerDirectory {
   }
 
   /** All servers; null before the first policy, which says nothing about what runs. */
-  all(): readonly KnownServer[] | null {
+  listAll(): readonly KnownServer[] | null {
     const servers = this.#options.policy.mcpServers();
     if (servers === null) return null;
-    const consents = new Map(this.#options.consents.all().map((consent) => [consent.server_id, consent]));
+    const consents = new Map(this.#options.consents.listAll().map((consent) => [consent.server_id, consent]));
     return servers.map((one) => this.#known(one, consents.get(one.server.id) ?? null));
   }
 
   find(serverId: string): KnownServer | null {
-    return this.all()?.find(({ server }) => server.id === serverId) ?? null;
+    return this.listAll()?.find(({ server }) => server.id === serverId) ?? null;
   }
 
   /** Servers that this version cannot use, and so does not start. */
-  unreadable(): readonly UnreadableMcpServer[] {
-    return this.#options.policy.unreadableMcpServers();
+  listUnreadable(): readonly UnreadableMcpServer[] {
+    return this.#options.policy.listUnreadableMcpServers();
   }
 
   /** Waits until something may have changed, for at most `ms` or until the signal is aborted. */
-  changed(ms: number, signal: AbortSignal): Promise<void> {
+  waitForChange(ms: number, signal: AbortSignal): Promise<void> {
     return this.#waiters.wait(ms, signal);
   }
 
@@ -79,7 +79,7 @@ export class ServerDirectory {
     const { text: asked = null, hash: consentHash = null } = consentOf(server) ?? {};
     const { owner } = server;
     const stored = referencesOf(server).map((path) => {
-      return [path, this.#options.credentials.storedVersion({ owner, path })] as const;
+      return [path, this.#options.credentials.findStoredVersion({ owner, path })] as const;
     });
     const missing = stored.filter(([, version]) => version === null).map(([path]) => path);
     const credentials = stored.length === 0 ? '' : sha256Hex(JSON.stringify(stored));

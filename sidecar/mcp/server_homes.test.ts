@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { ProcessRecords, serversInUse } from '../../machine/process_records.ts';
-import { type ExistingServersOptions, existingServers, ServerHomes } from './server_homes.ts';
+import { type ExistingServersOptions, findExistingServers, ServerHomes } from './server_homes.ts';
 
 const idOf = (name: string) => `mcp_${name.padStart(26, '0')}`;
 const [KEPT, GONE] = [idOf('1'), idOf('2')];
@@ -49,7 +49,7 @@ function makeHome(id: string): string {
 }
 
 function homes(pause: (ms: number, signal: AbortSignal) => Promise<void> = () => Promise.resolve()): ServerHomes {
-  return new ServerHomes({ mcpHome, existing: () => existing, inUse: () => inUse, pause, warn });
+  return new ServerHomes({ mcpHome, findExisting: () => existing, findInUse: () => inUse, pause, warn });
 }
 
 describe('the directory of an MCP server', () => {
@@ -130,10 +130,10 @@ describe('the known servers', () => {
     current: () => ({ ok: true }),
     status: () => ({ version: 1, ageSeconds: 2 }),
     mcpServers: () => [{ server, authorization: null }],
-    unreadableMcpServers: () => [{ id: GONE, message: 'x' }],
+    listUnreadableMcpServers: () => [{ id: GONE, message: 'x' }],
   };
   const known = (more: object = {}, uptimeMs = 10_000) =>
-    existingServers({
+    findExistingServers({
       policy: z.custom<ExistingServersOptions['policy']>().parse({ ...policy, ...more }),
       clock: { now: () => 1_000_000 + uptimeMs },
       startedAt: 1_000_000,
@@ -147,7 +147,10 @@ describe('the known servers', () => {
     ['a policy that an earlier run stored', { status: old }],
     ['no policy', { mcpServers: nothing, status: nothing }],
     ['the unusable policy of a revoked sidecar', { current: () => ({ ok: false }), mcpServers: () => [] }],
-    ['a policy with a server that cannot even be named', { unreadableMcpServers: () => [{ id: null, message: 'x' }] }],
+    [
+      'a policy with a server that cannot even be named',
+      { listUnreadableMcpServers: () => [{ id: null, message: 'x' }] },
+    ],
   ])('are unknown from %s', (_, more) => {
     expect(known(more)).toBeNull();
   });

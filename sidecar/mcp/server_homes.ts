@@ -10,9 +10,9 @@ export interface ServerHomesOptions {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
   /** The existing servers, by id; null while unknown. */
-  readonly existing: () => ReadonlySet<string> | null;
+  readonly findExisting: () => ReadonlySet<string> | null;
   /** Servers with processes that may still run, by id; null while unknown. */
-  readonly inUse: () => ReadonlySet<string> | null;
+  readonly findInUse: () => ReadonlySet<string> | null;
   /** Waits; resolves at once when the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly warn: (message: string) => void;
@@ -64,10 +64,10 @@ export class ServerHomes {
 
   /** Removes what can be removed now. False if there may be more to remove later. */
   async sweep(): Promise<boolean> {
-    const existing = this.#options.existing();
+    const existing = this.#options.findExisting();
     if (existing === null) return false;
     const gone = (await this.#names()).filter((name) => !existing.has(name) && !this.#kept.has(name));
-    const used = gone.length === 0 ? new Set<string>() : this.#options.inUse();
+    const used = gone.length === 0 ? new Set<string>() : this.#options.findInUse();
     if (used === null) return false;
     const removable = gone.filter((name) => !used.has(name));
     for (const name of removable) await this.#remove(name);
@@ -98,7 +98,7 @@ export class ServerHomes {
 }
 
 export interface ExistingServersOptions {
-  readonly policy: Pick<SnapshotSource, 'current' | 'status' | 'mcpServers' | 'unreadableMcpServers'>;
+  readonly policy: Pick<SnapshotSource, 'current' | 'status' | 'mcpServers' | 'listUnreadableMcpServers'>;
   readonly clock: Clock;
   /** When this program started; milliseconds since the epoch. */
   readonly startedAt: number;
@@ -108,11 +108,11 @@ export interface ExistingServersOptions {
  * The existing servers, if the control plane has confirmed them to this process. A policy stored by an earlier run may be
  * old, and an unusable policy (this sidecar is revoked, or had no contact for too long) says nothing about them.
  */
-export function existingServers({ policy, clock, startedAt }: ExistingServersOptions): ReadonlySet<string> | null {
+export function findExistingServers({ policy, clock, startedAt }: ExistingServersOptions): ReadonlySet<string> | null {
   const [servers, status] = [policy.mcpServers(), policy.status()];
   if (!policy.current().ok || servers === null || status === null) return null;
   if ((status.ageSeconds + 1) * 1000 > clock.now() - startedAt) return null;
-  const unreadable = policy.unreadableMcpServers().map(({ id }) => id);
+  const unreadable = policy.listUnreadableMcpServers().map(({ id }) => id);
   const ids = [...servers.map(({ server }) => server.id), ...unreadable];
   return ids.includes(null) ? null : new Set(ids.filter((id) => id !== null));
 }

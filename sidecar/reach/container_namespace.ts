@@ -27,10 +27,10 @@ export interface ContainerProcess {
 export async function checkContainerProcess(wanted: ContainerProcess): Promise<Result<ProcessIdentity, ReachProblem>> {
   const { pid, containerId, proc = '/proc' } = wanted;
   const before = identify(pid);
-  if (before === null) return err(gone(pid));
+  if (before === null) return err(goneProblem(pid));
   const named = namesContainer(readText(`${proc}/${pid}/cgroup`), containerId) || (await wanted.pidOf()) === pid;
   const after = identify(pid);
-  if (after === null || after.started !== before.started) return err(gone(pid));
+  if (after === null || after.started !== before.started) return err(goneProblem(pid));
   if (named) return ok(before);
   const message = `Process ${pid} does not belong to container ${containerId.slice(0, 12)}.`;
   return err(reachProblem('not_the_container', message));
@@ -62,8 +62,8 @@ export async function openContainerNamespace(
   const checked = await checkContainerProcess(wanted);
   if (!checked.ok) return refuse(checked.error);
   const { ino } = await network.stat();
-  if (ino !== inodeOf(`${proc}/${pid}/ns/net`)) return refuse(gone(pid));
-  if (ino === inodeOf(`${proc}/self/ns/net`)) return refuse(sharedNetwork());
+  if (ino !== inodeOf(`${proc}/${pid}/ns/net`)) return refuse(goneProblem(pid));
+  if (ino === inodeOf(`${proc}/self/ns/net`)) return refuse(sharedNetworkProblem());
   return ok({ network, user, process: checked.value, close });
 }
 
@@ -89,7 +89,7 @@ function inodeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }
 
-function gone(pid: number): ReachProblem {
+function goneProblem(pid: number): ReachProblem {
   return reachProblem('not_the_container', `Process ${pid} has ended, or its pid was reused.`);
 }
 
@@ -98,7 +98,7 @@ function forbidden(code: string): ReachProblem {
   return reachProblem('namespace_forbidden', message);
 }
 
-function sharedNetwork(): ReachProblem {
+function sharedNetworkProblem(): ReachProblem {
   const message = "The container is on the host's own network (--network host), so it cannot have its own proxy.";
   return reachProblem('shared_network', message);
 }

@@ -8,7 +8,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
  * started it, and exits. Arguments: the ports. It reads no environment and accepts no connection.
  */
 
-async function listeningAt(port: number): Promise<Server> {
+async function listenAt(port: number): Promise<Server> {
   const server = createServer({ pauseOnConnect: true });
   await listen(server, port, '127.0.0.1');
   return server;
@@ -25,7 +25,7 @@ function handOver(port: number, server: Server): Promise<void> {
 
 async function main(ports: readonly number[]): Promise<void> {
   try {
-    const servers = await Promise.all(ports.map(async (port) => ({ port, server: await listeningAt(port) })));
+    const servers = await Promise.all(ports.map(async (port) => ({ port, server: await listenAt(port) })));
     for (const { port, server } of servers) await handOver(port, server);
     process.disconnect();
   } catch (error) {

@@ -81,7 +81,7 @@ function socketsOf(
     const fail = (problem: string): void => {
       clearTimeout(timer);
       for (const socket of sockets.values()) socket.close();
-      resolve(err(failed(problem)));
+      resolve(err(failedProblem(problem)));
     };
     child.on('message', (message, handle) => {
       const port = handedOver.safeParse(message).data?.port;
@@ -105,7 +105,7 @@ function startProblem(error: NodeJS.ErrnoException): string {
   return error.code === 'ENOENT' ? 'nsenter is not installed; it comes with util-linux' : error.message;
 }
 
-function failed(why: string): ReachProblem {
+function failedProblem(why: string): ReachProblem {
   const message = `The proxy could not listen inside the container's network namespace: ${why}.`;
   return reachProblem('listener_failed', message);
 }

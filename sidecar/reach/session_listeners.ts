@@ -56,7 +56,7 @@ export class SessionListeners {
     if (this.#options.rightsAt(endpoint) !== 'none') {
       return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
     }
-    if (sandbox.egress === 'sealed') return err(sealedUnavailable());
+    if (sandbox.egress === 'sealed') return err(sealedUnavailableProblem());
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
     if (!gateway.ok) return err(reachProblem('engine_unavailable', gateway.error.message));
     if (gateway.value === null) return err(reachProblem('egress_unavailable', 'The engine has no default bridge.'));
@@ -103,7 +103,7 @@ export class SessionListeners {
     try {
       const listening = await listenInNamespace(wanted, { namespace, enterUser, execArgv });
       if (!listening.ok) return listening;
-      for (const { server } of wanted) session.atEnd(closing(server));
+      for (const { server } of wanted) session.onEnd(createCloser(server));
       return ok(namespace.process);
     } finally {
       await namespace.close();
@@ -137,7 +137,7 @@ export class SessionListeners {
 }
 
 /** Closes a listener and every connection accepted by it. */
-function closing(server: Server): () => void {
+function createCloser(server: Server): () => void {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
@@ -149,7 +149,7 @@ function closing(server: Server): () => void {
   };
 }
 
-function sealedUnavailable(): ReachProblem {
+function sealedUnavailableProblem(): ReachProblem {
   const message =
     '--egress=sealed needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
   return reachProblem('egress_unavailable', message);

@@ -38,13 +38,13 @@ export class OpenTunnels {
   /** Closes the open tunnels. */
   async closeAll(): Promise<void> {
     const closing = Promise.allSettled([...this.#tunnels].map(async (close) => close()));
-    await within(closing, CLOSE_TUNNELS_MS);
+    await waitAtMost(closing, CLOSE_TUNNELS_MS);
     this.#tunnels.clear();
   }
 }
 
 /** Waits for a promise for at most this long. */
-export async function within(promise: Promise<unknown>, ms: number): Promise<void> {
+export async function waitAtMost(promise: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise((resolve) => {
     timer = setTimeout(resolve, ms);

@@ -151,13 +151,13 @@ describe('a session with a container', () => {
   it('closes everything opened for it, once', async () => {
     const { session } = await launched();
     let closed = 0;
-    session.atEnd(() => {
+    session.onEnd(() => {
       closed += 1;
     });
     await sessions.end(session.id);
     await session.end();
     expect(closed).toBe(1);
-    session.atEnd(() => {
+    session.onEnd(() => {
       closed += 1;
     });
     expect(closed).toBe(2);

@@ -9,7 +9,7 @@ import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import type { ProcessIdentity } from '../../machine/process_identity.ts';
 import type { Sandbox, UnsealedCredential } from './sandbox.ts';
 import { StepScope, type StepReach } from './step_scope.ts';
-import { newToken, sameHash, tokenHash } from './token.ts';
+import { newToken, isSameHash, tokenHash } from './token.ts';
 
 /** The parts of a session. */
 export interface SessionFacts {
@@ -109,7 +109,7 @@ export class Session implements LiveSession {
 
   /** The same for the SHA-256 of a token. */
   holdsTokenOf(hash: Buffer): boolean {
-    return this.#tokenHash !== null && sameHash(this.#tokenHash, hash);
+    return this.#tokenHash !== null && isSameHash(this.#tokenHash, hash);
   }
 
   /** The open scope with this token hash. */
@@ -169,7 +169,7 @@ export class Session implements LiveSession {
   }
 
   /** Registers something to close with the session; closes it at once if the session has ended. */
-  atEnd(close: () => void | Promise<void>): void {
+  onEnd(close: () => void | Promise<void>): void {
     if (this.ended) void close();
     else this.#atEnd.push(close);
   }

@@ -8,7 +8,7 @@ import type { LiveSession, SessionDirectory } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { caBundle } from './ca_bundle.ts';
 import { CONTAINER_FILE, removeAllBut, writeContainerRecord } from './container_record.ts';
-import { within } from './open_tunnels.ts';
+import { waitAtMost } from './open_tunnels.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { reapLeftOvers } from './reaper.ts';
 import type { Sandbox, UnsealedCredential } from './sandbox.ts';
@@ -80,7 +80,7 @@ export class Sessions {
   async start(): Promise<void> {
     const { directory, containers = null } = this.#options;
     const reaped = await reapLeftOvers({ directory, containers, isLive: (id) => this.#live.has(id) });
-    await within(reaped.containers, ENGINE_MS);
+    await waitAtMost(reaped.containers, ENGINE_MS);
     this.#sweeper = setInterval(() => void this.sweep(), SWEEP_MS).unref();
   }
 
@@ -88,7 +88,7 @@ export class Sessions {
   async stop(): Promise<void> {
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     const ends = [...this.#live.keys(), ...this.#kept.keys()].map((id) => this.end(id));
-    await within(Promise.all(ends), ENGINE_MS);
+    await waitAtMost(Promise.all(ends), ENGINE_MS);
   }
 
   async create(wanted: NewSession): Promise<CreatedSession> {

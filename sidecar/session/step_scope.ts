@@ -1,6 +1,6 @@
 import type { LiveSession, SealedReach } from '../ports.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
-import { sameHash } from './token.ts';
+import { isSameHash } from './token.ts';
 
 /** What a step may reach and for how long, from the verified lock. */
 export interface StepReach {
@@ -56,7 +56,7 @@ export class StepScope implements LiveSession {
 
   /** True if the token with this hash opens a tunnel now. Compares in constant time. */
   isOpenedBy(hash: Buffer, now: number): boolean {
-    return sameHash(this.#tokenHash, hash) && !this.#tunnels.ended && now < this.expiresAt;
+    return isSameHash(this.#tokenHash, hash) && !this.#tunnels.ended && now < this.expiresAt;
   }
 
   /** Ends the scope after this time. */
@@ -80,7 +80,7 @@ export class StepScope implements LiveSession {
   }
 
   /** Called when the scope ends and nobody has reported the start of its step. */
-  whenUnreported(call: () => void): void {
+  onUnreported(call: () => void): void {
     this.#onUnreported = call;
   }
 

@@ -12,6 +12,6 @@ export function tokenHash(token: string): Buffer {
 }
 
 /** Compares two hashes of {@link tokenHash} in constant time. */
-export function sameHash(one: Buffer, other: Buffer): boolean {
+export function isSameHash(one: Buffer, other: Buffer): boolean {
   return timingSafeEqual(one, other);
 }

@@ -23,7 +23,7 @@ export interface AuditSpoolOptions {
   readonly metrics: Metrics;
   readonly warn: (message: string) => void;
   /** Reports where this sidecar's chain ends, as signed by the control plane. */
-  readonly acknowledged?: (head: AcknowledgedHead) => void;
+  readonly onAcknowledged?: (head: AcknowledgedHead) => void;
   readonly files?: SpoolFiles;
   readonly segmentBytes?: number;
   readonly gatherMs?: number;
@@ -60,7 +60,7 @@ export class AuditSpool implements AuditSink {
       channel: options.channel,
       link: options.link,
       quarantine: (line, reason) => this.#quarantine(line, reason),
-      ...(options.acknowledged && { acknowledged: options.acknowledged }),
+      ...(options.onAcknowledged && { onAcknowledged: options.onAcknowledged }),
       ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
       ...(options.maxBackoffMs === undefined ? {} : { maxBackoffMs: options.maxBackoffMs }),
     });
@@ -91,7 +91,7 @@ export class AuditSpool implements AuditSink {
   }
 
   record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string {
-    const id = this.#ids.next(this.#options.clock.now());
+    const id = this.#ids.nextId(this.#options.clock.now());
     this.#unwritten.push(this.#lineOf(event, id));
     this.#write();
     return id;
@@ -129,7 +129,7 @@ export class AuditSpool implements AuditSink {
       this.#time = new Date(now).toISOString();
     }
     const full: AuditEvent = {
-      id: id ?? this.#ids.next(now),
+      id: id ?? this.#ids.nextId(now),
       type: event.type,
       time: this.#time,
       sidecar_id: this.#options.sidecarId,
@@ -138,7 +138,7 @@ export class AuditSpool implements AuditSink {
       data: event.data,
     };
     const line = JSON.stringify(full);
-    return `${line.length <= MAX_TEXT_CHARACTERS ? line : JSON.stringify(cut(full))}\n`;
+    return `${line.length <= MAX_TEXT_CHARACTERS ? line : JSON.stringify(cutEvent(full))}\n`;
   }
 
   #quarantine(line: string, reason: string): void {
@@ -153,7 +153,7 @@ export class AuditSpool implements AuditSink {
   }
 }
 
-function cut(event: AuditEvent): AuditEvent {
+function cutEvent(event: AuditEvent): AuditEvent {
   const data: Record<string, unknown> = { ...event.data };
   for (const [key, value] of Object.entries(data)) {
     const most = key === 'svc.proxy.upstream.path' ? MAX_PATH_CHARACTERS : MAX_TEXT_CHARACTERS;

@@ -15,7 +15,7 @@ export class EventIds {
   #prefixMs = -1;
   #prefix = '';
 
-  next(nowMs: number): string {
+  nextId(nowMs: number): string {
     if (nowMs !== this.#prefixMs) {
       this.#prefixMs = nowMs;
       this.#prefix = `evt_${timeCharacters(nowMs)}`;

@@ -44,7 +44,7 @@ function keepAside(line: string): void {
 
 function record(count = 1): string[] {
   return Array.from({ length: count }, () => {
-    const id = ids.next(1_767_323_045_678);
+    const id = ids.nextId(1_767_323_045_678);
     spool.append([`${JSON.stringify({ id, data: {} })}\n`]);
     sender.notify();
     return id;
@@ -62,7 +62,7 @@ describe('sending events', () => {
   });
 
   it('batches the events that arrive during a call, and leaves none behind', async () => {
-    link.succeeded();
+    link.markUp();
     await vi.advanceTimersByTimeAsync(1);
     channel.hold();
     record(2);
@@ -152,7 +152,7 @@ describe('sending events', () => {
     record(1);
     await vi.advanceTimersByTimeAsync(60_000);
     channel.down = null;
-    link.succeeded();
+    link.markUp();
     await vi.advanceTimersByTimeAsync(0);
     expect(spool.events).toBe(0);
   });
@@ -198,7 +198,7 @@ describe('events of an earlier run', () => {
 
   it('are not held up by a damaged line', async () => {
     await sender.stop();
-    const good = JSON.stringify({ id: ids.next(0), data: {} });
+    const good = JSON.stringify({ id: ids.nextId(0), data: {} });
     files.contents.set('/spool/000000000001.jsonl', Buffer.from(`{"id": half\n${good}\n`));
     open();
     await vi.advanceTimersByTimeAsync(0);

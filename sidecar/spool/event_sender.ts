@@ -11,7 +11,7 @@ export interface EventSenderOptions {
   /** Keeps an event that the control plane will never accept, so that a person can look at it. */
   readonly quarantine: (line: string, reason: string) => void;
   /** Receives the end of these events' chain from each signed reply. */
-  readonly acknowledged?: (head: AcknowledgedHead) => void;
+  readonly onAcknowledged?: (head: AcknowledgedHead) => void;
   /** How long the first event of a batch waits for others. */
   readonly gatherMs?: number;
   readonly maxBackoffMs?: number;
@@ -103,7 +103,7 @@ export class EventSender {
       this.#options.spool.writeHeld();
       const batch = this.#isTime() ? this.#nextBatch() : null;
       if (batch === null) await this.#pacer.wait();
-      else if (await this.#deliver(batch)) this.#pacer.succeeded();
+      else if (await this.#deliver(batch)) this.#pacer.noteSuccess();
       else if (!this.#stopped) await this.#backOff();
     }
   }
@@ -138,7 +138,7 @@ export class EventSender {
     while (pending.length > 0) {
       const sent = await this.#options.channel.sendEvents(pending);
       if (!sent.ok) return false;
-      if (sent.value.head !== undefined) this.#options.acknowledged?.(sent.value.head);
+      if (sent.value.head !== undefined) this.#options.onAcknowledged?.(sent.value.head);
       const left = this.#unsettled(pending, sent.value);
       if (left.length === pending.length) return false;
       pending = left;

@@ -15,7 +15,7 @@ export class Pacer {
     this.#options = options;
   }
 
-  succeeded(): void {
+  noteSuccess(): void {
     this.#failures = 0;
   }
 

@@ -93,7 +93,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   const token = randomBytes(16).toString('hex');
   const tunnels = new Set<object>();
   const scopes = new Map<string, LiveSession>();
-  const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => countedIn(tunnels) };
+  const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => countTunnels(tunnels) };
   const fakes = {
     policy: new FakePolicySource(),
     credentials: new FakeCredentialSource(),
@@ -198,7 +198,7 @@ async function connectWhen(
   socket.pipe(onward).pipe(socket);
 }
 
-function countedIn(tunnels: Set<object>): () => void {
+function countTunnels(tunnels: Set<object>): () => void {
   const tunnel = {};
   tunnels.add(tunnel);
   return () => tunnels.delete(tunnel);
@@ -287,7 +287,7 @@ export function readUntil(socket: TLSSocket, enough: (got: string) => boolean): 
 }
 
 /** An upstream that reads one request head at a time and answers with what `reply` returns for it. */
-export function answering(reply: (request: string) => string): UpstreamHandler {
+export function createAnswering(reply: (request: string) => string): UpstreamHandler {
   return (socket) => {
     let got = '';
     socket.on('data', (data: Buffer) => {

@@ -122,7 +122,7 @@ export class FakeControlPlane {
   }
 
   /** Answers the held polls. */
-  changed(): void {
+  answerPolls(): void {
     this.version += 1;
     this.answerHeld();
   }

@@ -101,7 +101,7 @@ export class FakeCredentialSource implements CredentialSource {
     return this.#values.has(`${ref.owner} ${ref.path}`);
   }
 
-  storedVersion(ref: CredentialRef): string | null {
+  findStoredVersion(ref: CredentialRef): string | null {
     return this.#values.get(`${ref.owner} ${ref.path}`)?.version ?? null;
   }
 

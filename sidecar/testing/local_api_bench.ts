@@ -165,7 +165,7 @@ export class LocalApiBench {
         status: () => ({ version: this.policyVersion, ageSeconds: 3 }),
         waitForVersion: (version) => Promise.resolve(ok(version)),
         mcpServers: () => this.mcpServers,
-        whenChanged: (version, _timeoutMs, signal) => this.#changed(version, signal),
+        waitForChange: (version, _timeoutMs, signal) => this.#changed(version, signal),
       },
       audit: {
         get accepting() {

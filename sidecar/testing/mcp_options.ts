@@ -15,7 +15,7 @@ export interface McpBench extends McpOptions {
   /** The snapshot's servers; null before there is one. */
   use(servers: readonly SnapshotMcpServer[] | null): void;
   readonly asked: readonly ToolApprovalRequest[];
-  approving: (gone: AbortSignal) => Promise<Result<string, NotApproved>>;
+  onApproval: (gone: AbortSignal) => Promise<Result<string, NotApproved>>;
   readonly healthChanges: () => number;
 }
 
@@ -29,7 +29,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
   const credentials = new FakeCredentialSource();
   const policy = {
     mcpServers: () => servers,
-    unreadableMcpServers: () => [],
+    listUnreadableMcpServers: () => [],
     onCredentials: (listener: (credentials: readonly never[]) => void) => {
       wake = () => listener([]);
     },
@@ -42,9 +42,9 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
     credentials,
     approve: (request, gone) => {
       asked.push(request);
-      return bench.approving(gone);
+      return bench.onApproval(gone);
     },
-    approving: () => Promise.resolve(ok('apr_1')),
+    onApproval: () => Promise.resolve(ok('apr_1')),
     gateway: { socket: () => Promise.resolve(err('there is no gateway in this test')) },
     facts: { is_local: true, extra_roots: [] },
     asked,

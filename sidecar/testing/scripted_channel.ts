@@ -109,7 +109,7 @@ export class ScriptedChannel implements ControlChannel {
     return this.#report(() => answer);
   }
 
-  unsealed({ path }: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>> {
+  fetchUnsealed({ path }: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>> {
     return Promise.resolve(this.#report(() => this.#credentialsReply([{ owner: 'personal', path }])));
   }
 
@@ -140,17 +140,17 @@ export class ScriptedChannel implements ControlChannel {
   }
 
   verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>> {
-    return Promise.resolve(parsed(jws, snapshot));
+    return Promise.resolve(parsePayload(jws, snapshot));
   }
 
   verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>> {
-    return Promise.resolve(parsed(jws, confirmation));
+    return Promise.resolve(parsePayload(jws, confirmation));
   }
 
   #report<T>(answer: () => Result<T, ChannelError>): Result<T, ChannelError> {
     const result = this.down === null ? answer() : err(channelError(this.down, `down for the test: ${this.down}`));
-    if (result.ok) this.#link.succeeded();
-    else this.#link.failed(result.error);
+    if (result.ok) this.#link.markUp();
+    else this.#link.markDown(result.error);
     return result;
   }
 
@@ -212,7 +212,7 @@ function refOf(key: string): CredentialRef {
   return { owner: owner === 'enterprise' ? 'enterprise' : 'personal', path };
 }
 
-function parsed<T extends z.ZodType>(jws: string, schema: T): Result<z.output<T>, ChannelError> {
+function parsePayload<T extends z.ZodType>(jws: string, schema: T): Result<z.output<T>, ChannelError> {
   try {
     return ok(schema.parse(JSON.parse(jws)));
   } catch {

@@ -11,7 +11,7 @@ const session: LiveSession = {
 const opened: SessionDirectory = {
   authenticate: (id, token) => (id === 'ses_1' && token === 't:o:k' ? session : null),
 };
-const relay: SessionDirectory = { ...opened, vouchedFor: () => session };
+const relay: SessionDirectory = { ...opened, findVouchedSession: () => session };
 
 function basic(pair: string): string {
   return `Basic ${Buffer.from(pair).toString('base64')}`;
@@ -52,6 +52,6 @@ describe('on a listener that belongs to one session', () => {
   });
 
   test('nobody acts for a session that has ended', () => {
-    expect(reasonOf([], { ...opened, vouchedFor: () => null })).toBe('proxy_authentication_required');
+    expect(reasonOf([], { ...opened, findVouchedSession: () => null })).toBe('proxy_authentication_required');
   });
 });

@@ -10,14 +10,14 @@ import type { LiveSession, SessionDirectory } from '../ports.ts';
 export function authenticate(fields: readonly HeaderField[], sessions: SessionDirectory): Result<LiveSession, Refusal> {
   const values = fieldValues(fields, 'proxy-authorization');
   const [value] = values;
-  const vouched = value === undefined ? (sessions.vouchedFor?.() ?? null) : null;
+  const vouched = value === undefined ? (sessions.findVouchedSession?.() ?? null) : null;
   if (vouched !== null) return ok(vouched);
-  if (value === undefined) return refused("this proxy needs a session's credentials; start one with `svc run`");
-  if (values.length > 1) return refused('send one Proxy-Authorization header');
+  if (value === undefined) return refuse("this proxy needs a session's credentials; start one with `svc run`");
+  if (values.length > 1) return refuse('send one Proxy-Authorization header');
   const pair = basicPair(value);
-  if (pair === null) return refused('Proxy-Authorization must be Basic with session id and token');
+  if (pair === null) return refuse('Proxy-Authorization must be Basic with session id and token');
   const session = sessions.authenticate(pair.username, pair.password);
-  return session === null ? refused('the session is unknown or has ended, or its token is wrong') : ok(session);
+  return session === null ? refuse('the session is unknown or has ended, or its token is wrong') : ok(session);
 }
 
 function basicPair(value: string): { username: string; password: string } | null {
@@ -28,6 +28,6 @@ function basicPair(value: string): { username: string; password: string } | null
   return colon === -1 ? null : { username: pair.slice(0, colon), password: pair.slice(colon + 1) };
 }
 
-function refused(message: string): { readonly ok: false; readonly error: Refusal } {
+function refuse(message: string): { readonly ok: false; readonly error: Refusal } {
   return err(refusal('proxy_authentication_required', message));
 }

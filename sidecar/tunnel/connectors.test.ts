@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Requests to operations of connectors, through the whole data plane (design section 5, invariants 1 to 4 and 8). */
 
@@ -43,7 +43,7 @@ beforeEach(async () => {
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, BOUND);
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), reply)),
+    createAnswering((request) => (seen.push(request), reply)),
   );
   use([READ, CREATE, USER]);
 });
@@ -110,7 +110,7 @@ describe('a request to an operation', () => {
     const sockets = new Set<unknown>();
     await plane.upstream(HOST, (socket) => {
       sockets.add(socket);
-      answering((request) => (seen.push(request), DONE))(socket, () => undefined);
+      createAnswering((request) => (seen.push(request), DONE))(socket, () => undefined);
     });
     const client = await plane.open(HOST);
     for (const path of ['/items/7', '/other', '/items/8']) {

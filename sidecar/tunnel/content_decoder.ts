@@ -56,15 +56,15 @@ export function contentDecoders(head: ReplyHead): readonly DecoderFactory[] | nu
  * The decoded payload of a body, piece by piece and with back pressure. It reads the body to its end, even if the coded data
  * ends earlier. Throws BrokenReply for a body that does not match its codings, or that expands too much.
  */
-export function decoded(body: ReplyBody, decoders: readonly DecoderFactory[]): AsyncIterable<Uint8Array> {
+export function decodeBody(body: ReplyBody, decoders: readonly DecoderFactory[]): AsyncIterable<Uint8Array> {
   const counts = { received: 0 };
-  let pieces = received(body, counts);
-  for (const decoder of decoders) pieces = bounded(undone(pieces, decoder), counts);
+  let pieces = readPieces(body, counts);
+  for (const decoder of decoders) pieces = limitExpansion(decodePieces(pieces, decoder), counts);
   return pieces;
 }
 
-async function* received(body: ReplyBody, counts: { received: number }): AsyncGenerator<Uint8Array> {
-  for (let piece = await body.next(); piece !== 'done'; piece = await body.next()) {
+async function* readPieces(body: ReplyBody, counts: { received: number }): AsyncGenerator<Uint8Array> {
+  for (let piece = await body.nextPiece(); piece !== 'done'; piece = await body.nextPiece()) {
     for (const data of piece.data) {
       counts.received += data.length;
       yield data;
@@ -73,7 +73,7 @@ async function* received(body: ReplyBody, counts: { received: number }): AsyncGe
 }
 
 /** The limit applies to each coding, so that no intermediate result grows large either. */
-async function* bounded(
+async function* limitExpansion(
   pieces: AsyncIterable<Uint8Array>,
   counts: { readonly received: number },
 ): AsyncGenerator<Uint8Array> {
@@ -88,7 +88,7 @@ async function* bounded(
 }
 
 /** Decodes one coding. */
-async function* undone(coded: AsyncGenerator<Uint8Array>, factory: DecoderFactory): AsyncGenerator<Uint8Array> {
+async function* decodePieces(coded: AsyncGenerator<Uint8Array>, factory: DecoderFactory): AsyncGenerator<Uint8Array> {
   const first = await coded.next();
   if (first.done === true) return;
   const decoder = factory(first.value);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import { answering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 // Connections without an authenticated request cannot keep others from being served (docs/decisions/0048).
 
@@ -24,7 +24,7 @@ async function start(...input: Parameters<typeof startDataPlane>): Promise<void>
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, 'planted-secret-0123456789');
   await plane.upstream(
     HOST,
-    answering(() => OK),
+    createAnswering(() => OK),
   );
 }
 

@@ -5,7 +5,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { Operation } from '../../shared/model/connector.ts';
 import type { RunResult } from '../connector/run_operation.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Requests to GraphQL endpoints of connectors, through every endpoint of the sidecar (docs/decisions/0043). */
 
@@ -36,7 +36,7 @@ beforeEach(async () => {
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, BOUND);
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), DONE)),
+    createAnswering((request) => (seen.push(request), DONE)),
   );
   plane.policy.use([{ ...bearerBinding(HOST), effect: 'write' }], [sampleConnector(OPERATIONS, { hosts: [HOST] })]);
 });

@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';
@@ -71,7 +71,7 @@ function reasons(): (string | undefined)[] {
 test('accepts a ClientHello in the same packet as the CONNECT', async () => {
   await plane.upstream(
     HOST,
-    answering(() => DONE),
+    createAnswering(() => DONE),
   );
   const raw = await dialled('');
   // Collects the first TLS bytes and prepends the CONNECT.
@@ -257,7 +257,7 @@ test('refuses an invalid request before it authenticates the client, and records
 test('asks for no body (100 Continue) if the request will be refused', async () => {
   await plane.upstream(
     HOST,
-    answering(() => DONE),
+    createAnswering(() => DONE),
   );
   plane.policy.use([bearerBinding(HOST)]);
   const { tls } = await secured();
@@ -279,7 +279,7 @@ test('answers a refused request whose body still arrives, and closes', async () 
 test('serves the requests after a refusal, and stops at garbage', async () => {
   await plane.upstream(
     HOST,
-    answering(() => DONE),
+    createAnswering(() => DONE),
   );
   plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
   const { tls } = await secured();

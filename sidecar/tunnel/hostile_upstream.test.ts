@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { DataPlane, UpstreamHandler } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';
@@ -329,11 +329,11 @@ test('passes each event through a decoder before the next one is sent', async ()
 test("keeps the answers of two hosts apart if one tunnel tries to use the other's", async () => {
   await plane.upstream(
     'one.example.test',
-    answering(() => DONE),
+    createAnswering(() => DONE),
   );
   await plane.upstream(
     HOST,
-    answering(() => DONE),
+    createAnswering(() => DONE),
     'one.example.test',
   );
   const one = await plane.open('one.example.test');

@@ -4,7 +4,7 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { REFUSALS } from '../../shared/model/refusal.ts';
 import type { RefusalReason } from '../../shared/model/refusal.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** The invariants of design section 5, each with the attacks on it, and the refusals listed there. */
 
@@ -21,7 +21,7 @@ beforeEach(async () => {
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), DONE)),
+    createAnswering((request) => (seen.push(request), DONE)),
   );
 });
 
@@ -264,7 +264,7 @@ const CAUSES: Partial<Record<RefusalReason, () => string | Promise<string>>> = {
   upstream_invalid_reply: async () => {
     await plane.upstream(
       HOST,
-      answering(() => 'HTTP/2 200\r\n\r\n'),
+      createAnswering(() => 'HTTP/2 200\r\n\r\n'),
     );
     return `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   },

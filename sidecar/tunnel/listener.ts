@@ -51,7 +51,7 @@ async function accept(
   localApi: HttpServer,
 ): Promise<void> {
   for (let again = true; again;) {
-    const first = await firstHead(client, ports);
+    const first = await readFirstHead(client, ports);
     if (first === null) return;
     if (!isProxyShaped(first.head)) return handOver(client, first.raw, admission, localApi);
     again = await tunnel(client, first.head, admission, ports);
@@ -59,7 +59,7 @@ async function accept(
   }
 }
 
-async function firstHead(
+async function readFirstHead(
   client: Connection,
   ports: TunnelPorts,
 ): Promise<{ readonly head: RequestHead; readonly raw: Buffer } | null> {

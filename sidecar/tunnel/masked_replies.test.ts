@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { DataPlane } from '../testing/data_plane.ts';
 
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';
@@ -24,7 +24,7 @@ afterEach(async () => {
 async function statuses(reply: string, request = GET): Promise<readonly string[]> {
   await plane.upstream(
     HOST,
-    answering(() => reply),
+    createAnswering(() => reply),
   );
   const told: string[] = [];
   for (let count = 0; count < 4; count += 1) {

@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';
@@ -40,7 +40,7 @@ test.each([
   const head = `HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\nX-Last: 1\r\n\r\n`;
   await plane.upstream(
     HOST,
-    answering(() => head + body.toString('latin1')),
+    createAnswering(() => head + body.toString('latin1')),
   );
   plane.policy.use([bearerBinding(HOST)]);
   const reply = await ask(GET, (got) => got.endsWith('0\r\n\r\n'));
@@ -52,7 +52,7 @@ test('closes the tunnel on a broken compressed body', async () => {
   const reply = 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope';
   await plane.upstream(
     HOST,
-    answering(() => reply),
+    createAnswering(() => reply),
   );
   plane.policy.use([bearerBinding(HOST)]);
   expect(await ask(GET, () => false)).not.toContain('0\r\n\r\n');
@@ -72,7 +72,7 @@ test('keeps length and framing of an uncompressed reply that contains the creden
   const body = `{"token":"${SECRET}"}`;
   await plane.upstream(
     HOST,
-    answering(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
+    createAnswering(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
   );
   plane.policy.use([bearerBinding(HOST)]);
   const reply = await ask(GET, (got) => got.endsWith('}'));
@@ -100,7 +100,7 @@ test('passes each server-sent event on before the next one is sent', async () =>
 test("relays interim replies, and answers a credentialed request's Expect: 100-continue itself", async () => {
   await plane.upstream(
     HOST,
-    answering(() => 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'),
+    createAnswering(() => 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'),
   );
   plane.policy.use([bearerBinding(HOST)]);
   const client = await plane.open(HOST);
@@ -142,7 +142,7 @@ test.each([
 ])('answers 502 to %s', async (_name, text) => {
   await plane.upstream(
     HOST,
-    answering(() => text),
+    createAnswering(() => text),
   );
   expect(await ask(GET, (got) => got.endsWith('\n') && got.includes('{'))).toMatch(
     /^HTTP\/1\.1 502 .*upstream_invalid_reply/s,
@@ -184,7 +184,7 @@ test('lets a half-closed client read its whole reply', async () => {
 
 test('serves pipelined requests in order on one upstream connection', async () => {
   let connections = 0;
-  const echo = answering((request) => {
+  const echo = createAnswering((request) => {
     const path = request.split(' ')[1] ?? '';
     return `HTTP/1.1 200 OK\r\nContent-Length: ${path.length}\r\n\r\n${path}`;
   });
@@ -246,7 +246,7 @@ test('forwards a foreign credential unchanged under sentinel-swap', async () => 
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
+    createAnswering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
   );
   const emit = { mechanism: 'sentinel-swap', sentinel: 'placeholder-0000-0000' } as const;
   plane.policy.use([bearerBinding(HOST, { emit })]);
@@ -268,7 +268,7 @@ test('adds no credential if a foreign one is in the place of another binding of 
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
+    createAnswering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
   );
   const api = bearerBinding(HOST, {
     injection: { scheme: 'header-template', header: 'PRIVATE-TOKEN', template: '{token}' },
@@ -353,7 +353,7 @@ test('adds the credential to a WebSocket handshake, drops its extensions, and ma
 test('refuses everything while no policy is in force', async () => {
   await plane.upstream(
     HOST,
-    answering(() => 'HTTP/1.1 204 No Content\r\n\r\n'),
+    createAnswering(() => 'HTTP/1.1 204 No Content\r\n\r\n'),
   );
   plane.policy.refuse('snapshot_expired');
   expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 503 .*snapshot_expired/s);
@@ -362,7 +362,7 @@ test('refuses everything while no policy is in force', async () => {
 test('refuses credentialed requests while the spool is full, and forwards the others', async () => {
   await plane.upstream(
     HOST,
-    answering(() => 'HTTP/1.1 204 No Content\r\n\r\n'),
+    createAnswering(() => 'HTTP/1.1 204 No Content\r\n\r\n'),
   );
   plane.audit.accepting = false;
   expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 204 /);
@@ -375,7 +375,7 @@ test('refuses every request, also without a binding, while the reserve of the sp
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
+    createAnswering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
   );
   plane.audit.exhausted = true;
   expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 503 .*audit_unavailable/s);

@@ -4,11 +4,11 @@ import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { splice } from '../../machine/connection/splice.ts';
 import type { Reply } from '../exchange/forward.ts';
 import type { Replied } from '../exchange/outcome.ts';
-import { scrubbedBytes } from '../exchange/scrubbed_head.ts';
+import { scrubHeadBytes } from '../exchange/scrubbed_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
 import { relayScrubbed } from './relay_scrubbed.ts';
-import { wholeReply } from './whole_reply.ts';
+import { takeWholeReply } from './whole_reply.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
 /** Called for each reply or WebSocket message in which something was masked. */
@@ -28,7 +28,7 @@ export async function relay(
   const { reply, scrub } = outcome;
   try {
     if (reply.head.status === 101) return await relayUpgrade(client, outcome, onMasked);
-    const whole = wholeReply(reply, scrub);
+    const whole = takeWholeReply(reply, scrub);
     let framed = true;
     if (whole !== null) {
       client.write(whole.bytes);
@@ -61,7 +61,7 @@ async function relayExact(client: Connection, reply: Reply): Promise<void> {
   client.writeInTurn(reply.raw);
   const body = new ReplyBody(reply.upstream, reply.framing);
   for (;;) {
-    const piece = body.take() ?? (await body.next());
+    const piece = body.take() ?? (await body.nextPiece());
     if (piece === 'done') return;
     if (!client.writeInTurn(piece.raw)) await client.waitForDrain();
   }
@@ -81,7 +81,7 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMas
     const noteMasked = (): void => {
       if (onMasked() === 'paused') dropBoth();
     };
-    const head = scrubbed ? scrubbedBytes(reply.head, reply.raw, scrub) : reply.raw;
+    const head = scrubbed ? scrubHeadBytes(reply.head, reply.raw, scrub) : reply.raw;
     client.write(head);
     if (head !== reply.raw) noteMasked();
     const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub, noteMasked) : undefined);

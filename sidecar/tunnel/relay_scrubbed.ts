@@ -7,9 +7,9 @@ import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { keepsCookies } from '../exchange/outcome.ts';
-import { sanitisedTrailers } from '../exchange/sanitised_head.ts';
-import { scrubbedBytes, scrubbedHead, scrubbedTrailers } from '../exchange/scrubbed_head.ts';
-import { contentDecoders, decoded } from './content_decoder.ts';
+import { sanitiseTrailers } from '../exchange/sanitised_head.ts';
+import { scrubHeadBytes, scrubHead, scrubTrailers } from '../exchange/scrubbed_head.ts';
+import { contentDecoders, decodeBody } from './content_decoder.ts';
 import { ReplyBody } from './reply_body.ts';
 
 /**
@@ -29,16 +29,16 @@ export async function relayScrubbed(
   const format = replyFormatOf(fieldValues(reply.head.fields, 'content-type')[0] ?? '');
   const scrubber = new StreamScrubber(patterns, format);
   const sink = new ScrubbedSink(client, scrubber, chunked);
-  const head = scrubbedBytes(reply.head, reply.raw, patterns);
+  const head = scrubHeadBytes(reply.head, reply.raw, patterns);
   if (decoders === null) client.writeInTurn(head);
-  else client.writeInTurn(formatReplyHead(reframed(scrubbedHead(reply.head, patterns), chunked)));
+  else client.writeInTurn(formatReplyHead(reframe(scrubHead(reply.head, patterns), chunked)));
   const body = new ReplyBody(reply.upstream, reply.framing, true);
   let trailersMasked = false;
   try {
     if (decoders === null) await copy(body, sink);
-    else for await (const piece of decoded(body, decoders)) await sink.write([piece]);
-    const trailers = sanitisedTrailers(body.trailers, keepsCookies(outcome.facts));
-    const scrubbed = scrubbedTrailers(trailers, patterns);
+    else for await (const piece of decodeBody(body, decoders)) await sink.write([piece]);
+    const trailers = sanitiseTrailers(body.trailers, keepsCookies(outcome.facts));
+    const scrubbed = scrubTrailers(trailers, patterns);
     trailersMasked = scrubbed !== trailers;
     sink.end(scrubbed);
   } catch (error) {
@@ -52,7 +52,7 @@ export async function relayScrubbed(
 
 async function copy(body: ReplyBody, sink: ScrubbedSink): Promise<void> {
   for (;;) {
-    const piece = body.take() ?? (await body.next());
+    const piece = body.take() ?? (await body.nextPiece());
     if (piece === 'done') return;
     const roomy = sink.write(piece.data);
     if (roomy !== true) await roomy;
@@ -60,7 +60,7 @@ async function copy(body: ReplyBody, sink: ScrubbedSink): Promise<void> {
 }
 
 /** The head of a decoded body: chunked, or until the connection closes. */
-function reframed(head: ReplyHead, chunked: boolean): ReplyHead {
+function reframe(head: ReplyHead, chunked: boolean): ReplyHead {
   const kept = head.fields.filter((field) => !REFRAMED.has(field.name) && (chunked || !PERSISTENCE.has(field.name)));
   const framing = chunked ? headerField('Transfer-Encoding', 'chunked') : headerField('Connection', 'close');
   return { ...head, fields: [...kept, framing] };

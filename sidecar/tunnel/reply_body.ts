@@ -35,7 +35,7 @@ export class ReplyBody {
     return chunk === undefined ? undefined : this.#feed(chunk);
   }
 
-  async next(): Promise<BodyBytes | 'done'> {
+  async nextPiece(): Promise<BodyBytes | 'done'> {
     return this.take() ?? this.#feed(await this.#upstream.nextChunk());
   }
 

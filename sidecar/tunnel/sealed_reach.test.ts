@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
 import { isPublicOnly } from './sealed_reach.ts';
-import { answering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const INSIDE = 'api.example.test';
 const OUTSIDE = 'evil.example.test';
@@ -19,7 +19,7 @@ beforeEach(async () => {
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
   plane.policy.use([bearerBinding(INSIDE), bearerBinding(OUTSIDE)]);
   seen = [];
-  const upstream = answering((request) => (seen.push(request), REPLY));
+  const upstream = createAnswering((request) => (seen.push(request), REPLY));
   await plane.upstream(INSIDE, upstream);
   await plane.upstream(OUTSIDE, upstream);
   scope = new StepScope({

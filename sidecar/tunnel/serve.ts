@@ -53,7 +53,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       if (read.kind === 'end' || read.kind === 'lost') break;
       tunnel.onRequest?.();
       const outcome =
-        read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : unreadable(read, tunnel);
+        read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : outcomeOfUnreadable(read, tunnel);
       await recordOutcome(outcome, tunnel, ports);
       const unwatch = watchRevocation(client, outcome, tunnel, ports);
       try {
@@ -93,7 +93,10 @@ async function decide(
   }
 }
 
-function unreadable(read: Extract<HeadRead, { kind: 'truncated' | 'too_large' }>, { host }: ServedTunnel): Outcome {
+function outcomeOfUnreadable(
+  read: Extract<HeadRead, { kind: 'truncated' | 'too_large' }>,
+  { host }: ServedTunnel,
+): Outcome {
   const facts = { host, method: null, path: null, binding: null };
   const why =
     read.kind === 'too_large'

@@ -44,7 +44,7 @@ export function terminateTls(
       tls.off('end', fail);
       const { servername } = tls as TLSSocket & { servername?: string | false | null };
       resolve({
-        connection: new Connection(tls, () => socket.bytesRead, connectedProbe([socket, tls])),
+        connection: new Connection(tls, () => socket.bytesRead, createConnectedProbe([socket, tls])),
         sni: typeof servername === 'string' ? servername : null,
       });
     });
@@ -55,7 +55,7 @@ export function terminateTls(
  * Asks the system whether a connection still has a peer. One that was reset has none, even if TLS reported a normal end.
  * Node asks once per view of a connection and caches the answer, so each call uses another view.
  */
-function connectedProbe(views: Socket[]): () => boolean {
+function createConnectedProbe(views: Socket[]): () => boolean {
   return () => {
     const [view] = views.length > 1 ? views.splice(0, 1) : views;
     return view?.remoteAddress !== undefined;

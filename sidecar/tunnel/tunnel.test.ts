@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import type { DataPlane } from '../testing/data_plane.ts';
-import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';
@@ -29,7 +29,7 @@ test('adds the bearer of the binding and records it without the secret', async (
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), REPLY)),
+    createAnswering((request) => (seen.push(request), REPLY)),
   );
   plane.policy.use([bearerBinding(HOST)]);
   expect(await ask(`GET /a?b=c HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toBe(REPLY);
@@ -48,7 +48,7 @@ test('replaces every Authorization the client sent, and one that Connection nomi
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), REPLY)),
+    createAnswering((request) => (seen.push(request), REPLY)),
   );
   plane.policy.use([bearerBinding(HOST)]);
   await ask(
@@ -61,7 +61,7 @@ test("buffers a credentialed request's body and sends it with its length", async
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), REPLY)),
+    createAnswering((request) => (seen.push(request), REPLY)),
   );
   plane.policy.use([bearerBinding(HOST)]);
   await ask(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`);
@@ -74,7 +74,7 @@ test('forwards an unbound request byte for byte', async () => {
   const seen: string[] = [];
   await plane.upstream(
     HOST,
-    answering((request) => (seen.push(request), REPLY)),
+    createAnswering((request) => (seen.push(request), REPLY)),
   );
   const request = `BREW /x HTTP/1.1\r\nhOsT:${HOST}\r\nX-A:  1\r\nx-a:\r\nCookie: \xe4\r\n\r\n`;
   expect(await ask(request)).toBe(REPLY);
@@ -92,7 +92,7 @@ test.each([
 ])('refuses a credentialed request whose %s names another host', async (_place, request, servername) => {
   await plane.upstream(
     HOST,
-    answering(() => REPLY),
+    createAnswering(() => REPLY),
   );
   plane.policy.use([bearerBinding(HOST)]);
   const reply = await ask(request, servername);
@@ -106,7 +106,7 @@ test.each([
 test('checks the contract before it requests a credential', async () => {
   await plane.upstream(
     HOST,
-    answering(() => REPLY),
+    createAnswering(() => REPLY),
   );
   plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
   const reply = await ask(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 0\r\n\r\n`);
@@ -120,7 +120,7 @@ test('checks the contract before it requests a credential', async () => {
 test('masks the credential in headers, body, chunks and trailers of the reply', async () => {
   await plane.upstream(
     HOST,
-    answering(
+    createAnswering(
       () =>
         `HTTP/1.1 200 OK\r\nX-Echo: ${SECRET}\r\nTransfer-Encoding: chunked\r\n\r\n19\r\n${SECRET}\r\n0\r\nX-T: ${SECRET}\r\n\r\n`,
     ),
@@ -191,7 +191,7 @@ test.each([
 test('refuses a tunnel to a host outside a step scope before it is open', async () => {
   await plane.upstream(
     HOST,
-    answering(() => REPLY),
+    createAnswering(() => REPLY),
   );
   plane.policy.use([bearerBinding(HOST)]);
   Object.assign(plane.session, {
@@ -218,7 +218,7 @@ test('passes a request that is not proxy-shaped to the local API', async () => {
 test('refuses an upstream whose certificate is for another name', async () => {
   await plane.upstream(
     HOST,
-    answering(() => REPLY),
+    createAnswering(() => REPLY),
     'other.example.test',
   );
   const reply = await ask(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
@@ -230,7 +230,7 @@ test('answers a body over the limit with 413 and requests no credential', async 
   plane = await startDataPlane({ maxCredentialedBodyBytes: 10 });
   await plane.upstream(
     HOST,
-    answering(() => REPLY),
+    createAnswering(() => REPLY),
   );
   plane.policy.use([bearerBinding(HOST)]);
   const reply = await ask(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 11\r\n\r\nhello world`);

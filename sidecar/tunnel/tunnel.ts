@@ -57,14 +57,14 @@ export async function tunnel(
   admission.markAuthenticated(session.value.id);
 
   try {
-    await established(client, attempted, { ...opened.value, admission }, ports);
+    await establish(client, attempted, { ...opened.value, admission }, ports);
   } finally {
     opened.value.close();
   }
   return false;
 }
 
-async function established(
+async function establish(
   client: SocketConnection,
   { session, host }: { session: LiveSession; host: string },
   { context, admission }: OpenTunnel & { readonly admission: Admission },

@@ -8,7 +8,7 @@ import { Connection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
 import type { Reply } from '../exchange/forward.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
-import { wholeReply } from './whole_reply.ts';
+import { takeWholeReply } from './whole_reply.ts';
 
 const SECRET = 'planted-secret-0123456789';
 const PATTERNS = compileScrubPatterns([SECRET], SAMPLE_SEARCH_KEY);
@@ -48,7 +48,7 @@ test.each([
 ])('a reply %s that arrived in one piece is sent as it arrived, scrubbed or not', async (_what, text) => {
   for (const scrub of [null, PATTERNS]) {
     const { reply, rest } = await replyOf(text);
-    expect(wholeReply(reply, scrub)?.bytes.toString('latin1')).toBe(text);
+    expect(takeWholeReply(reply, scrub)?.bytes.toString('latin1')).toBe(text);
     expect(rest()).toBe('');
   }
 });
@@ -59,7 +59,7 @@ test.each([
   ['is followed by surplus bytes', [`${lengthOf('hello')}helloHTTP/1.1 200`]],
 ])('a reply that %s is left in its connection', async (_what, pieces) => {
   const { reply, rest } = await replyOf(...pieces);
-  expect(wholeReply(reply, PATTERNS)).toBeNull();
+  expect(takeWholeReply(reply, PATTERNS)).toBeNull();
   expect(reply.raw.toString('latin1') + rest()).toBe(pieces.join(''));
 });
 
@@ -69,7 +69,7 @@ test.each([
   ['in a reason without a body', `HTTP/1.1 204 ${SECRET}\r\n\r\n`],
 ])('a reply with the credential %s is masked, and sent in one piece like any other', async (_where, text) => {
   const { reply, rest } = await replyOf(text);
-  const whole = wholeReply(reply, PATTERNS);
+  const whole = takeWholeReply(reply, PATTERNS);
   expect([whole?.bytes.toString('latin1'), whole?.masked]).toEqual([
     text.replaceAll(SECRET, '*'.repeat(SECRET.length)),
     true,
@@ -82,10 +82,10 @@ test.each([
   ['is chunked', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', null],
   ['ends with its connection', 'HTTP/1.1 200 OK\r\n\r\nhello', null],
 ])('a reply that %s is read further', async (_what, text, scrub) => {
-  expect(wholeReply((await replyOf(text)).reply, scrub)).toBeNull();
+  expect(takeWholeReply((await replyOf(text)).reply, scrub)).toBeNull();
 });
 
 test('a compressed reply on passthrough is not decoded', async () => {
   const text = `${lengthOf('hello', 'Content-Encoding: gzip\r\n')}hello`;
-  expect(wholeReply((await replyOf(text)).reply, null)?.bytes.toString('latin1')).toBe(text);
+  expect(takeWholeReply((await replyOf(text)).reply, null)?.bytes.toString('latin1')).toBe(text);
 });

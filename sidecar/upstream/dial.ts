@@ -48,7 +48,7 @@ export function createDialer(options: DialerOptions): Dialer {
   return {
     dial: (host, publicOnly = false) => {
       const isNamed = options.pinned.has(host);
-      const denied = deniedAddresses(options.denyPrivate, publicOnly && !isNamed);
+      const denied = createDeniedAddresses(options.denyPrivate, publicOnly && !isNamed);
       return dialOnce({ host, denied }, options, secureContext, tickets);
     },
   };
@@ -60,9 +60,9 @@ interface DeniedAddresses {
   refusalOf(host: string): Refusal;
 }
 
-function deniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
+function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
   if (publicOnly) {
-    return { has: (address) => isRefusedAddress(address) || isOwnAddress(address), refusalOf: notAllowed };
+    return { has: (address) => isRefusedAddress(address) || isOwnAddress(address), refusalOf: notAllowedRefusal };
   }
   return denyPrivate ? { has: isRefusedAddress, refusalOf: privateAddress } : null;
 }
@@ -99,7 +99,7 @@ function dialOnce(
   const socket = connect(connection);
   socket.setNoDelay(true);
   socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
-  const connected = verified(socket, options.timeoutSeconds).then((error) => {
+  const connected = verifyPeer(socket, options.timeoutSeconds).then((error) => {
     if (error === null) return ok(new Connection(socket));
     tickets.forget(host);
     if (denied !== null && error instanceof DeniedAddress) return err(denied.refusalOf(host));
@@ -109,7 +109,7 @@ function dialOnce(
 }
 
 /** Resolves with null once the handshake is done and the certificate verified, or with the error. */
-function verified(socket: TLSSocket, timeoutSeconds: number): Promise<NodeJS.ErrnoException | null> {
+function verifyPeer(socket: TLSSocket, timeoutSeconds: number): Promise<NodeJS.ErrnoException | null> {
   return new Promise((resolve) => {
     // One time limit for everything, so that a slow handshake holds resources no longer than a silent upstream.
     const timer = setTimeout(() => socket.destroy(new DialTimeout()), timeoutSeconds * 1000);
@@ -175,7 +175,7 @@ function privateAddress(host: string): Refusal {
   );
 }
 
-function notAllowed(host: string): Refusal {
+function notAllowedRefusal(host: string): Refusal {
   return refusal(
     'egress_address_not_allowed',
     `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, or add it to a binding's allowed hosts`,

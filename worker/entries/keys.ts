@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   clients.replica?.close();
   const context = await openServices(settings, home, clients);
   const keyId = await context.accessKeys.rotate(context.database, { atOnce: values['at-once'] ?? false });
-  const published = await context.accessKeys.published(context.database);
+  const published = await context.accessKeys.listPublished(context.database);
   await closeFile(clients.client);
   const answer = { key_id: keyId, published: published.map(({ kid }) => kid) };
   process.stdout.write(`${JSON.stringify(answer)}\n`);

@@ -25,7 +25,7 @@ import { guardConnections, serverDeadlines } from './node_gate.ts';
 import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
-import { otherUsers } from './node_peer_user.ts';
+import { detectOtherUsers } from './node_peer_user.ts';
 import { stopOnSignal } from './node_stop.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
 import { startAuditTimer } from './audit_timer.ts';
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
   const context = await startServices(options, clients, lifetime);
   const isFile = options.settings.vaultKey === undefined;
   const current = isFile ? followKeys(options, clients, { context, version }) : () => context;
-  const isOther = otherUsers(process.getuid?.());
+  const isOther = detectOtherUsers(process.getuid?.());
   const app = createApp({
     context: current,
     assets: fileAssets(),
@@ -168,7 +168,7 @@ function readPem(file: string): string {
 async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ProgramContext> {
   const files = homeFiles(options.home);
   const localKey = options.local
-    ? (options.localKey ?? required('local_key_damaged', await openLocalKey(files)))
+    ? (options.localKey ?? valueOrThrow('local_key_damaged', await openLocalKey(files)))
     : null;
   const started = await start({
     database: databaseOf(clients),
@@ -200,7 +200,7 @@ function followKeys(
   return contextOfKeys({ home, database: databaseOf(clients), ...started, log });
 }
 
-function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
+function valueOrThrow<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
   throw new Refusal(code, result.error);
 }

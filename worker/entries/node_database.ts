@@ -32,7 +32,7 @@ export async function openClients(settings: Settings, home: string): Promise<Cli
   const { databaseUrl, databaseReplicaUrl, databaseToken } = settings;
   const token = databaseToken && { authToken: databaseToken.reveal() };
   const client = openClient(databaseUrl, join(home, 'control.db'), token ?? {});
-  if (client.protocol === 'file' && !(await prepareFile(client))) throw damaged(home);
+  if (client.protocol === 'file' && !(await prepareFile(client))) throw damagedError(home);
   const writes = placesToWrite(client);
   if (databaseReplicaUrl === undefined) return { client, replica: null, writes };
   return { client, replica: createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }), writes };
@@ -44,12 +44,12 @@ function openClient(databaseUrl: string | undefined, file: string, token: { read
     if (databaseUrl === undefined) makePrivate(file);
     return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
   } catch (error) {
-    if (isDamage(error)) throw damaged(url);
+    if (isDamage(error)) throw damagedError(url);
     throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
   }
 }
 
-function damaged(place: string): Refusal {
+function damagedError(place: string): Refusal {
   const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to start with a new one`;
   return new Refusal('database_damaged', message);
 }

@@ -8,8 +8,8 @@ import { normaliseHost } from '../../shared/net/host.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import {
   CALL_LIMITS,
-  carriedHeaders,
-  decodedBody,
+  carryHeaders,
+  decodeBody,
   invalidReply,
   type Outbound,
   type OutboundError,
@@ -17,7 +17,7 @@ import {
   type OutboundRequest,
   ReplyBody,
   targetProblem,
-  unreachable,
+  unreachableHost,
 } from '../kernel/outbound.ts';
 
 /** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
@@ -95,10 +95,10 @@ function open(options: NodeOutboundOptions, url: URL, request: OutboundRequest, 
   const what = { method: request.method, path: url.pathname + url.search, headers, agent: false, signal };
   if (url.protocol === 'http:')
     return httpRequest({ ...what, host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port });
-  return httpsRequest({ ...what, ...dialling(options, url.hostname) });
+  return httpsRequest({ ...what, ...dialOptions(options, url.hostname) });
 }
 
-function dialling({ isLocal, pinned, roots, resolve }: NodeOutboundOptions, host: string): RequestOptions {
+function dialOptions({ isLocal, pinned, roots, resolve }: NodeOutboundOptions, host: string): RequestOptions {
   const pin = isLocal ? pinned.get(host) : undefined;
   return {
     host: pin?.address ?? host,
@@ -151,13 +151,13 @@ async function read(
   }
   if (!reply.complete) return err(invalidReply(host, 'ended early'));
   const coding = reply.headers['content-encoding'] ?? '';
-  const decoded = await decodedBody(host, coding, body.bytes(), maxReplyBytes);
+  const decoded = await decodeBody(host, coding, body.bytes(), maxReplyBytes);
   if (!decoded.ok) return decoded;
   const { 'content-type': contentType = '' } = reply.headers;
   return ok({
     status: reply.statusCode ?? 0,
     contentType,
-    ...carriedHeaders((name) => reply.headers[name]),
+    ...carryHeaders((name) => reply.headers[name]),
     body: decoded.value,
   });
 }
@@ -168,16 +168,16 @@ const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPR
 function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): OutboundError {
   const code = error.code ?? 'unknown';
   if (deadline.aborted) return late(host);
-  if (error instanceof PrivateAddress) return unreachable(host, 'it resolves to a private address');
+  if (error instanceof PrivateAddress) return unreachableHost(host, 'it resolves to a private address');
   if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
   if (code.startsWith('HPE_')) return invalidReply(host, `is not valid HTTP (${code})`);
-  if (!TLS_ERROR.test(code)) return unreachable(host, code);
+  if (!TLS_ERROR.test(code)) return unreachableHost(host, code);
   const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
   return { reason: 'upstream_tls_failed', message };
 }
 
 function late(host: string): OutboundError {
-  return unreachable(host, 'no complete answer in time');
+  return unreachableHost(host, 'no complete answer in time');
 }
 
 function isErrno(error: unknown): error is NodeJS.ErrnoException {

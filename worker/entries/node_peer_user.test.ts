@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { listenAt } from './node_listen.ts';
-import { otherUsers } from './node_peer_user.ts';
+import { detectOtherUsers } from './node_peer_user.ts';
 
 const OWN = 1000;
 let folder: string;
@@ -41,7 +41,7 @@ function tableOf(uid: number, state = '01'): string {
   return path;
 }
 
-const isOther = (tables: readonly string[], uid: number | undefined = OWN) => otherUsers(uid, tables)(accepted);
+const isOther = (tables: readonly string[], uid: number | undefined = OWN) => detectOtherUsers(uid, tables)(accepted);
 
 test('a connection of another user is told from one of ours', async () => {
   expect(await isOther([tableOf(OWN + 1)])).toBe(true);
@@ -60,12 +60,12 @@ test('nobody is another user where the tables do not say it', async () => {
   expect(await isOther([join(folder, 'none')])).toBe(false);
   expect(await isOther([tableOf(OWN + 1, '08')])).toBe(false);
   const table = tableOf(OWN + 1);
-  expect(await otherUsers(undefined, [table])(accepted)).toBe(false);
-  expect(await otherUsers(OWN, [table])(undefined)).toBe(false);
+  expect(await detectOtherUsers(undefined, [table])(accepted)).toBe(false);
+  expect(await detectOtherUsers(OWN, [table])(undefined)).toBe(false);
 });
 
 test('a connection is looked up once, whatever the table says later', async () => {
-  const ask = otherUsers(OWN, [tableOf(OWN + 1)]);
+  const ask = detectOtherUsers(OWN, [tableOf(OWN + 1)]);
   expect(await ask(accepted)).toBe(true);
   tableOf(OWN);
   expect(await ask(accepted)).toBe(true);
@@ -73,5 +73,5 @@ test('a connection is looked up once, whatever the table says later', async () =
 
 test('the system’s own tables know the connections of this program', async () => {
   const uid = process.getuid?.();
-  expect(await otherUsers(uid)(accepted)).toBe(false);
+  expect(await detectOtherUsers(uid)(accepted)).toBe(false);
 });

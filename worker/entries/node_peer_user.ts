@@ -9,7 +9,7 @@ const ROOT = 0;
  * they do not, nobody is another user. Root is none: it can be anybody, and forwards ports for virtual machines. A connection is
  * looked up once.
  */
-export function otherUsers(
+export function detectOtherUsers(
   uid: number | undefined,
   tables: readonly string[] = TCP_TABLES,
 ): (socket: Socket | undefined) => Promise<boolean> {

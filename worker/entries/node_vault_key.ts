@@ -6,7 +6,7 @@ import type { ProgramContext } from '../installation/program_context.ts';
 import { Vault } from '../kernel/vault.ts';
 import { checkVaultKey } from '../installation/vault_key_check.ts';
 import type { Database } from '../store/database.ts';
-import { readInstallation, sealingWith } from '../store/installation.ts';
+import { readInstallation, withSealGuard } from '../store/installation.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
 import { masterKeys } from './vault_key_files.ts';
 
@@ -55,7 +55,7 @@ async function withKeys(
     if (masterKey === null) throw new Error('there is no key');
     const vault = await Vault.open(masterKey, previousMasterKey);
     const problem = await checkVaultKey(vault, await readInstallation(database));
-    if (problem === null) return sealedBy(context, vault, database);
+    if (problem === null) return withSealingDatabase(context, vault, database);
     failed({ level: 'error', message: problem.message, code: problem.reason });
   } catch {
     const message = `${VAULT_KEY_FILE} was changed and cannot be used: put the right one back`;
@@ -64,9 +64,9 @@ async function withKeys(
   return context;
 }
 
-function sealedBy(context: ProgramContext, vault: Vault, database: Database): ProgramContext {
+function withSealingDatabase(context: ProgramContext, vault: Vault, database: Database): ProgramContext {
   const accessKeys = new AccessKeys(vault, context.clock);
-  return { ...context, vault, database: sealingWith(database, vault), accessKeys };
+  return { ...context, vault, database: withSealGuard(database, vault), accessKeys };
 }
 
 /** What tells the files of the key, as they are now, from those that take their place. */

@@ -40,7 +40,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
 ]);
 
 async function showStatus(database: Database, settings: Settings, home: string): Promise<VaultStatus> {
-  const status = await vaultStatus(database, await masterKeys(settings, home), toldNowAndThen());
+  const status = await vaultStatus(database, await masterKeys(settings, home), createProgress());
   if (!status.ok) throw new Refusal(status.error.reason, status.error.message);
   const isUnderWay = settings.vaultKey === undefined && (await keyChange(home)) !== null;
   return { ...status.value, finished: status.value.finished && !isUnderWay };
@@ -76,7 +76,7 @@ async function rotateFile(database: Database, home: string): Promise<RotationRep
 }
 
 async function rotate(database: Database, pair: KeyPair): Promise<RotationReport> {
-  const done = await rotateMasterKey(database, pair, { clock: SYSTEM_CLOCK, told: toldNowAndThen() });
+  const done = await rotateMasterKey(database, pair, { clock: SYSTEM_CLOCK, onProgress: createProgress() });
   if (done.ok) return done.value;
   throw new Refusal(done.error.reason, done.error.message);
 }
@@ -84,7 +84,7 @@ async function rotate(database: Database, pair: KeyPair): Promise<RotationReport
 const TOLD_EVERY_MS = 1_000;
 
 /** Tells what is done once a second. */
-function toldNowAndThen(): (progress: string) => void {
+function createProgress(): (progress: string) => void {
   let toldAt = SYSTEM_CLOCK.now();
   return (progress) => {
     if (SYSTEM_CLOCK.now() - toldAt < TOLD_EVERY_MS) return;

@@ -19,12 +19,12 @@ type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious'>;
 /** The master keys that the settings name, else those in the files of `home`. */
 export async function masterKeys({ vaultKey, vaultKeyPrevious }: KeySettings, home: string): Promise<MasterKeys> {
   if (vaultKey !== undefined) return { masterKey: vaultKey, previousMasterKey: vaultKeyPrevious ?? null };
-  return accepted(await readMasterKeys(homeFiles(home)));
+  return valueOrThrow(await readMasterKeys(homeFiles(home)));
 }
 
 /** The change of the master key that is under way in `home`; null when there is none. */
 export async function keyChange(home: string): Promise<KeyChange | null> {
-  return accepted(await readKeyChange(homeFiles(home)));
+  return valueOrThrow(await readKeyChange(homeFiles(home)));
 }
 
 /**
@@ -40,14 +40,14 @@ export async function beginKeyChange(home: string, before: Secret): Promise<KeyC
   if (change === null)
     throw new Refusal('rotation_conflict', 'another run has changed the key: run it again to change it once more');
   // Refuses where the file has a key that is neither of the two.
-  accepted(await readMasterKeys(homeFiles(home)));
+  valueOrThrow(await readMasterKeys(homeFiles(home)));
   replaceKey(home, change.after);
   return change;
 }
 
 /** Forgets the old key, when the file of the key has the new one. */
 export async function endKeyChange(home: string, { after }: KeyChange): Promise<void> {
-  const { masterKey } = accepted(await readMasterKeys(homeFiles(home)));
+  const { masterKey } = valueOrThrow(await readMasterKeys(homeFiles(home)));
   if (masterKey?.reveal() !== after.reveal()) {
     throw new Refusal(
       'rotation_conflict',
@@ -77,7 +77,7 @@ function settle(home: string, name: string): void {
   }
 }
 
-function accepted<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
+function valueOrThrow<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
   throw new Refusal('vault_key_damaged', result.error);
 }

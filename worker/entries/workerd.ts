@@ -14,7 +14,7 @@ import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { start } from '../installation/start.ts';
 import { NO_TURNS } from '../kernel/turns.ts';
 import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
-import { sealingWith } from '../store/installation.ts';
+import { withSealGuard } from '../store/installation.ts';
 
 /** The platform gives what is left of a request half a minute. */
 const SYNC_MS = 20_000;
@@ -46,7 +46,7 @@ function provideContext(): (bindings: Bindings, until: Until) => Promise<Program
     const database = openRemoteDatabase(settings);
     const lifetime = requestLifetime((work) => until.waitUntil(work), logDeferredFailure);
     prepared ??= await prepare(bindings, settings, database, lifetime);
-    return { ...prepared, database: sealingWith(database, prepared.vault), ...lifetime };
+    return { ...prepared, database: withSealGuard(database, prepared.vault), ...lifetime };
   };
 }
 

@@ -12,7 +12,7 @@ import { type Database, openDatabase } from '../store/database.ts';
 import { findEnterpriseOidc, putEnterpriseOidc } from '../store/enterprise_settings.ts';
 import { findFlow, insertFlow } from '../store/oauth_flows.ts';
 import { findSealedSecret } from '../store/secrets.ts';
-import { sealedSigningKeys } from '../store/sealed_rows.ts';
+import { listSealedSigningKeys } from '../store/sealed_rows.ts';
 import { requestDeviceCode } from '../tokens/device_codes.ts';
 import { findWaitingProgram } from '../tokens/device_approval.ts';
 import { pruneAudit } from '../services/audit/audit_pruning.ts';
@@ -23,7 +23,7 @@ import { rotateMasterKey } from './master_key_rotation.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import { SEALED_KINDS } from './sealed_kinds.ts';
 import { checkValues } from '../services/vault/secret_check.ts';
-import { opened, storeSecret } from '../services/vault/secrets.ts';
+import { openRow, storeSecret } from '../services/vault/secrets.ts';
 import type { ProgramContext } from './program_context.ts';
 import { start, type StartInput } from './start.ts';
 import { NO_TURNS } from '../kernel/turns.ts';
@@ -105,10 +105,10 @@ async function expectAllReadable(context: ProgramContext, planted: Planted): Pro
   const caller = await callerOf(context);
   for (const [path, value] of planted) {
     const row = await findSealedSecret(context.database, { ownerId: caller.userId, path });
-    expect((await opened(context, row!)).reveal()).toBe(value);
+    expect((await openRow(context, row!)).reveal()).toBe(value);
   }
   const { vault } = context;
-  const keys = await sealedSigningKeys(context.database, { after: '', limit: 10 });
+  const keys = await listSealedSigningKeys(context.database, { after: '', limit: 10 });
   expect(keys).toHaveLength(2);
   await context.accessKeys.signer(context.database);
   const flow = await findFlow(context.database, FLOW.id, 0);
@@ -385,13 +385,13 @@ describe('a refresh of an OAuth credential', () => {
       await store(left, 'user/refreshed', 'the only token');
       await client.execute('UPDATE connector_credentials SET lease = NULL, lease_until = NULL');
     };
-    const how = { clock: { now: () => clock.now(), sleep }, told: (progress: string) => told.push(progress) };
+    const how = { clock: { now: () => clock.now(), sleep }, onProgress: (progress: string) => told.push(progress) };
     expect(await rotateMasterKey(database, { before, after }, how)).toMatchObject({ ok: true });
     expect(looks).toBe(3);
     expect(told[0]).toContain('refresh');
     const anew = await worker(after);
     const row = await findSealedSecret(database, { ownerId: (await callerOf(anew)).userId, path: 'user/refreshed' });
-    expect((await opened(anew, row!)).reveal()).toBe('the only token');
+    expect((await openRow(anew, row!)).reveal()).toBe('the only token');
   });
 
   test('is not waited for if its worker is dead, or if it is a pause', async () => {
@@ -403,7 +403,7 @@ describe('a refresh of an OAuth credential', () => {
       now: () => clock.now() + slept,
       sleep: async (milliseconds: number) => void (slept += milliseconds),
     };
-    const how = { clock: counting, told: () => undefined };
+    const how = { clock: counting, onProgress: () => undefined };
     expect(await rotateMasterKey(database, { before, after }, how)).toMatchObject({ ok: true });
     expect(slept).toBe(0);
     await leased('somebody', clock.now() + 3_600_000);

@@ -1,8 +1,8 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { noRefreshUnderWay } from '../store/connectors.ts';
+import { guardNoRefresh } from '../store/connectors.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { forget, readInstallation, sealingWith, setAnew, stillInstalled } from '../store/installation.ts';
+import { forget, readInstallation, withSealGuard, setAnew, guardInstalled } from '../store/installation.ts';
 import { BACKOFF, LEASE_MS } from '../services/oauth/oauth_refresh.ts';
 import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed_kinds.ts';
 import { type Clock, SYSTEM_CLOCK } from '../kernel/service_context.ts';
@@ -31,7 +31,7 @@ export interface RotationRefusal {
 export interface RotationHow {
   readonly clock: Clock;
   /** Receives progress messages. */
-  readonly told: (progress: string) => void;
+  readonly onProgress: (progress: string) => void;
 }
 
 /** The vaults of a change: with each key alone, and with both as the workers have it. */
@@ -50,7 +50,7 @@ interface Keys {
 export async function rotateMasterKey(
   database: Database,
   pair: KeyPair,
-  how: RotationHow = { clock: SYSTEM_CLOCK, told: () => undefined },
+  how: RotationHow = { clock: SYSTEM_CLOCK, onProgress: () => undefined },
 ): Promise<Result<RotationReport, RotationRefusal>> {
   const before = await Vault.open(pair.before);
   const after = await Vault.open(pair.after);
@@ -58,7 +58,7 @@ export async function rotateMasterKey(
   const keys = { before, after, both: await Vault.open(pair.after, pair.before) };
   const begun = await begin(database, keys, how);
   if (!begun.ok) return begun;
-  const fenced = sealingWith(database, after);
+  const fenced = withSealGuard(database, after);
   const report = await resealAll(fenced, keys, how);
   const ended = await fenced.write([forget(database, 'vault_key_previous_check')]);
   return ended.ok ? ok(report) : err({ reason: 'rotation_conflict', message: CONFLICT });
@@ -97,7 +97,7 @@ const LOOK_MS = 200;
 async function begin(
   database: Database,
   keys: Keys,
-  { clock, told }: RotationHow,
+  { clock, onProgress: told }: RotationHow,
 ): Promise<Result<null, RotationRefusal>> {
   const patienceEnds = clock.now() + LEASE_MS;
   for (;;) {
@@ -105,8 +105,8 @@ async function begin(
     const needed = await needsBeginning(installed, keys);
     if (!needed.ok || !needed.value) return needed.ok ? ok(null) : needed;
     const now = clock.now();
-    const quiet = now < patienceEnds ? noRefreshUnderWay(now, BACKOFF) : [];
-    const written = await database.write([...quiet, ...(await beginning(database, installed, keys))]);
+    const quiet = now < patienceEnds ? guardNoRefresh(now, BACKOFF) : [];
+    const written = await database.write([...quiet, ...(await beginRotation(database, installed, keys))]);
     if (written.ok) return ok(null);
     if (now >= patienceEnds) return err({ reason: 'rotation_conflict', message: CONFLICT });
     told('waiting for the refresh of an OAuth credential to end');
@@ -128,20 +128,20 @@ async function needsBeginning(
   return ok(true);
 }
 
-async function beginning(
+async function beginRotation(
   database: Database,
   installed: ReadonlyMap<string, string>,
   { before, after }: Keys,
 ): Promise<Statement[]> {
   return [
-    ...stillInstalled('vault_key_check', installed.get('vault_key_check') ?? ''),
+    ...guardInstalled('vault_key_check', installed.get('vault_key_check') ?? ''),
     setAnew(database, 'vault_key_check', await sealVaultKeyCheck(after)),
     setAnew(database, 'vault_key_previous_check', await sealVaultKeyCheck(before)),
     setAnew(database, 'vault_key_mark', after.keyMark),
   ];
 }
 
-async function resealAll(database: Database, keys: Keys, { told }: RotationHow): Promise<RotationReport> {
+async function resealAll(database: Database, keys: Keys, { onProgress: told }: RotationHow): Promise<RotationReport> {
   const resealed: Record<string, number> = {};
   const damaged: string[] = [];
   for (const kind of SEALED_KINDS) {
@@ -158,7 +158,12 @@ interface Done {
 }
 
 /** Values written meanwhile are sealed with the new key, so one pass covers all old ones. */
-async function resealKind(database: Database, keys: Keys, kind: SealedKind, told: RotationHow['told']): Promise<Done> {
+async function resealKind(
+  database: Database,
+  keys: Keys,
+  kind: SealedKind,
+  told: RotationHow['onProgress'],
+): Promise<Done> {
   let resealed = 0;
   let looked = 0;
   const damaged: string[] = [];
@@ -180,11 +185,11 @@ async function resealRows(database: Database, keys: Keys, rows: readonly SealedR
     if (examined.state === 'damaged') damaged.push(row.id);
     else if (examined.state === 'previous') statements.push(...(await examined.reseal()));
   }
-  return { resealed: await applied(database, statements), damaged };
+  return { resealed: await applyStatements(database, statements), damaged };
 }
 
 /** Writes, and returns how many rows changed; fewer if somebody wrote in between. */
-async function applied(database: Database, statements: readonly Statement[]): Promise<number> {
+async function applyStatements(database: Database, statements: readonly Statement[]): Promise<number> {
   if (statements.length === 0) return 0;
   const written = await database.write(statements);
   if (!written.ok)

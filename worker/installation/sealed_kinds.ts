@@ -12,12 +12,12 @@ import {
   resealSecret,
   resealSigningKey,
   type RowPage,
-  sealedBeginnings,
-  sealedClients,
-  sealedFlows,
-  sealedHeads,
-  sealedSecrets,
-  sealedSigningKeys,
+  listSealedBeginnings,
+  listSealedClients,
+  listSealedFlows,
+  listSealedHeads,
+  listSealedSecrets,
+  listSealedSigningKeys,
 } from '../store/sealed_rows.ts';
 import type { SecretRow } from '../store/secrets.ts';
 import { accessKeyPlace } from '../tokens/access_keys.ts';
@@ -61,8 +61,8 @@ export const SEALED_KINDS: readonly SealedKind[] = [
     name: 'access_token_keys',
     columns: ['signing_keys.sealed_private_key'],
     page: async (database, page) =>
-      (await sealedSigningKeys(database, page)).map((row) =>
-        sealedText(row.id, accessKeyPlace(row.id), row.sealedPrivateKey, (text) =>
+      (await listSealedSigningKeys(database, page)).map((row) =>
+        toSealedText(row.id, accessKeyPlace(row.id), row.sealedPrivateKey, (text) =>
           resealSigningKey(database, row, text),
         ),
       ),
@@ -71,29 +71,29 @@ export const SEALED_KINDS: readonly SealedKind[] = [
     name: 'oauth_flows',
     columns: ['oauth_flows.sealed'],
     page: async (database, page) =>
-      (await sealedFlows(database, page)).map((row) =>
-        sealedText(row.id, sealPlace(row), row.sealed, (text) => resealFlow(database, row, text)),
+      (await listSealedFlows(database, page)).map((row) =>
+        toSealedText(row.id, sealPlace(row), row.sealed, (text) => resealFlow(database, row, text)),
       ),
   },
   {
     name: 'enterprise_clients',
     columns: ['enterprise_oidc.sealed_secret'],
     page: async (database, page) =>
-      (await sealedClients(database, page)).map((row) => {
+      (await listSealedClients(database, page)).map((row) => {
         const { enterpriseId: id, sealedSecret } = row;
-        return sealedText(id, oidcSealPlace(id), sealedSecret, (text) => resealClient(database, row, text));
+        return toSealedText(id, oidcSealPlace(id), sealedSecret, (text) => resealClient(database, row, text));
       }),
   },
   {
     name: 'audit_heads',
     columns: ['audit_heads.seal'],
-    page: async (database, page) => (await sealedHeads(database, page)).map((row) => sealedHead(database, row)),
+    page: async (database, page) => (await listSealedHeads(database, page)).map((row) => toSealedHead(database, row)),
   },
   {
     name: 'audit_beginnings',
     columns: ['audit_beginnings.seal'],
     page: async (database, page) =>
-      (await sealedBeginnings(database, page)).map((row) => sealedBeginning(database, row)),
+      (await listSealedBeginnings(database, page)).map((row) => toSealedBeginning(database, row)),
   },
 ];
 
@@ -102,18 +102,18 @@ async function signingKeyPage(database: Database, { after }: RowPage): Promise<S
   if (after !== '') return [];
   const text = (await readInstallation(database)).get('signing_key_sealed') ?? '';
   return [
-    sealedText('signing_key', CONTROL_KEY_PLACE, text, (anew) =>
+    toSealedText('signing_key', CONTROL_KEY_PLACE, text, (anew) =>
       replaceInstalled(database, 'signing_key_sealed', { before: text, after: anew }),
     ),
   ];
 }
 
 async function secretPage(database: Database, page: RowPage): Promise<SealedRow[]> {
-  return (await sealedSecrets(database, page)).map((row) => wholeSecret(database, row));
+  return (await listSealedSecrets(database, page)).map((row) => toSealedSecret(database, row));
 }
 
 /** A secret may have a fingerprint made with the same master key. */
-function wholeSecret(database: Database, row: SecretRow): SealedRow {
+function toSealedSecret(database: Database, row: SecretRow): SealedRow {
   const place = { owner: row.ownerId, path: row.path, version: row.version };
   return {
     id: row.id,
@@ -133,7 +133,7 @@ async function secretAnew(database: Database, row: SecretRow, vault: Vault, secr
   return [resealSecret(database, row, { sealed, fingerprint: await vault.fingerprint(row.ownerId, secret) })];
 }
 
-function sealedText(id: string, place: SealPlace, text: string, replace: (text: string) => Statement): SealedRow {
+function toSealedText(id: string, place: SealPlace, text: string, replace: (text: string) => Statement): SealedRow {
   return {
     id,
     async examine({ before, after }) {
@@ -145,15 +145,15 @@ function sealedText(id: string, place: SealPlace, text: string, replace: (text: 
   };
 }
 
-function sealedHead(database: Database, row: AuditHeadRow): SealedRow {
-  return sealedMac(row.writer, {
+function toSealedHead(database: Database, row: AuditHeadRow): SealedRow {
+  return toSealedMac(row.writer, {
     isOf: (vault) => isSealedHead(vault, row),
     replace: async (vault) => [resealHead(database, row, await sealHead(vault, row))],
   });
 }
 
-function sealedBeginning(database: Database, row: AuditBeginningRow): SealedRow {
-  return sealedMac(row.writer, {
+function toSealedBeginning(database: Database, row: AuditBeginningRow): SealedRow {
+  return toSealedMac(row.writer, {
     isOf: (vault) => isSealedBeginning(vault, row),
     replace: async (vault) => [resealBeginning(database, row, await sealBeginning(vault, row))],
   });
@@ -166,7 +166,7 @@ interface SealedMac {
 }
 
 /** A head that neither key sealed was altered. It gets no new seal, so that it keeps failing. */
-function sealedMac(id: string, { isOf, replace }: SealedMac): SealedRow {
+function toSealedMac(id: string, { isOf, replace }: SealedMac): SealedRow {
   return {
     id,
     async examine({ before, after }) {

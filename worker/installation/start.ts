@@ -9,7 +9,7 @@ import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
 import { deleteAllSessions } from '../store/browser_sessions.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { type InstallationName, readInstallation, sealingWith, setOnce } from '../store/installation.ts';
+import { type InstallationName, readInstallation, withSealGuard, setOnce } from '../store/installation.ts';
 import { migrate } from '../store/migrate.ts';
 import { hasSecrets } from '../store/secrets.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
@@ -96,11 +96,11 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, S
   const opened = await openVault(input);
   if (!opened.ok) return opened;
   const { vault, controlPlane } = opened.value;
-  for (const chain of await takeOverAudit(input.database, vault)) input.log?.(unsealedChain(chain));
+  for (const chain of await takeOverAudit(input.database, vault)) input.log?.(unsealedChainProblem(chain));
   const local = input.localKey === null ? null : await localMode(input, input.localKey, opened.value);
   const openCalls = new OpenCalls(() => clock.now());
   const publicUrl = input.publicUrl ?? null;
-  const database = sealingWith(input.database, vault);
+  const database = withSealGuard(input.database, vault);
   const accessKeys = new AccessKeys(vault, clock);
   const registry = openRegistry(input.registry?.url ?? DEFAULT_REGISTRY_URL, input.registry?.syncMs ?? null);
   const made = {
@@ -128,7 +128,7 @@ interface Opened {
   readonly installed: ReadonlyMap<string, string>;
 }
 
-function unsealedChain({ enterpriseId, writer }: UnsealedChain): StartProblem {
+function unsealedChainProblem({ enterpriseId, writer }: UnsealedChain): StartProblem {
   const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed, so it got no new seal: svc audit verify shows where it breaks`;
   return { level: 'error', message, code: 'audit_chain_broken' };
 }

@@ -45,7 +45,7 @@ function headText({ enterpriseId, writer, sequence, hash, writers, writersHash }
  * The text that a beginning's seal covers. Without the master key nobody can cut events off a chain's beginning
  * unnoticed.
  */
-function beginningText({ enterpriseId, writer, sequence, hash }: SealedBeginning): string {
+function formatBeginning({ enterpriseId, writer, sequence, hash }: SealedBeginning): string {
   return JSON.stringify(['svc audit beginning 2', enterpriseId, writer, sequence, hash]);
 }
 
@@ -54,7 +54,7 @@ export async function sealHead(vault: Vault, head: SealedHead): Promise<string> 
 }
 
 export async function sealBeginning(vault: Vault, beginning: SealedBeginning): Promise<string> {
-  return FORM + (await vault.mac(beginningText(beginning)));
+  return FORM + (await vault.mac(formatBeginning(beginning)));
 }
 
 /** Whether this control plane sealed the head, with either key while the master key is being changed. */
@@ -64,7 +64,7 @@ export function isSealedHead(vault: Vault, head: AuditHeadRow): Promise<boolean>
 
 /** The same for a beginning. */
 export function isSealedBeginning(vault: Vault, beginning: AuditBeginningRow): Promise<boolean> {
-  return isSeal(vault, beginningText(beginning), beginning.seal);
+  return isSeal(vault, formatBeginning(beginning), beginning.seal);
 }
 
 async function isSeal(vault: Vault, text: string, seal: string): Promise<boolean> {

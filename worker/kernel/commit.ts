@@ -126,7 +126,7 @@ async function auditStatements(
 ): Promise<{ readonly statements: Statement[]; readonly after: ChainHead }> {
   if (events.length === 0) return { statements: [], after: head };
   const receivedAt = nowText(context);
-  const drafts = state === 'found_broken' ? [brokenHead(head), ...events] : events;
+  const drafts = state === 'found_broken' ? [brokenHeadEvent(head), ...events] : events;
   const complete = drafts.map((event) => ('id' in event ? event : completeDraft(context, event, receivedAt)));
   const { chained, head: after } = await chainEvents(complete, { writer: chain.writer, receivedAt, head });
   const rows = chained.map((event) => toRow(chain.enterpriseId, event));
@@ -136,7 +136,7 @@ async function auditStatements(
   return { statements: [...begun.statements, ...appendEvents(context.database, rows, { ...moved, seal })], after };
 }
 
-function brokenHead({ writer, sequence, hash }: AuditHeadRow): AuditDraft {
+function brokenHeadEvent({ writer, sequence, hash }: AuditHeadRow): AuditDraft {
   const data = { 'svc.audit.writer': writer, 'svc.audit.found_sequence': sequence, 'svc.audit.found_hash': hash };
   return { type: 'control.audit.head_broken', actor: null, data };
 }
@@ -197,7 +197,7 @@ function toRow(enterpriseId: string, event: Chained): NewAuditEventRow {
     sidecarId: event.sidecar_id,
     sessionId: event.session_id,
     actor: event.actor,
-    ...derivedColumns(event),
+    ...deriveColumns(event),
     data: JSON.stringify(event.data),
     receivedAt: event.received_at,
     previousHash: event.previous_hash,
@@ -206,6 +206,6 @@ function toRow(enterpriseId: string, event: Chained): NewAuditEventRow {
 }
 
 /** Columns that events are searched by. They repeat parts of what is hashed. */
-export function derivedColumns({ data }: Pick<StoredAuditEvent, 'data'>): Pick<AuditEventRow, 'host' | 'connector'> {
+export function deriveColumns({ data }: Pick<StoredAuditEvent, 'data'>): Pick<AuditEventRow, 'host' | 'connector'> {
   return { host: data['svc.proxy.upstream.host'] ?? null, connector: data['svc.connector.fqn'] ?? null };
 }

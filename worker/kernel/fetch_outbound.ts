@@ -1,12 +1,12 @@
 import { err, ok } from '../../shared/model/result.ts';
 import {
   CALL_LIMITS,
-  carriedHeaders,
+  carryHeaders,
   type Outbound,
   type OutboundRequest,
   readBody,
   targetProblem,
-  unreachable,
+  unreachableHost,
 } from './outbound.ts';
 
 /**
@@ -25,7 +25,7 @@ export function fetchOutbound(isLocal: boolean): Outbound {
         // Runtimes throw different errors when there is no reply. Their messages may hold the whole URL, so they are
         // not used.
         const timedOut = error instanceof Error && error.name === 'TimeoutError';
-        return err(unreachable(url.hostname, timedOut ? 'no answer in time' : 'the call failed'));
+        return err(unreachableHost(url.hostname, timedOut ? 'no answer in time' : 'the call failed'));
       }
     },
   };
@@ -41,7 +41,7 @@ async function callOnce(url: URL, request: OutboundRequest) {
     signal: AbortSignal.timeout(timeoutMs),
   });
   const contentType = reply.headers.get('content-type') ?? '';
-  const head = { status: reply.status, contentType, ...carriedHeaders((name) => reply.headers.get(name)) };
+  const head = { status: reply.status, contentType, ...carryHeaders((name) => reply.headers.get(name)) };
   if (reply.body === null) return ok({ ...head, body: new Uint8Array() });
   const body = await readBody(url.hostname, reply.body, maxReplyBytes);
   return body.ok ? ok({ ...head, body: body.value }) : body;

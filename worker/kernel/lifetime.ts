@@ -27,7 +27,7 @@ export class ProgramLifetime implements Lifetime {
   }
 
   readonly defer: Defer = (what, work) => {
-    const done = settled(what, work, this.#onFailure).finally(() => this.#running.delete(done));
+    const done = settle(what, work, this.#onFailure).finally(() => this.#running.delete(done));
     this.#running.add(done);
   };
 
@@ -45,12 +45,12 @@ export class ProgramLifetime implements Lifetime {
 /** The lifetime of one request on a platform that keeps it until `waitUntil` is done and never asks it to stop. */
 export function requestLifetime(waitUntil: (work: Promise<void>) => void, onFailure: OnFailure): Lifetime {
   return {
-    defer: (what, work) => waitUntil(settled(what, work, onFailure)),
+    defer: (what, work) => waitUntil(settle(what, work, onFailure)),
     stopping: new AbortController().signal,
   };
 }
 
-async function settled(what: string, work: () => Promise<unknown>, onFailure: OnFailure): Promise<void> {
+async function settle(what: string, work: () => Promise<unknown>, onFailure: OnFailure): Promise<void> {
   try {
     await work();
   } catch (error) {

@@ -34,7 +34,7 @@ export class OpenCalls {
     const now = this.#now();
     const open = this.#ends.get(key) ?? new Set();
     for (const call of open) if (call.endMs <= now) open.delete(call);
-    if (open.size >= KINDS[kind].most) return err(tooMany(kind, open.size));
+    if (open.size >= KINDS[kind].most) return err(tooManyError(kind, open.size));
     const call = { endMs: now + KINDS[kind].lastsMs };
     this.#ends.set(key, open.add(call));
     return ok(() => {
@@ -44,7 +44,7 @@ export class OpenCalls {
   }
 }
 
-function tooMany(kind: LongCall, open: number): ApiError {
+function tooManyError(kind: LongCall, open: number): ApiError {
   const message = `you have ${open} open calls of this kind already (${kind}): close one, or wait until one ends`;
   return apiError('too_many_open_calls', message);
 }

@@ -54,22 +54,22 @@ const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
 
 /** Why a URL must not be called; null if it may. What its name resolves to is checked when dialling. */
 export function targetProblem(url: URL, isLocal: boolean): OutboundError | null {
-  if (url.username !== '' || url.password !== '') return refused(url, 'its URL contains a user name or password');
+  if (url.username !== '' || url.password !== '') return refusedCall(url, 'its URL contains a user name or password');
   if (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) {
-    return isLocal ? null : refused(url, 'a hosted control plane calls https URLs only');
+    return isLocal ? null : refusedCall(url, 'a hosted control plane calls https URLs only');
   }
-  if (url.protocol !== 'https:') return refused(url, 'only https URLs are called');
-  if (url.port !== '') return refused(url, 'only port 443 is called');
-  if (isIpLiteral(url.hostname)) return refused(url, 'use a host name: IP addresses are not called');
+  if (url.protocol !== 'https:') return refusedCall(url, 'only https URLs are called');
+  if (url.port !== '') return refusedCall(url, 'only port 443 is called');
+  if (isIpLiteral(url.hostname)) return refusedCall(url, 'use a host name: IP addresses are not called');
   const isPublicName = /[^.][.][^.]/.test(url.hostname);
-  return isLocal || isPublicName ? null : refused(url, 'a hosted control plane calls public host names only');
+  return isLocal || isPublicName ? null : refusedCall(url, 'a hosted control plane calls public host names only');
 }
 
-function refused(url: URL, why: string): OutboundError {
+function refusedCall(url: URL, why: string): OutboundError {
   return { reason: 'upstream_unreachable', message: `${url.hostname} cannot be called: ${why}` };
 }
 
-export function tooLarge(host: string, maxBytes: number): OutboundError {
+export function tooLargeReply(host: string, maxBytes: number): OutboundError {
   const message = `the reply of ${host} is larger than ${formatQuantity(maxBytes, 'bytes')}: request less at a time`;
   return { reason: 'upstream_response_too_large', message };
 }
@@ -88,7 +88,7 @@ export class ReplyBody {
 
   add(chunk: Uint8Array): OutboundError | null {
     this.#size += chunk.length;
-    if (this.#size > this.#maxBytes) return tooLarge(this.#host, this.#maxBytes);
+    if (this.#size > this.#maxBytes) return tooLargeReply(this.#host, this.#maxBytes);
     this.#chunks.push(chunk);
     return null;
   }
@@ -105,7 +105,7 @@ export class ReplyBody {
 }
 
 /** Decodes a body, up to the same limit. Refuses an unknown content coding. */
-export async function decodedBody(
+export async function decodeBody(
   host: string,
   coding: string,
   body: Uint8Array<ArrayBuffer>,
@@ -143,7 +143,7 @@ export async function readBody(
 }
 
 /** The reply headers that are passed on. */
-export function carriedHeaders(
+export function carryHeaders(
   header: (name: 'retry-after' | 'www-authenticate') => string | null | undefined,
 ): Pick<OutboundReply, 'retryAfter' | 'wwwAuthenticate'> {
   const [retryAfter, wwwAuthenticate] = [header('retry-after') ?? null, header('www-authenticate') ?? null];
@@ -154,6 +154,6 @@ export function invalidReply(host: string, problem: string): OutboundError {
   return { reason: 'upstream_invalid_reply', message: `the reply of ${host} ${problem}` };
 }
 
-export function unreachable(host: string, problem: string): OutboundError {
+export function unreachableHost(host: string, problem: string): OutboundError {
   return { reason: 'upstream_unreachable', message: `${host} could not be reached (${problem})` };
 }

@@ -17,7 +17,7 @@ export async function readFromReplica<C extends ServiceContext, T>(
   enterpriseId: string,
   read: (context: C) => Promise<T>,
 ): Promise<T> {
-  const copy = await upToDateReplica(context, enterpriseId);
+  const copy = await findUpToDateReplica(context, enterpriseId);
   if (copy === null) return read(context);
   try {
     return await read({ ...context, database: copy });
@@ -28,7 +28,7 @@ export async function readFromReplica<C extends ServiceContext, T>(
 }
 
 /** A database that reads from the replica and writes to the primary; null if the replica is stale or too slow. */
-async function upToDateReplica(context: ServiceContext, enterpriseId: string): Promise<Database | null> {
+async function findUpToDateReplica(context: ServiceContext, enterpriseId: string): Promise<Database | null> {
   const { database } = context;
   if (database.replica === null) return null;
   const copy = { ...database, read: database.replica };

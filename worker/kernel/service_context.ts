@@ -70,7 +70,7 @@ export function nowText(context: { readonly clock: Clock }): string {
 }
 
 /** `now`, or a millisecond after `before` if the clock has not advanced: each change of a row has a distinct time. */
-export function laterThan(now: string, before: string): string {
+export function timeAfter(now: string, before: string): string {
   return now > before ? now : new Date(Date.parse(before) + 1).toISOString();
 }
 

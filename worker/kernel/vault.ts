@@ -60,8 +60,8 @@ export class Vault {
   async seal(place: SealPlace, secret: Secret): Promise<string> {
     const dataKey = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
     const key = await crypto.subtle.importKey('raw', dataKey, 'AES-GCM', false, ['encrypt']);
-    const wrapped = await encrypt(this.#keys.master, dataKey, bound(place, 'data key'));
-    const value = await encrypt(key, utf8(secret.reveal()), bound(place, 'value'));
+    const wrapped = await encrypt(this.#keys.master, dataKey, encodePlace(place, 'data key'));
+    const value = await encrypt(key, utf8(secret.reveal()), encodePlace(place, 'value'));
     dataKey.fill(0);
     return `${FORMAT}.${toBase64Url(wrapped)}.${toBase64Url(value)}`;
   }
@@ -73,14 +73,14 @@ export class Vault {
     const dataKey = await this.#unwrap(place, wrapped);
     if (dataKey === null) return null;
     const key = await crypto.subtle.importKey('raw', dataKey, 'AES-GCM', false, ['decrypt']);
-    const plain = await decrypt(key, value, bound(place, 'value'));
+    const plain = await decrypt(key, value, encodePlace(place, 'value'));
     return plain === null ? null : new Secret(new TextDecoder('utf-8', { ignoreBOM: true }).decode(plain));
   }
 
   async #unwrap(place: SealPlace, wrapped: string): Promise<Uint8Array<ArrayBuffer> | null> {
-    const dataKey = await decrypt(this.#keys.master, wrapped, bound(place, 'data key'));
+    const dataKey = await decrypt(this.#keys.master, wrapped, encodePlace(place, 'data key'));
     if (dataKey !== null || this.#previous === null) return dataKey;
-    return decrypt(this.#previous.master, wrapped, bound(place, 'data key'));
+    return decrypt(this.#previous.master, wrapped, encodePlace(place, 'data key'));
   }
 
   /** A keyed MAC over a text. Only the holder of the master key can make it. */
@@ -150,7 +150,7 @@ async function decrypt(
 }
 
 /** A JSON array keeps the parts apart, so that each place has its own encoding. */
-function bound(place: SealPlace, part: 'data key' | 'value'): Uint8Array<ArrayBuffer> {
+function encodePlace(place: SealPlace, part: 'data key' | 'value'): Uint8Array<ArrayBuffer> {
   return utf8(JSON.stringify(['svc vault', FORMAT, part, place.owner, place.path, place.version]));
 }
 

@@ -7,11 +7,11 @@ import { decodeCursor, encodeCursor } from '../kernel/cursors.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror, type RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
-import { installedAmong, toItem } from './items.ts';
+import { findInstalledNames, toItem } from './items.ts';
 import { indexOf } from './mirror_index.ts';
 import { isSyncDue, SYNC_EVERY_MS, syncMirror } from './mirror_sync.ts';
 import { listUrl, type RegistryProblem } from './registry_client.ts';
-import { anyPage } from './registry_pages.ts';
+import { fetchAnyPage } from './registry_pages.ts';
 import { entryOf, type RegistryRecord } from './registry_record.ts';
 import { ServerIndex, type ServerQuery } from './server_index.ts';
 
@@ -52,7 +52,7 @@ export async function browse(
   if (!listed.ok) return listed;
   const entries = listed.value.documents.map((document) => entryOf(document));
   const names = entries.map(({ name }) => name);
-  const installed = await installedAmong(context, caller, names);
+  const installed = await findInstalledNames(context, caller, names);
   const { next, fetchedAt, stale, partial } = listed.value;
   return ok({
     items: entries.map((entry) => toItem(entry, installed.has(entry.name))),
@@ -131,7 +131,7 @@ async function listRegistry(
   { cursor, offset }: z.infer<typeof registryPlace>,
 ): Promise<Result<Listed, RegistryProblem>> {
   const search = query.q === '' ? null : query.q;
-  const answer = await anyPage(context, listUrl(context.registry.url, { cursor, search, updatedSince: null }));
+  const answer = await fetchAnyPage(context, listUrl(context.registry.url, { cursor, search, updatedSince: null }));
   if (!answer.ok) return answer;
   const { page, fetchedAtMs, isStale } = answer.value;
   const found = findIn(page.records, searchOf(query));

@@ -7,7 +7,7 @@ import { findDocuments } from '../store/registry_servers.ts';
 import { registryUnavailable } from './browse.ts';
 import { FRESH_MS } from './registry.ts';
 import { listUrl, type RegistryProblem, versionsUrl } from './registry_client.ts';
-import { anyPage, freshPage, type Page } from './registry_pages.ts';
+import { fetchAnyPage, freshPage, type Page } from './registry_pages.ts';
 import { entryOf, type RegistryRecord } from './registry_record.ts';
 
 /** One version of a registry entry, and the other versions. */
@@ -37,13 +37,13 @@ export async function findEntry(
   wanted: Wanted,
   freshness: Freshness,
 ): Promise<Result<FoundEntry, ApiError>> {
-  if (!isEntryName(wanted.name)) return err(noEntry(wanted.name));
+  if (!isEntryName(wanted.name)) return err(noEntryError(wanted.name));
   const asked = await askFor(context, wanted, freshness);
   if (asked.ok) return choose(asked.value, wanted);
-  if (asked.error.reason === 'not_found') return err(noEntry(wanted.name));
-  const mirrored = await mirroredPage(context, wanted.name);
+  if (asked.error.reason === 'not_found') return err(noEntryError(wanted.name));
+  const mirrored = await readMirroredPage(context, wanted.name);
   const isUsable = mirrored !== null && (freshness === 'any' || !mirrored.isStale);
-  return isUsable ? choose(mirrored, wanted) : err(notAnswered(asked.error, wanted, mirrored));
+  return isUsable ? choose(mirrored, wanted) : err(notAnsweredError(asked.error, wanted, mirrored));
 }
 
 /** Whether a registry could have an entry of this name. Other names are not looked up. */
@@ -70,13 +70,13 @@ async function ask(
   url: string,
   freshness: Freshness,
 ): Promise<Result<Page, RegistryProblem>> {
-  if (freshness === 'any') return anyPage(context, url);
+  if (freshness === 'any') return fetchAnyPage(context, url);
   const fresh = await freshPage(context, url);
   return fresh.ok ? ok({ ...fresh.value, isStale: false }) : fresh;
 }
 
 /** What the mirror has of an entry, in the registry's format. */
-async function mirroredPage(context: MarketplaceContext, name: string): Promise<Page | null> {
+async function readMirroredPage(context: MarketplaceContext, name: string): Promise<Page | null> {
   const mirror = await findMirror(context.database, context.registry.url);
   if (mirror?.syncedAt === null || mirror === null) return null;
   const document = (await findDocuments(context.database, mirror.id, [name])).get(name);
@@ -93,7 +93,7 @@ const NOT_SEARCHED = { description: '', updatedAt: '', transports: [], registryT
 function choose({ page, fetchedAtMs, isStale }: Page, { name, version }: Wanted): Result<FoundEntry, ApiError> {
   const own = page.records.filter((record) => record.name === name).slice(0, MAX_VERSIONS);
   const chosen = version === null ? newestOf(own) : own.find((record) => record.version === version);
-  if (chosen === undefined || chosen.state === 'deleted') return err(noVersion(name, version, own));
+  if (chosen === undefined || chosen.state === 'deleted') return err(noVersionError(name, version, own));
   return ok({
     entry: entryOf(chosen.document),
     versions: own.filter(({ state }) => state !== 'deleted').map(({ document }) => entryOf(document)),
@@ -109,20 +109,20 @@ function newestOf(records: readonly RegistryRecord[]): RegistryRecord | undefine
   return (latest.length > 0 ? latest : there).toSorted((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1))[0];
 }
 
-function noVersion(name: string, version: string | null, versions: readonly RegistryRecord[]): ApiError {
-  if (version === null || versions.length === 0) return noEntry(name);
+function noVersionError(name: string, version: string | null, versions: readonly RegistryRecord[]): ApiError {
+  if (version === null || versions.length === 0) return noEntryError(name);
   const known = versions.map((record) => record.version).slice(0, 10);
   const message = `the registry has no version ${version} of ${name}: it has ${known.join(', ')}`;
   return apiError('not_found', message, { versions: known });
 }
 
-function noEntry(name: string): ApiError {
+function noEntryError(name: string): ApiError {
   const shown = isEntryName(name) ? ` ${name}` : '';
   return apiError('not_found', `the registry has no entry${shown}: search with GET /v1/marketplace/servers?q=`);
 }
 
 /** Adds an earlier known version, which is not used for an install. */
-function notAnswered(problem: RegistryProblem, { name }: Wanted, mirrored: Page | null): ApiError {
+function notAnsweredError(problem: RegistryProblem, { name }: Wanted, mirrored: Page | null): ApiError {
   const refusal = registryUnavailable(problem);
   if (mirrored === null) return refusal;
   const [record] = mirrored.page.records;

@@ -18,8 +18,8 @@ import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../servi
 import { type Changed, withPolicyVersion } from '../kernel/policy_change.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import type { McpServerRow } from '../store/mcp_servers.ts';
-import { completed, notInstallable, planEntry } from './install_plan.ts';
-import { numbered, plainLine, serverName } from './server_names.ts';
+import { completePlan, notInstallableError, planEntry } from './install_plan.ts';
+import { addNumber, plainLine, serverName } from './server_names.ts';
 
 /** The result of an install: a new server, or the existing one. */
 export interface Installed {
@@ -53,11 +53,11 @@ export async function install(
   const place = { registryId, owner: input.owner ?? 'personal', name: input.name };
   const mayWrite = writableOwner(caller, place.owner);
   if (!mayWrite.ok) return mayWrite;
-  const before = await installedBefore(context, caller, place);
-  if (before !== null) return asItIs(context, caller, before);
+  const before = await findInstalled(context, caller, place);
+  if (before !== null) return answerAsItIs(context, caller, before);
   const planned = await planEntry(context, registryId, input, 'fresh');
   if (!planned.ok) return planned;
-  const complete = completed(planned.value.plan, input.inputs);
+  const complete = completePlan(planned.value.plan, input.inputs);
   if (!complete.ok) return complete;
   const configuration = configurationOf(planned.value.entry, complete.value, place);
   if (!configuration.ok) return configuration;
@@ -66,11 +66,7 @@ export async function install(
 }
 
 /** The caller's server that an install of this entry would create again. */
-async function installedBefore(
-  context: MarketplaceContext,
-  caller: Caller,
-  place: Place,
-): Promise<McpServerRow | null> {
+async function findInstalled(context: MarketplaceContext, caller: Caller, place: Place): Promise<McpServerRow | null> {
   const rows = await mcpServersInstalledFrom(context, caller, [place.registryId]);
   const own = rows.filter((row) => row.ownerId === ownerId(caller, place.owner));
   return own.find(({ name }) => place.name === undefined || name === place.name) ?? null;
@@ -95,16 +91,16 @@ function configurationOf(
     transport,
     headers,
   };
-  return checkedConfiguration(registryId, input);
+  return checkConfiguration(registryId, input);
 }
 
 /** The result must be a valid configuration, like one that a user writes. */
-export function checkedConfiguration(registryId: string, input: McpServerInput): Result<ValidMcpServer, ApiError> {
+export function checkConfiguration(registryId: string, input: McpServerInput): Result<ValidMcpServer, ApiError> {
   const valid = mcpServerInput.safeParse(input);
   if (valid.success) return ok(valid.data);
   const problems = fieldProblems(valid.error).map(({ field, message }) => `${field} ${message}`);
   const message = `Its configuration would be invalid: ${problems.join('; ')}`;
-  return err(notInstallable(registryId, { reason: 'command_refused', message }));
+  return err(notInstallableError(registryId, { reason: 'command_refused', message }));
 }
 
 interface Creation {
@@ -117,20 +113,23 @@ interface Creation {
 async function create(context: MarketplaceContext, caller: Caller, creation: Creation): Installing {
   const { place, configuration } = creation;
   for (let number = 1; ; number += 1) {
-    const name = number === 1 ? configuration.name : numbered(configuration.name, number);
+    const name = number === 1 ? configuration.name : addNumber(configuration.name, number);
     const created = await createMcpServer(context, caller, { ...configuration, name });
     if (created.ok) return withCredentials(context, caller, created.value.value.id, creation.complete);
-    if (created.error.code !== 'name_taken') return err(asRefusedEntry(place.registryId, created.error));
-    const meanwhile = await installedBefore(context, caller, place);
-    if (meanwhile !== null) return asItIs(context, caller, meanwhile);
+    if (created.error.code !== 'name_taken') return err(toEntryRefusal(place.registryId, created.error));
+    const meanwhile = await findInstalled(context, caller, place);
+    if (meanwhile !== null) return answerAsItIs(context, caller, meanwhile);
     if (place.name !== undefined || number === MAX_NUMBERED) return created;
   }
 }
 
 /** An invalid configuration is the entry's fault here, not the caller's. */
-function asRefusedEntry(registryId: string, error: ApiError): ApiError {
+function toEntryRefusal(registryId: string, error: ApiError): ApiError {
   if (error.code !== 'invalid_input') return error;
-  return notInstallable(registryId, { reason: 'command_refused', message: `Its command is refused: ${error.message}` });
+  return notInstallableError(registryId, {
+    reason: 'command_refused',
+    message: `Its command is refused: ${error.message}`,
+  });
 }
 
 /** Stores the given secrets; the configuration only refers to them. */
@@ -151,7 +150,7 @@ async function withCredentials(
 }
 
 /** The existing server; what it lacks are the credentials it refers to. */
-async function asItIs(context: MarketplaceContext, caller: Caller, row: McpServerRow): Installing {
+async function answerAsItIs(context: MarketplaceContext, caller: Caller, row: McpServerRow): Installing {
   const server = await toRecordOf(context, caller, row);
   const required_credentials = listMissingCredentials(server).map((name) => {
     return { name, description: '', required: true, secret: true };

@@ -31,7 +31,7 @@ export async function planEntry(
   const found = await findEntry(context, { name: registryId, version: wanted.version ?? null }, freshness);
   if (!found.ok) return found;
   const plan = planInstallation(found.value.entry, choiceOf(wanted));
-  return plan.ok ? ok({ ...found.value, plan: plan.value }) : err(notInstallable(registryId, plan.error));
+  return plan.ok ? ok({ ...found.value, plan: plan.value }) : err(notInstallableError(registryId, plan.error));
 }
 
 function choiceOf(wanted: Wanted): InstallChoice | undefined {
@@ -40,7 +40,7 @@ function choiceOf(wanted: Wanted): InstallChoice | undefined {
 }
 
 /** The configuration of a plan with the given inputs. Refuses with `inputs_required`. */
-export function completed(
+export function completePlan(
   plan: InstallationPlan,
   given: InputValues | undefined,
 ): Result<CompletedInstallation, ApiError> {
@@ -87,7 +87,7 @@ export async function previewInstall(
 }
 
 /** An entry that cannot be installed safely. */
-export function notInstallable(registryId: string, { reason, message }: NotInstallable): ApiError {
+export function notInstallableError(registryId: string, { reason, message }: NotInstallable): ApiError {
   return apiError('package_not_installable', `${registryId} cannot be installed. ${message}`, { reason });
 }
 

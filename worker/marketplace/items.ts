@@ -6,7 +6,7 @@ import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 
 /** Those of these names that the caller has installed; empty without a sign-in. */
-export async function installedAmong(
+export async function findInstalledNames(
   context: MarketplaceContext,
   caller: Caller | null,
   names: readonly string[],

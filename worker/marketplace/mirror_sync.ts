@@ -55,11 +55,11 @@ export async function syncMirror(context: MarketplaceContext): Promise<void> {
   const lease = { holder, untilMs: nowMs + LEASE_MS, nowMs };
   const taken = await database.write(takeMirrorLease(database, mirror.id, lease));
   if (!taken.ok) return;
-  await syncAs(context, { ...begun(context, mirror), lease: holder }, ends);
+  await syncAs(context, { ...beginSync(context, mirror), lease: holder }, ends);
 }
 
 /** The sync to continue, or a new one: a full one at first and once a week, otherwise of changes only. */
-function begun(context: MarketplaceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
+function beginSync(context: MarketplaceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
   if (mirror.beganAt !== null) return mirror;
   const { syncedAt, crawledAt } = mirror;
   const now = context.clock.now();

@@ -4,7 +4,7 @@ import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
 import { lookAfterMirror } from './browse.ts';
 import { entryOf } from './registry_record.ts';
-import { fittingPlan } from './upgrade_configuration.ts';
+import { findFittingPlan } from './upgrade_configuration.ts';
 
 /**
  * The versions that servers can be upgraded to, by server id, if they differ from the installed ones. Uses only the
@@ -24,7 +24,7 @@ export async function newerVersions(
     const document = documents?.get(server.registry_id ?? '');
     if (document === undefined) continue;
     const entry = entryOf(document);
-    const version = fittingPlan(entry, server)?.version ?? entry.version;
+    const version = findFittingPlan(entry, server)?.version ?? entry.version;
     if (version !== null && version !== server.version) newer.set(server.id, version);
   }
   return newer;

@@ -55,10 +55,10 @@ function matchUrl({ url }: InstallationPlan, made: string | null): Found | null 
   const query: Template = url.query === null ? [] : [{ kind: 'text', text: '?' }, ...url.query];
   const whole: Template = [{ kind: 'text', text: 'https://' }, ...url.authority, ...url.path, ...query];
   const found = made === null ? null : matchText(whole, made);
-  return found === null ? null : found.map(([input, value]) => [input, decoded(value)] as const);
+  return found === null ? null : found.map(([input, value]) => [input, decodeText(value)] as const);
 }
 
-function decoded(text: string): string {
+function decodeText(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -33,7 +33,7 @@ export async function freshPage(context: Asking, url: string, patienceMs = PATIE
 }
 
 /** The same, or a cached older reply if the registry gives none. */
-export async function anyPage(context: Asking, url: string): Promise<Result<Page, RegistryProblem>> {
+export async function fetchAnyPage(context: Asking, url: string): Promise<Result<Page, RegistryProblem>> {
   const held = context.registry.responses.find(url);
   const fresh = await freshPage(context, url, held === null ? PATIENCE_MS : PATIENCE_WITH_STALE_MS);
   if (fresh.ok) return ok({ ...fresh.value, isStale: false });

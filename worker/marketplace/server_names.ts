@@ -12,7 +12,7 @@ export function serverName(registryId: string): string {
 }
 
 /** The same name with a number. */
-export function numbered(name: string, number: number): string {
+export function addNumber(name: string, number: number): string {
   const suffix = `-${number}`;
   return name.slice(0, MAX_NAME - suffix.length).replace(/-+$/, '') + suffix;
 }

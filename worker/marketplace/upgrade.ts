@@ -7,15 +7,15 @@ import { commit } from '../kernel/commit.ts';
 import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
 import { configurationProblem } from '../services/mcp/mcp_server_checks.ts';
 import { configurationOf, type McpConfiguration } from '../services/mcp/mcp_server_records.ts';
-import { getMcpServer, reconfigured, writableMcpServer } from '../services/mcp/mcp_servers.ts';
+import { getMcpServer, planConfiguration, writableMcpServer } from '../services/mcp/mcp_servers.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../kernel/policy_change.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMcpServer, type McpServerRow } from '../store/mcp_servers.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
-import { checkedConfiguration } from './install.ts';
-import { inputsRequired, notInstallable } from './install_plan.ts';
+import { checkConfiguration } from './install.ts';
+import { inputsRequired, notInstallableError } from './install_plan.ts';
 import { toPreview } from './plan_view.ts';
-import { fittingPlan, upgraded, type Upgraded } from './upgrade_configuration.ts';
+import { findFittingPlan, upgradeConfiguration, type Upgraded } from './upgrade_configuration.ts';
 
 /** What an upgrade would change. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
 export async function showUpgrade(
@@ -62,11 +62,11 @@ export async function upgrade(
   const done = await commit(context, controlChain(caller), async () => {
     const current = await writableMcpServer(context, caller, id);
     if (!current.ok) return current;
-    const after = upgradedConfiguration({ ...found.value, row: current.value }, inputs);
-    return after.ok ? reconfigured(context, caller, current.value, after.value.configuration) : after;
+    const after = makeUpgrade({ ...found.value, row: current.value }, inputs);
+    return after.ok ? planConfiguration(context, caller, current.value, after.value.configuration) : after;
   });
   if (!done.ok) return done;
-  const complete = upgradedConfiguration({ ...found.value, row: row.value }, inputs);
+  const complete = makeUpgrade({ ...found.value, row: row.value }, inputs);
   if (!complete.ok) return complete;
   for (const { name, value } of complete.value.complete.credentials) {
     const stored = await storeMcpCredential(context, caller, id, { name, value: new Secret(value) });
@@ -100,22 +100,22 @@ async function newerEntry(
 
 function upgradeOf(newer: Newer, given: NonNullable<UpgradeInput['inputs']>): Result<Upgraded, ApiError> {
   const before = configurationOf(newer.row);
-  const plan = fittingPlan(newer.entry, before);
-  if (plan !== null) return ok(upgraded(newer, plan, before, { serverId: newer.row.id, given }));
+  const plan = findFittingPlan(newer.entry, before);
+  if (plan !== null) return ok(upgradeConfiguration(newer, plan, before, { serverId: newer.row.id, given }));
   const message = `No package or remote of ${newer.entry.version} can be installed: see GET /v1/marketplace/servers/${encodeURIComponent(newer.registryId)}.`;
-  return err(notInstallable(newer.registryId, { reason: 'nothing_to_install', message }));
+  return err(notInstallableError(newer.registryId, { reason: 'nothing_to_install', message }));
 }
 
-function upgradedConfiguration(newer: Newer, given: NonNullable<UpgradeInput['inputs']>) {
+function makeUpgrade(newer: Newer, given: NonNullable<UpgradeInput['inputs']>) {
   const made = upgradeOf(newer, given);
   if (!made.ok) return made;
   if (!made.value.made.ok) return err(inputsRequired(made.value.plan, made.value.made.error));
   const { configuration, complete } = made.value.made.value;
-  const checked = checkedConfiguration(newer.registryId, configuration);
+  const checked = checkConfiguration(newer.registryId, configuration);
   if (!checked.ok) return checked;
   const problem = configurationProblem(configuration, newer.row.id);
   if (problem === null) return ok({ configuration, complete });
-  return err(notInstallable(newer.registryId, { reason: 'command_refused', message: problem.message }));
+  return err(notInstallableError(newer.registryId, { reason: 'command_refused', message: problem.message }));
 }
 
 /** The differences; if inputs are missing, to the part of the new configuration that is known. */
@@ -129,12 +129,12 @@ function differences(
   return {
     command: isOtherCommand ? { before: [...before.command], after: [...command] } : null,
     url: before.url === url ? null : { before: before.url, after: url },
-    env: changedFields(before.env, env),
-    headers: changedFields(before.headers, headers),
+    env: listChangedFields(before.env, env),
+    headers: listChangedFields(before.headers, headers),
   };
 }
 
-function changedFields(
+function listChangedFields(
   before: Readonly<Record<string, string>>,
   after: Readonly<Record<string, string>>,
 ): UpgradeReply['diff']['env'] {

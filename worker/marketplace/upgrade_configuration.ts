@@ -11,7 +11,7 @@ import type { FoundEntry } from './find_entry.ts';
 import { recoverInputs } from './recover_inputs.ts';
 
 /** The entry's plan that makes the same kind of server as the configuration; null if none can be installed. */
-export function fittingPlan(entry: RegistryEntry, configuration: McpConfiguration): InstallationPlan | null {
+export function findFittingPlan(entry: RegistryEntry, configuration: McpConfiguration): InstallationPlan | null {
   const plans = installationOptions(entry).flatMap(({ plan }) => (plan.ok ? [plan.value] : []));
   const alike = plans.filter((plan) => isAlike(plan, configuration));
   return alike.find((plan) => isSamePackage(plan, configuration)) ?? alike[0] ?? plans[0] ?? null;
@@ -25,12 +25,12 @@ function isAlike(plan: InstallationPlan, { mode, command, transport }: McpConfig
 /** The same words apart from versions, or the same address. */
 function isSamePackage(plan: InstallationPlan, { command, url }: McpConfiguration): boolean {
   if (plan.mode === 'remote') return url === previewUrl(plan);
-  const own = new Set(command.map((word) => unversioned(word)));
-  return previewWords(plan.command).every((word) => word.startsWith('{') || own.has(unversioned(word)));
+  const own = new Set(command.map((word) => dropVersion(word)));
+  return previewWords(plan.command).every((word) => word.startsWith('{') || own.has(dropVersion(word)));
 }
 
 /** A word without the version after a package or image name. */
-function unversioned(word: string): string {
+function dropVersion(word: string): string {
   return word.replace(/(?<=.)[@:].*$/, '');
 }
 
@@ -46,7 +46,7 @@ export interface Upgraded {
 }
 
 /** The configuration after an upgrade, from the inputs of the install and the inputs given now. */
-export function upgraded(
+export function upgradeConfiguration(
   found: FoundEntry,
   plan: InstallationPlan,
   before: McpConfiguration,
@@ -67,15 +67,15 @@ export function upgraded(
     command: [...made.value.command],
     url: made.value.url,
     transport: made.value.transport,
-    env: keptFields(before.env, made.value.env, keep(plan.env, old?.env ?? [])),
-    headers: keptFields(before.headers, made.value.headers, keep(plan.headers, old?.headers ?? [])),
+    env: keepFields(before.env, made.value.env, keep(plan.env, old?.env ?? [])),
+    headers: keepFields(before.headers, made.value.headers, keep(plan.headers, old?.headers ?? [])),
   };
   return { plan, isCustomised, made: { ok: true, value: { configuration, complete: made.value } } };
 }
 
 /** The plan that a configuration was installed by; null if its version no longer exists. */
 function planOfVersion({ versions }: FoundEntry, before: McpConfiguration): InstallationPlan | null {
-  const plans = versions.map((entry) => ({ entry, plan: fittingPlan(entry, before) }));
+  const plans = versions.map((entry) => ({ entry, plan: findFittingPlan(entry, before) }));
   const own = plans.filter(({ plan }) => plan !== null && isAlike(plan, before));
   const isOwn = ({ entry, plan }: (typeof plans)[number]) => (plan?.version ?? entry.version) === before.version;
   return own.find(isOwn)?.plan ?? null;
@@ -85,7 +85,7 @@ function planOfVersion({ versions }: FoundEntry, before: McpConfiguration): Inst
  * Variables or headers after an upgrade: the publisher's new ones, the earlier values of inputs unless they are given
  * again, and what users have added.
  */
-function keptFields(
+function keepFields(
   before: Readonly<Record<string, string>>,
   made: Readonly<Record<string, string>>,
   { fields, oldFields, given }: { fields: readonly PlanField[]; oldFields: readonly PlanField[]; given: InputValues },

@@ -15,7 +15,7 @@ import {
   type IdentityKey,
   insertIdentity,
   isSlugTaken,
-  joinable,
+  guardJoinable,
   touchIdentity,
 } from '../store/identities.ts';
 import { parseEmail, slugOf } from '../../shared/model/email.ts';
@@ -129,7 +129,7 @@ function signInKnown(
   });
   const claimed =
     emailVerified && user.verifiedEmail === null ? [claimVerifiedEmail(context.database, user.id, email)] : [];
-  return signedIn(context, user.id, how, { statements: [touched, ...claimed], events: [] });
+  return planSignIn(context, user.id, how, { statements: [touched, ...claimed], events: [] });
 }
 
 function join(
@@ -139,10 +139,10 @@ function join(
   { user }: Account,
 ): Promise<Change<SignedIn>> {
   const statements = [
-    ...joinable(user.id, identity.email),
+    ...guardJoinable(user.id, identity.email),
     insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
   ];
-  return signedIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
+  return planSignIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
 }
 
 /** Adds a person with a verified address of an enterprise's domain as a new member. */
@@ -162,7 +162,7 @@ async function addMember(
     insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
   ];
   const events = [draft('control.user.created', user.id, how)];
-  return ok(await signedIn(context, user.id, how, { statements, events }));
+  return ok(await planSignIn(context, user.id, how, { statements, events }));
 }
 
 async function createAccount(
@@ -184,7 +184,7 @@ async function createAccount(
     data: { 'svc.control.resource': enterpriseId },
   };
   const events = [created, draft('control.user.created', userId, how)];
-  return ok({ ...(await signedIn(context, userId, how, { statements, events })), begins: [enterpriseId] });
+  return ok({ ...(await planSignIn(context, userId, how, { statements, events })), begins: [enterpriseId] });
 }
 
 function newUser(
@@ -216,7 +216,7 @@ async function freeSlug(context: ServiceContext, address: string): Promise<strin
 }
 
 /** Signs a user in: a change that creates the browser session. */
-async function signedIn(
+async function planSignIn(
   context: ServiceContext,
   userId: string,
   how: SignInMethod,

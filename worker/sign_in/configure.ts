@@ -4,7 +4,7 @@ import { PASSWORD_COST, type PasswordCost } from '../services/people/passwords.t
 import type { Outbound } from '../kernel/outbound.ts';
 import type { Clock } from '../kernel/service_context.ts';
 import { HeldIssuers } from './issuer_documents.ts';
-import { type Mail, postedMail, printedMail, type PrintMail } from './mail.ts';
+import { type Mail, createPostedMail, createPrintedMail, type PrintMail } from './mail.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
 
@@ -53,11 +53,12 @@ export function configureSignIn(
 
 /** A hosted control plane does not print mails: others than the recipients read its log. */
 function configureMail(settings: MailSettings | null, parts: SignInParts): Result<Mail | null, string> {
-  if (settings === null) return ok(parts.isLocal && parts.printMail !== null ? printedMail(parts.printMail) : null);
+  if (settings === null)
+    return ok(parts.isLocal && parts.printMail !== null ? createPrintedMail(parts.printMail) : null);
   const { url, token, from } = settings;
   if (token === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_TOKEN is not: set both');
   if (from === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_FROM is not: set both');
-  return ok(postedMail({ url, token, from }, parts.outbound));
+  return ok(createPostedMail({ url, token, from }, parts.outbound));
 }
 
 const NO_HOSTS =

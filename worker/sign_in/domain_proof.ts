@@ -23,14 +23,14 @@ export async function proveDomain(
   const lines = text.split('\n').map((line) => line.trim());
   const isOurs = lines.includes(enterpriseId);
   if (holder !== null && (!isOurs || lines.includes(holder))) return err(domainTaken(domain));
-  return isOurs ? ok(undefined) : err(notProven(domain, url, enterpriseId));
+  return isOurs ? ok(undefined) : err(notProvenError(domain, url, enterpriseId));
 }
 
 export function domainTaken(domain: string): ApiError {
   return apiError('domain_taken', `${domain} belongs to another enterprise: remove it from domains`);
 }
 
-function notProven(domain: string, url: string, content: string): ApiError {
+function notProvenError(domain: string, url: string, content: string): ApiError {
   const message = `${domain} is not proven to be yours: put a file with the line ${content} at ${url}, and try again`;
   return apiError('domain_not_proven', message, { domain, url, content });
 }

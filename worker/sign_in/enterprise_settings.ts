@@ -123,7 +123,7 @@ async function decide(
     if (now !== holder) return err(domainTaken(domain));
   }
   const domains = { all: input.oidc?.domains ?? [], proven, provenAt: nowText(context) };
-  const admitted = await admittedSignIns(context, caller, input);
+  const admitted = await findAdmittedSignIns(context, caller, input);
   const statements = [
     updateEnterprise(context.database, enterpriseId, change),
     ...oidc.value,
@@ -155,7 +155,7 @@ async function changesProvider(
 }
 
 /** Who may stay signed in: users who could sign in with these settings, in the same way. */
-async function admittedSignIns(
+async function findAdmittedSignIns(
   context: ServiceContext,
   { enterpriseId }: Caller,
   { oidc, sso_required: isRequired, allowed_providers: allowed, allowed_domains: domains }: EnterpriseInput,
@@ -196,11 +196,11 @@ async function secretOf(
     return context.vault.seal(oidcSealPlace(enterpriseId), new Secret(oidc.client_secret));
   }
   const isSame = before?.issuer === oidc.issuer && before.clientId === oidc.client_id;
-  return isSame ? sealedAnew(context, before) : null;
+  return isSame ? sealAgain(context, before) : null;
 }
 
 /** Always sealed again, because the master key may have changed since it was read. */
-async function sealedAnew({ vault }: ServiceContext, row: EnterpriseOidcRow): Promise<string> {
+async function sealAgain({ vault }: ServiceContext, row: EnterpriseOidcRow): Promise<string> {
   const place = oidcSealPlace(row.enterpriseId);
   const secret = await vault.open(place, row.sealedSecret);
   if (secret !== null) return vault.seal(place, secret);

@@ -103,10 +103,10 @@ export async function finishSignIn(
   answer: SignInAnswer,
   caller: Caller | null = null,
 ): Promise<Result<FinishedFlow, ApiError>> {
-  const flow = await matchingFlow(context, provider, answer);
-  if (flow === null) return err(expired());
+  const flow = await findMatchingFlow(context, provider, answer);
+  if (flow === null) return err(expiredError());
   const taken = await context.database.write(takeSignInFlow(context.database, flow.stateHash));
-  if (!taken.ok) return err(expired());
+  if (!taken.ok) return err(expiredError());
   const { linkUserId: userId, linkSession: session } = flow;
   const linker = userId === null || session === null ? null : { userId, session };
   if (linker !== null && (caller?.userId !== userId || caller.signIn !== session)) return err(linkOver());
@@ -125,9 +125,9 @@ async function identityOf(provider: AuthProvider, answer: SignInAnswer): Promise
   }
   const identity = await provider.exchange({ code, state, redirectURL, extraState, issuer });
   if (!identity.ok) return err(refusalOf(identity.error));
-  if (!isSubject(identity.value.subject)) return err(noSubject(provider));
+  if (!isSubject(identity.value.subject)) return err(noSubjectError(provider));
   const email = parseEmail(identity.value.email);
-  return email === null ? err(noEmail(provider)) : ok({ ...identity.value, email: email.address });
+  return email === null ? err(noEmailError(provider)) : ok({ ...identity.value, email: email.address });
 }
 
 const MAX_SUBJECT = 255;
@@ -138,7 +138,7 @@ function isSubject(text: string): boolean {
 }
 
 /** The flow that matches every part of the answer; null on any mismatch. */
-async function matchingFlow(
+async function findMatchingFlow(
   context: ServiceContext,
   provider: AuthProvider,
   answer: SignInAnswer,
@@ -152,17 +152,17 @@ async function matchingFlow(
   return flow.provider === provider.name && flow.redirectUrl === answer.redirectURL ? flow : null;
 }
 
-function expired(): ApiError {
+function expiredError(): ApiError {
   const message =
     'this sign-in was started in another browser, was used already, or has expired after ten minutes: sign in again';
   return apiError('sign_in_expired', message);
 }
 
-function noEmail({ title }: AuthProvider): ApiError {
+function noEmailError({ title }: AuthProvider): ApiError {
   return apiError('email_required', `${title} sent no usable email address; nobody was signed in`);
 }
 
-function noSubject({ title }: AuthProvider): ApiError {
+function noSubjectError({ title }: AuthProvider): ApiError {
   return apiError('sign_in_failed', `${title} sent no user id of 1 to 255 characters; nobody was signed in`);
 }
 

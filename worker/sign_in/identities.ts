@@ -47,7 +47,7 @@ export async function removeIdentity(
     const row = rows.find((each) => each.id === id);
     if (row === undefined) return err(notFound(id));
     const others = rows.filter((each) => each.id !== id);
-    if (!(await canSignIn(context, caller, others))) return err(lastWay());
+    if (!(await canSignIn(context, caller, others))) return err(lastWayError());
     const { provider } = row;
     const isLastOfProvider = others.every((other) => other.provider !== provider);
     const ended = { userId: caller.userId, provider, except: caller.signIn ?? '', now: nowText(context) };
@@ -116,7 +116,7 @@ function notFound(id: string): ApiError {
   return apiError('not_found', `you have no identity ${id}: list yours with GET /v1/identities`);
 }
 
-function lastWay(): ApiError {
+function lastWayError(): ApiError {
   const message = 'this is your last way to sign in: add another one at /identities first, then remove this one';
   return apiError('would_lock_out', message);
 }

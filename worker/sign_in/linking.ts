@@ -13,7 +13,7 @@ import {
   findAccountByVerifiedEmail,
   findAccountOfIdentity,
   insertIdentity,
-  stillSignedIn,
+  guardSignedIn,
   touchIdentity,
 } from '../store/identities.ts';
 import { keyOf, newIdentity } from './accounts.ts';
@@ -71,7 +71,7 @@ export async function offerLink(
   const place = await placeOf(context, made);
   if (!place.ok) return place;
   const offer = toBase64Url(new TextEncoder().encode(JSON.stringify(made)));
-  return ok({ offer, seal: await context.vault.mac(sealed(offer)) });
+  return ok({ offer, seal: await context.vault.mac(sealOffer(offer)) });
 }
 
 /**
@@ -90,12 +90,12 @@ export async function linkIdentity(
 }
 
 async function openOffer(context: ServiceContext, { offer, seal }: SealedOffer): Promise<Offer | null> {
-  if (!(await context.vault.macs(sealed(offer))).includes(seal)) return null;
+  if (!(await context.vault.macs(sealOffer(offer))).includes(seal)) return null;
   const opened = offerText.parse(JSON.parse(new TextDecoder().decode(fromBase64Url(offer))));
   return opened.expiresAt > Math.floor(context.clock.now() / 1000) ? opened : null;
 }
 
-function sealed(offer: string): string {
+function sealOffer(offer: string): string {
   return JSON.stringify(['svc link offer', offer]);
 }
 
@@ -106,7 +106,7 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
   const { identity, linker, provider } = offer;
   const { email, emailVerified } = identity;
   const nowSeconds = Math.floor(context.clock.now() / 1000);
-  const lives = stillSignedIn(linker, nowSeconds);
+  const lives = guardSignedIn(linker, nowSeconds);
   if (isKnown) {
     const now = { email, emailVerified, lastSignInAt: nowText(context) };
     return ok({

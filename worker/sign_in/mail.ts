@@ -17,7 +17,7 @@ export interface MailMessage {
 export type PrintMail = (entry: Readonly<Record<string, string>>) => void;
 
 /** Prints each mail as one line for the person who started the program. Local mode has no other way to send mail. */
-export function printedMail(print: PrintMail): Mail {
+export function createPrintedMail(print: PrintMail): Mail {
   return {
     async send({ to, subject, text }) {
       print({ level: 'info', message: 'mail', to, subject, text });
@@ -33,7 +33,7 @@ export interface MailService {
 }
 
 /** Sends mail by a service that accepts `{from, to, subject, text}` as JSON with a bearer token. */
-export function postedMail(settings: MailService, outbound: Outbound): Mail {
+export function createPostedMail(settings: MailService, outbound: Outbound): Mail {
   return {
     async send({ to, subject, text }) {
       const called = await outbound.call({

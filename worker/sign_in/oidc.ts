@@ -50,13 +50,13 @@ export function oidcProvider(settings: OidcSettings): AuthProvider {
   return {
     name,
     title,
-    authorizationURL: (request) => attempt(title, () => asking(settings, () => authorizationURL(settings, request))),
-    exchange: (callback) => attempt(title, () => asking(settings, () => exchange(settings, callback))),
+    authorizationURL: (request) => attempt(title, () => askIssuer(settings, () => authorizationURL(settings, request))),
+    exchange: (callback) => attempt(title, () => askIssuer(settings, () => exchange(settings, callback))),
   };
 }
 
 /** After any failure the next sign-in fetches the provider's documents again, because cached ones may be the cause. */
-async function asking<T>({ issuers, issuer }: OidcSettings, work: () => Promise<T>): Promise<T> {
+async function askIssuer<T>({ issuers, issuer }: OidcSettings, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -38,12 +38,12 @@ export async function signInWithPassword(
   if (!allowed.ok) return allowed;
   const stored = await findPassword(context.database, email);
   if (!(await isPassword(new Secret(input.password), stored?.hash ?? null, context.signIn.passwordCost)))
-    return err(wrong());
+    return err(wrongError());
   await clearAttempts(context, PASSWORD_TRIES, email);
   return signInIdentity(context, passwordIdentity(email, ''), { provider: PASSWORD, client: clientName });
 }
 
-function wrong(): ApiError {
+function wrongError(): ApiError {
   const message =
     'the email or the password is wrong: try again, or sign up with the same address to set a new password';
   return apiError('wrong_email_or_password', message);

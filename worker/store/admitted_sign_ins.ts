@@ -26,7 +26,7 @@ interface SignInColumns {
  * approvals that have not been used.
  */
 export function endOtherSignIns(database: Database, admitted: AdmittedSignIns, now: string): Statement[] {
-  const rules = (of: SignInColumns) => and(...allowed(database, of, admitted));
+  const rules = (of: SignInColumns) => and(...allowedSignIns(database, of, admitted));
   const ended = (of: SignInColumns) => {
     const rule = rules(of);
     return rule === undefined ? sql`0` : and(isMember(database, of, admitted), not(rule));
@@ -51,7 +51,7 @@ function isMember(database: Database, { userId }: SignInColumns, admitted: Admit
   return inArray(userId, members);
 }
 
-function allowed(database: Database, of: SignInColumns, { providers, except, domains }: AdmittedSignIns): SQL[] {
+function allowedSignIns(database: Database, of: SignInColumns, { providers, except, domains }: AdmittedSignIns): SQL[] {
   const named = providers === null ? [] : [inArray(of.provider, [...providers])];
   const others = providers !== null || except === null ? [] : [ne(of.provider, except)];
   return [...named, ...others, ...(domains.length === 0 ? [] : [hasAddressOf(database, of, domains)])];

@@ -20,7 +20,7 @@ export async function findApproval(
   const rows = await database.read
     .select()
     .from(approvals)
-    .where(and(eq(approvals.id, id), seenBy(viewer)));
+    .where(and(eq(approvals.id, id), visibleTo(viewer)));
   return rows[0] ?? null;
 }
 
@@ -36,12 +36,12 @@ export async function listApprovals(
   return database.read
     .select()
     .from(approvals)
-    .where(and(eq(approvals.enterpriseId, viewer.enterpriseId), seenBy(viewer), inState, earlier))
+    .where(and(eq(approvals.enterpriseId, viewer.enterpriseId), visibleTo(viewer), inState, earlier))
     .orderBy(desc(approvals.id))
     .limit(page.limit);
 }
 
-function seenBy({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {
+function visibleTo({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {
   const own = eq(approvals.userId, userId);
   return isAdmin ? or(own, eq(approvals.subjectOwnerId, enterpriseId)) : own;
 }

@@ -63,7 +63,7 @@ export async function dueChains(
 }
 
 /** The next enterprise that has events from before a time; null if none has. */
-export async function nextDueEnterprise(database: Database, before: string, after: string): Promise<string | null> {
+export async function findNextDueEnterprise(database: Database, before: string, after: string): Promise<string | null> {
   const rows = await database.read
     .select({ enterpriseId: auditHeads.enterpriseId })
     .from(auditHeads)
@@ -74,7 +74,7 @@ export async function nextDueEnterprise(database: Database, before: string, afte
 }
 
 /** The sequence number of the first event of a chain that was received at or after a time; null if there is none. */
-export async function firstReceivedFrom(database: Database, writer: string, time: string): Promise<number | null> {
+export async function findFirstReceived(database: Database, writer: string, time: string): Promise<number | null> {
   const rows = await database.read
     .select({ sequence: auditEvents.sequence })
     .from(auditEvents)

@@ -116,7 +116,7 @@ export function appendEvents(database: Database, rows: readonly NewAuditEventRow
 }
 
 /** Those of these ids that a writer has in the log. */
-export async function knownIds(database: Database, writer: string, ids: readonly string[]): Promise<Set<string>> {
+export async function findKnownIds(database: Database, writer: string, ids: readonly string[]): Promise<Set<string>> {
   const rows = await database.read
     .select({ id: auditEvents.id })
     .from(auditEvents)

@@ -20,13 +20,15 @@ export async function findConnector(
   ownerIds: readonly string[],
   id: string,
 ): Promise<WithCredential<ConnectorRow> | null> {
-  const rows = await whole(database).where(and(eq(connectors.id, id), inArray(connectors.ownerId, [...ownerIds])));
+  const rows = await selectWhole(database).where(
+    and(eq(connectors.id, id), inArray(connectors.ownerId, [...ownerIds])),
+  );
   return rows[0] ?? null;
 }
 
 /** A connector of any owner, for callers that have checked access before. */
 export async function findConnectorById(database: Database, id: string): Promise<WithCredential<ConnectorRow> | null> {
-  const rows = await whole(database).where(eq(connectors.id, id));
+  const rows = await selectWhole(database).where(eq(connectors.id, id));
   return rows[0] ?? null;
 }
 
@@ -36,7 +38,7 @@ export async function findConnectorsNamed(
   ownerIds: readonly string[],
   fqn: string,
 ): Promise<WithCredential<ConnectorRow>[]> {
-  return whole(database).where(and(eq(connectors.fqn, fqn), inArray(connectors.ownerId, [...ownerIds])));
+  return selectWhole(database).where(and(eq(connectors.fqn, fqn), inArray(connectors.ownerId, [...ownerIds])));
 }
 
 /** Where a page of connectors continues. */
@@ -64,10 +66,13 @@ export async function listConnectors(database: Database, page: Paging): Promise<
 
 /** The same with their specs; few at a time, because a database reply is limited in size. */
 export async function listWholeConnectors(database: Database, page: Paging): Promise<WithCredential<ConnectorRow>[]> {
-  return whole(database).where(onPage(page)).orderBy(asc(connectors.ownerId), asc(connectors.fqn)).limit(page.limit);
+  return selectWhole(database)
+    .where(onPage(page))
+    .orderBy(asc(connectors.ownerId), asc(connectors.fqn))
+    .limit(page.limit);
 }
 
-function whole(database: Database) {
+function selectWhole(database: Database) {
   return database.read
     .select({ connector: connectors, credential: connectorCredentials })
     .from(connectors)
@@ -179,7 +184,7 @@ export function takeLease(
 }
 
 /** True while no refresh lease is held; pauses do not count. */
-export function noRefreshUnderWay(now: number, pause: string): Statement[] {
+export function guardNoRefresh(now: number, pause: string): Statement[] {
   const held = sql`SELECT 1 FROM connector_credentials WHERE lease <> ${pause} AND lease_until > ${now}`;
   return guard(sql`NOT EXISTS (${held})`);
 }

@@ -62,7 +62,7 @@ export function claimVerifiedEmail(database: Database, userId: string, address: 
 }
 
 /** True if the user exists, is not suspended and has this address: the condition of joining an account by email. */
-export function joinable(userId: string, address: string): Statement[] {
+export function guardJoinable(userId: string, address: string): Statement[] {
   return guard(
     sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
   );
@@ -83,7 +83,7 @@ export async function listIdentityRows(
 }
 
 /** True while a user is signed in with this browser session. */
-export function stillSignedIn(
+export function guardSignedIn(
   { userId, session }: { readonly userId: string; readonly session: string },
   nowSeconds: number,
 ): Statement[] {

@@ -54,7 +54,7 @@ export function replaceInstalled(
 }
 
 /** True while a name has the value that was read. */
-export function stillInstalled(name: InstallationName, value: string): Statement[] {
+export function guardInstalled(name: InstallationName, value: string): Statement[] {
   return guard(sql`EXISTS (SELECT 1 FROM installation WHERE name = ${name} AND value = ${value})`);
 }
 
@@ -75,7 +75,7 @@ export function takeTurn(
  * The database for a worker that seals with the key of this mark. After a change to another master key its writes are
  * conflicts, because what it seals would be lost with the old key.
  */
-export function sealingWith(database: Database, { keyMark }: { readonly keyMark: string }): Database {
+export function withSealGuard(database: Database, { keyMark }: { readonly keyMark: string }): Database {
   const other = sql`SELECT 1 FROM installation WHERE name = 'vault_key_mark' AND value <> ${keyMark}`;
   const isCurrent = statement(sql`INSERT INTO write_guards (holds) SELECT 0 WHERE EXISTS (${other})`);
   return {

@@ -20,7 +20,7 @@ export async function findMcpServer(
 }
 
 /** Those of these ids that are servers of these owners. */
-export async function knownMcpServers(
+export async function findKnownMcpServers(
   database: Database,
   ownerIds: readonly string[],
   ids: readonly string[],
@@ -98,7 +98,7 @@ export interface McpServerWrite {
 }
 
 export function insertMcpServer(database: Database, write: McpServerWrite): Statement[] {
-  return [database.read.insert(mcpServers).values(write.row), ...noted(database, write)];
+  return [database.read.insert(mcpServers).values(write.row), ...noteRevision(database, write)];
 }
 
 /** Replaces a server, if it still has the previous revision. Only the newest few older configurations are kept. */
@@ -116,7 +116,7 @@ export function replaceMcpServer(database: Database, write: McpServerWrite): Sta
       .where(
         and(eq(mcpServerRevisions.serverId, id), lt(mcpServerRevisions.revision, revision - MAX_MCP_REVISIONS + 1)),
       ),
-    ...noted(database, write),
+    ...noteRevision(database, write),
   ];
 }
 
@@ -125,7 +125,7 @@ export function isStill(id: string, revision: number): Statement[] {
   return guard(sql`EXISTS (SELECT 1 FROM mcp_servers WHERE id = ${id} AND revision = ${revision})`);
 }
 
-function noted(database: Database, { row, changedBy, paths }: McpServerWrite): Statement[] {
+function noteRevision(database: Database, { row, changedBy, paths }: McpServerWrite): Statement[] {
   const { id: serverId, ownerId, revision, record, updatedAt: createdAt } = row;
   const references = [...new Set(paths)].map((path) => ({ serverId, ownerId, path }));
   return [
@@ -202,7 +202,7 @@ export async function mcpCredentialsOf(
   const rows = await database.read
     .select({ path: secrets.path, updatedAt: secrets.updatedAt })
     .from(secrets)
-    .where(and(inArray(secrets.ownerId, [...ownerIds]), below(PREFIX), inArray(idInPath, [...serverIds])))
+    .where(and(inArray(secrets.ownerId, [...ownerIds]), isBelow(PREFIX), inArray(idInPath, [...serverIds])))
     .orderBy(asc(secrets.path));
   return rows.map(({ path, updatedAt }) => {
     const [, serverId = '', name = ''] = path.split('/');
@@ -212,7 +212,7 @@ export async function mcpCredentialsOf(
 
 /** Deletes every vault entry of a server. */
 export function deleteMcpCredentials(database: Database, { id, ownerId }: Pick<McpServerRow, 'id' | 'ownerId'>) {
-  return [database.read.delete(secrets).where(and(eq(secrets.ownerId, ownerId), below(mcpVaultPath(id, ''))))];
+  return [database.read.delete(secrets).where(and(eq(secrets.ownerId, ownerId), isBelow(mcpVaultPath(id, ''))))];
 }
 
 /** Deletes a stored credential. */
@@ -224,6 +224,6 @@ export function deleteMcpCredential(database: Database, ownerId: string, path: s
 }
 
 /** Paths with this prefix, which ends in a slash; the next character after "/" is "0". */
-function below(prefix: string) {
+function isBelow(prefix: string) {
   return and(gte(secrets.path, prefix), lt(secrets.path, `${prefix.slice(0, -1)}0`));
 }

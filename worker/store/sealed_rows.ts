@@ -17,7 +17,7 @@ export interface RowPage {
   readonly limit: number;
 }
 
-export function sealedSecrets(database: Database, { after, limit }: RowPage): Promise<SecretRow[]> {
+export function listSealedSecrets(database: Database, { after, limit }: RowPage): Promise<SecretRow[]> {
   return database.read.select().from(secrets).where(gt(secrets.id, after)).orderBy(asc(secrets.id)).limit(limit);
 }
 
@@ -32,7 +32,7 @@ export function resealSecret(
     .where(and(eq(secrets.id, id), eq(secrets.sealed, sealed)));
 }
 
-export function sealedSigningKeys(database: Database, { after, limit }: RowPage): Promise<SigningKeyRow[]> {
+export function listSealedSigningKeys(database: Database, { after, limit }: RowPage): Promise<SigningKeyRow[]> {
   return database.read
     .select()
     .from(signingKeys)
@@ -46,7 +46,7 @@ export function resealSigningKey(database: Database, row: SigningKeyRow, sealedP
   return database.read.update(signingKeys).set({ sealedPrivateKey }).where(isSame);
 }
 
-export function sealedFlows(database: Database, { after, limit }: RowPage): Promise<OAuthFlowRow[]> {
+export function listSealedFlows(database: Database, { after, limit }: RowPage): Promise<OAuthFlowRow[]> {
   return database.read
     .select()
     .from(oauthFlows)
@@ -60,7 +60,7 @@ export function resealFlow(database: Database, row: OAuthFlowRow, sealed: string
   return database.read.update(oauthFlows).set({ sealed }).where(isSame);
 }
 
-export function sealedClients(database: Database, { after, limit }: RowPage): Promise<EnterpriseOidcRow[]> {
+export function listSealedClients(database: Database, { after, limit }: RowPage): Promise<EnterpriseOidcRow[]> {
   return database.read
     .select()
     .from(enterpriseOidc)
@@ -75,7 +75,7 @@ export function resealClient(database: Database, row: EnterpriseOidcRow, sealedS
   return database.read.update(enterpriseOidc).set({ sealedSecret }).where(isSame);
 }
 
-export function sealedHeads(database: Database, { after, limit }: RowPage): Promise<AuditHeadRow[]> {
+export function listSealedHeads(database: Database, { after, limit }: RowPage): Promise<AuditHeadRow[]> {
   return database.read
     .select()
     .from(auditHeads)
@@ -99,7 +99,7 @@ export function sealTaken(
   return database.read.update(auditHeads).set(anew).where(isSame);
 }
 
-export function sealedBeginnings(database: Database, { after, limit }: RowPage): Promise<AuditBeginningRow[]> {
+export function listSealedBeginnings(database: Database, { after, limit }: RowPage): Promise<AuditBeginningRow[]> {
   return database.read
     .select()
     .from(auditBeginnings)

@@ -23,7 +23,7 @@ const SUMMARY = {
 };
 
 export async function findSecret(database: Database, place: VaultPlace): Promise<SecretSummary | null> {
-  const rows = await database.read.select(SUMMARY).from(secrets).where(at(place));
+  const rows = await database.read.select(SUMMARY).from(secrets).where(isAt(place));
   return rows[0] ?? null;
 }
 
@@ -95,7 +95,7 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
  * The stored secrets that bindings, connectors and MCP servers of these owners refer to. A sidecar of theirs can
  * receive no others.
  */
-export async function referredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
+export async function listReferredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
   return database.read
     .select(SUMMARY)
     .from(secrets)
@@ -110,7 +110,7 @@ const isReferredTo = or(
 );
 
 /** Those of these paths that hold a secret, with their owner. */
-export async function storedAmong(
+export async function findStored(
   database: Database,
   ownerIds: readonly string[],
   paths: readonly string[],
@@ -122,17 +122,17 @@ export async function storedAmong(
 }
 
 /** A secret that a binding, connector or MCP server of its owner refers to, with its sealed value. */
-export async function referredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
+export async function findReferredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
   const rows = await database.read
     .select()
     .from(secrets)
-    .where(and(at(place), isReferredTo));
+    .where(and(isAt(place), isReferredTo));
   return rows[0] ?? null;
 }
 
 /** A secret with its sealed value, whether or not something refers to it. */
 export async function findSealedSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
-  const rows = await database.read.select().from(secrets).where(at(place));
+  const rows = await database.read.select().from(secrets).where(isAt(place));
   return rows[0] ?? null;
 }
 
@@ -189,6 +189,6 @@ export async function countSecrets(database: Database, ownerIds: readonly string
   return rows[0]?.n ?? 0;
 }
 
-function at(place: VaultPlace) {
+function isAt(place: VaultPlace) {
   return and(eq(secrets.ownerId, place.ownerId), eq(secrets.path, place.path));
 }

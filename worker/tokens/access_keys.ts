@@ -55,7 +55,7 @@ export class AccessKeys {
   }
 
   /** The public keys that verify the tokens (RFC 7517). */
-  async published(database: Database): Promise<readonly SigningKey[]> {
+  async listPublished(database: Database): Promise<readonly SigningKey[]> {
     const { verifiers } = await this.#keys(database, HELD_MS);
     return Array.from(verifiers.values(), ({ jwk }) => jwk);
   }

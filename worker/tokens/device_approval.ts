@@ -48,7 +48,7 @@ export async function decideOnProgram(
   const state = answer.decision === 'approve' ? ('approved' as const) : ('denied' as const);
   const data = { 'svc.control.resource': 'device', 'svc.approval.decision': answer.decision };
   return commit(context, controlChain(caller), async () => {
-    const row = await pendingRow(context, answer.typed);
+    const row = await findPending(context, answer.typed);
     if (!row.ok) return row;
     const session = await findBrowserSession(context.database, caller.signIn ?? '', secondsOf(context));
     if (session === null) return err(apiError('unauthenticated', 'this browser was signed out: sign in again'));
@@ -64,11 +64,11 @@ export async function decideOnProgram(
 
 async function rowOf(context: ServiceContext, caller: Caller, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
   const allowed = await takeAttempt(context, TYPED_CODES, caller.userId);
-  return allowed.ok ? pendingRow(context, typed) : allowed;
+  return allowed.ok ? findPending(context, typed) : allowed;
 }
 
 /** One refusal for a code that never existed, was decided, or has expired. */
-async function pendingRow(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
+async function findPending(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
   const row = await findPendingDevice(context.database, await userCodeMacs(context, typed), secondsOf(context));
   if (row !== null) return ok(row);
   return err(apiError('not_found', 'no program is waiting with this code: check the code, or start the sign-in again'));

@@ -75,10 +75,10 @@ export async function redeemDeviceCode(
 ): Promise<Result<TokenPair, ApiError>> {
   const codeHash = await sha256Base64Url(deviceCode);
   const row = await findDeviceCode(context.database, codeHash, secondsOf(context));
-  if (row === null) return err(expired());
+  if (row === null) return err(expiredError());
   const early = await notePoll(context, row);
   if (early !== null) return err(early);
-  if (row.state === 'pending') return err(pending());
+  if (row.state === 'pending') return err(pendingError());
   return row.state === 'approved' && row.userId !== null ? redeem(context, row, row.userId) : deny(context, row);
 }
 
@@ -105,7 +105,7 @@ async function redeem(context: TokenContext, row: DeviceCodeRow, userId: string)
   };
   return commit(context, controlChain(account.user), async () => {
     const isThere = (await findDeviceCode(context.database, row.codeHash, secondsOf(context))) !== null;
-    if (!isThere || (await liveAccount(context, userId)) === null) return err(expired());
+    if (!isThere || (await liveAccount(context, userId)) === null) return err(expiredError());
     const taken = [...takeDeviceCode(context.database, row.codeHash), ...statements];
     return ok({ statements: taken, events: [event], value: tokens });
   });
@@ -147,7 +147,7 @@ function secondsOf(context: TokenContext): number {
   return Math.floor(context.clock.now() / 1000);
 }
 
-function pending(): ApiError {
+function pendingError(): ApiError {
   return apiError('authorization_pending', 'not decided yet: poll again after the interval');
 }
 
@@ -155,6 +155,6 @@ function slowDown(): ApiError {
   return apiError('slow_down', 'polled too early: wait five seconds longer from now on');
 }
 
-function expired(): ApiError {
+function expiredError(): ApiError {
   return apiError('expired_token', 'this code was used or has expired after ten minutes: start the sign-in again');
 }

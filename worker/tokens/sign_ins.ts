@@ -23,7 +23,7 @@ export async function listSignInPage(
   const after = decodeCursor(signInPlace, query.cursor);
   if (!after.ok) return after;
   const { database } = context;
-  const page = { ...of(context, caller), after: after.value, limit: query.limit + 1 };
+  const page = { ...signInsOf(context, caller), after: after.value, limit: query.limit + 1 };
   const [browsers, programs] = await Promise.all([listBrowserSessions(database, page), listFamilies(database, page)]);
   const records = [
     ...browsers.map((row) => browserRecord(row, caller)),
@@ -46,7 +46,7 @@ function newestFirst(a: SignInRecord, b: SignInRecord): number {
 /** Signs out a browser or a program of the caller from its next call. Refuses with `not_found`. */
 export async function endSignIn(context: ServiceContext, caller: Caller, id: string): Promise<Result<null, ApiError>> {
   return commit(context, controlChain(caller), async () => {
-    if (!(await hasSignIn(context.database, { ...of(context, caller), id }))) {
+    if (!(await hasSignIn(context.database, { ...signInsOf(context, caller), id }))) {
       return err(apiError('not_found', `there is no sign-in ${id}: list them with GET /v1/sessions`));
     }
     const isProgram = id.startsWith('fam_');
@@ -64,7 +64,7 @@ export async function endSignIn(context: ServiceContext, caller: Caller, id: str
   });
 }
 
-function of({ clock }: ServiceContext, { userId }: Caller) {
+function signInsOf({ clock }: ServiceContext, { userId }: Caller) {
   return { userId, nowSeconds: Math.floor(clock.now() / 1000) };
 }
 

@@ -16,19 +16,19 @@ export interface SignedIn {
 }
 
 /** The user of a bearer token: the local key, a personal token or an access token; null if it is not valid. */
-export async function signedInByBearer(context: TokenContext, token: string): Promise<SignedIn | null> {
-  if (token.startsWith('svc_local_')) return whole(toCaller(await accountOfBearer(context, token)));
-  if (token.startsWith(PERSONAL_TOKEN_PREFIX)) return byPersonalToken(context, token);
-  return byAccessToken(context, token);
+export async function findUserOfBearer(context: TokenContext, token: string): Promise<SignedIn | null> {
+  if (token.startsWith('svc_local_')) return toWhole(toCaller(await accountOfBearer(context, token)));
+  if (token.startsWith(PERSONAL_TOKEN_PREFIX)) return findByPersonalToken(context, token);
+  return findByAccessToken(context, token);
 }
 
 /** The user of a browser's session token; null if there is none. */
-export async function signedInByBrowser(context: TokenContext, token: string): Promise<SignedIn | null> {
+export async function findUserOfBrowser(context: TokenContext, token: string): Promise<SignedIn | null> {
   const account = await accountOfSession(context, token);
-  return account === null ? null : whole(toCaller(account, await sha256Base64Url(token)));
+  return account === null ? null : toWhole(toCaller(account, await sha256Base64Url(token)));
 }
 
-async function byPersonalToken(context: TokenContext, token: string): Promise<SignedIn | null> {
+async function findByPersonalToken(context: TokenContext, token: string): Promise<SignedIn | null> {
   const opened = await openPersonalToken(context, token);
   if (opened === null) return null;
   const caller = toCaller(await findAccount(context.database, opened.userId));
@@ -36,15 +36,15 @@ async function byPersonalToken(context: TokenContext, token: string): Promise<Si
 }
 
 /** A program that was signed out is out at once, not when its access token expires. */
-async function byAccessToken(context: TokenContext, token: string): Promise<SignedIn | null> {
+async function findByAccessToken(context: TokenContext, token: string): Promise<SignedIn | null> {
   const claims = await verifyAccessToken(context, token);
   if (claims === null) return null;
   const family = await findLiveFamily(context.database, claims.family, Math.floor(context.clock.now() / 1000));
   if (family === null || family.userId !== claims.sub) return null;
-  return whole(toCaller(await findAccount(context.database, claims.sub), family.id));
+  return toWhole(toCaller(await findAccount(context.database, claims.sub), family.id));
 }
 
-function whole(caller: Caller | null): SignedIn | null {
+function toWhole(caller: Caller | null): SignedIn | null {
   return caller === null ? null : { caller, scopes: null };
 }
 

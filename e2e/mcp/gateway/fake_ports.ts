@@ -19,7 +19,7 @@ export class FakePorts implements GatewayPorts {
   readonly events: GatewayEvent[] = [];
   readonly approvals: Omit<ToolApproval, 'signal'>[] = [];
   health: readonly ServerHealth[] = [];
-  isAccepting = true;
+  accepts = true;
   decide: () => Promise<Result<null, ApprovalProblem>> = () => Promise.resolve(ok(null));
   secrets: Readonly<Record<string, string>>;
   bearer: string | null = null;
@@ -60,8 +60,8 @@ export class FakePorts implements GatewayPorts {
     this.events.push(event);
   }
 
-  accepting(): boolean {
-    return this.isAccepting;
+  isAccepting(): boolean {
+    return this.accepts;
   }
 
   reportHealth(states: readonly ServerHealth[]): void {

@@ -93,7 +93,7 @@ function noServers(): GatewayPorts {
     release: () => Promise.reject(new Error('nothing is released')),
     approve: () => Promise.reject(new Error('nothing is approved')),
     record: () => undefined,
-    accepting: () => true,
+    isAccepting: () => true,
     reportHealth: () => undefined,
     clock: { now: () => Date.now() },
   };

@@ -95,13 +95,13 @@ function list({ form, cursor, nowMs }: AuditView, events: ListPage<StoredAuditEv
       <span class="live"><span data-live-of="events" role="status">As of now</span> <a href="${here}">Reload</a></span>
     </div>
     <div class="panel flush" id="events" ${live}>
-      ${events.items.length === 0 ? nothing(form) : eventTable('Audit events', events.items, nowMs)}
+      ${events.items.length === 0 ? nothingFound(form) : eventTable('Audit events', events.items, nowMs)}
     </div>
     ${pager('/audit', { ...form.values, cursor }, events.next_cursor)}
   </section>`;
 }
 
-function nothing({ values }: FormState): Html {
+function nothingFound({ values }: FormState): Html {
   const isFiltered = Object.values(values).some((value) => value !== '');
   if (isFiltered) {
     return emptyState({

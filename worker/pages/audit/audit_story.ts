@@ -68,15 +68,15 @@ export function storySentences(event: Told): string[] {
   const story = STORIES[type];
   const gateway = data['svc.mcp.reason'];
   return [
-    ...decided(event),
+    ...decisionSentencesOf(event),
     ...reachTold(event),
     ...(story === undefined ? [] : [story]),
     ...(gateway === undefined ? [] : [GATEWAY_REASONS[gateway] ?? `The gateway’s reason is ${gateway}.`]),
-    ...(story === undefined && type.startsWith('control.') ? [doneBy(event)] : []),
+    ...(story === undefined && type.startsWith('control.') ? [actorSentence(event)] : []),
   ];
 }
 
-function decided({ type, data, actor }: Told): string[] {
+function decisionSentencesOf({ type, data, actor }: Told): string[] {
   if (type !== 'connector.approval.decided') return [];
   const who = actor ?? 'Somebody';
   return data['svc.approval.decision'] === 'deny'
@@ -107,7 +107,7 @@ function reachSentence(reason: string | undefined, enforced: boolean, hasHosts: 
     : 'A step of a plan began for which the signed lock has no hosts: it got no scope, and the proxy opens nothing for it.';
 }
 
-function doneBy({ actor }: Told): string {
+function actorSentence({ actor }: Told): string {
   return actor === null
     ? 'The control plane did it by itself.'
     : `${actor} did it, who was signed in and has the role for it.`;

@@ -141,13 +141,13 @@ function sealedSection(sealed: readonly Sealability[]): Html | string {
       columns: [
         { title: 'Credential', cell: ({ ref }) => html`<code>${ref}</code>` },
         { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
-        { title: 'By', cell: (item) => sealedBy(item) },
+        { title: 'By', cell: (item) => sealedByCell(item) },
       ],
     })}
   </section>`;
 }
 
-function sealedBy({ kept_for: keptFor, bindings }: Sealability): Html | string {
+function sealedByCell({ kept_for: keptFor, bindings }: Sealability): Html | string {
   if (keptFor === 'connector') return html`the <a href="/connectors">connector</a> that it was stored for`;
   if (keptFor === 'mcp_server') return html`the <a href="/mcp-servers">MCP server</a> that it was stored for`;
   return html`${bindings.map(

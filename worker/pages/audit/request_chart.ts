@@ -32,7 +32,7 @@ export function requestChart(counts: RequestCounts, pathOf: (from: string, to: s
           </li>`,
       )}
     </ul>
-    ${asTable(bars, pathOf)}
+    ${requestTable(bars, pathOf)}
   </figure>`;
 }
 
@@ -82,7 +82,7 @@ function labelOf(time: string, lengthSeconds: number, isEnd: boolean): string {
   return isEnd || lengthSeconds > DAY_SECONDS ? `${day.slice(5)} ${clock}` : clock;
 }
 
-function asTable(bars: readonly Bar[], pathOf: (from: string, to: string) => string): Html {
+function requestTable(bars: readonly Bar[], pathOf: (from: string, to: string) => string): Html {
   return html`<details class="more">
     <summary>The same as a table</summary>
     ${dataTable<Bar>({

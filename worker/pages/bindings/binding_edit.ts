@@ -97,13 +97,13 @@ function differenceTable(differences: BindingConflict['differences']): Html {
       rows: differences,
       columns: [
         { title: 'Field', cell: ({ field }) => bindingFieldLabel(field) },
-        { title: 'Stored now', cell: ({ stored }) => shownText(stored) },
-        { title: 'Yours', cell: ({ typed }) => shownText(typed) },
+        { title: 'Stored now', cell: ({ stored }) => toShownText(stored) },
+        { title: 'Yours', cell: ({ typed }) => toShownText(typed) },
       ],
     })}
   </div>`;
 }
 
-function shownText(text: string): Html {
+function toShownText(text: string): Html {
   return text === '' ? html`<span class="quiet">nothing</span>` : html`<code>${text}</code>`;
 }

@@ -30,7 +30,7 @@ export interface FieldInput {
 export function textField(form: FormState, field: FieldInput): Html {
   const { name, isSecret } = field;
   const value = isSecret === true ? '' : (form.values[name] ?? '');
-  return labelled(form, field, (attributes) => {
+  return labelledControl(form, field, (attributes) => {
     return html`<input
       ${attributes}
       type="${isSecret === true ? 'password' : 'text'}"
@@ -55,7 +55,7 @@ export interface Choice {
 /** One of a closed set; the first one when nothing was chosen. */
 export function selectField(form: FormState, field: FieldInput & { readonly choices: readonly Choice[] }): Html {
   const chosen = form.values[field.name] ?? '';
-  return labelled(form, field, (attributes) => {
+  return labelledControl(form, field, (attributes) => {
     return html`<select ${attributes}>
       ${field.choices.map(
         ({ value, title }) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${title}</option>`,
@@ -94,7 +94,7 @@ export function formRefusal(form: FormState, shown: readonly string[]): Html | s
 }
 
 /** A control under its label, with its hint and what is wrong with it. */
-export function labelled(form: FormState, field: FieldInput, control: (attributes: Html) => Html): Html {
+export function labelledControl(form: FormState, field: FieldInput, control: (attributes: Html) => Html): Html {
   const { name, label, hint } = field;
   const isWrong = form.problems.some((problem) => fieldOf(problem.field) === name);
   const isFirstWrong = fieldOf(form.problems[0]?.field ?? '') === name && isWrong;

@@ -1,12 +1,12 @@
 import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
-import { type FieldInput, type FormState, labelled } from './form_field.ts';
+import { type FieldInput, type FormState, labelledControl } from './form_field.ts';
 
 /** A field of many lines. */
 export function textArea(form: FormState, field: FieldInput & { readonly rows: number }): Html {
   const { name, rows, isMono, isRequired, placeholder } = field;
   const value = form.values[name] ?? '';
-  return labelled(form, field, (attributes) => {
+  return labelledControl(form, field, (attributes) => {
     return html`<textarea
       ${attributes}
       rows="${String(rows)}"

@@ -29,8 +29,8 @@ describe('assets', () => {
         return new Assets(all, hash);
       };
       const assets = make('1');
-      expect(assets.at(assets.urlOf('main.js'))?.text).toContain(assets.urlOf('a.js'));
-      expect(assets.at(assets.urlOf('main.js'))?.text).not.toMatch(/['"]\.\/[ab]\.js['"]/);
+      expect(assets.findAsset(assets.urlOf('main.js'))?.text).toContain(assets.urlOf('a.js'));
+      expect(assets.findAsset(assets.urlOf('main.js'))?.text).not.toMatch(/['"]\.\/[ab]\.js['"]/);
     }
   });
 
@@ -49,7 +49,7 @@ describe('assets', () => {
   });
 
   test('stay within what a page may weigh, compressed: 25 KB of script and 15 KB of style', () => {
-    const assets = fileAssets().all();
+    const assets = fileAssets().listAll();
     const weight = (ending: string) =>
       assets.filter(({ url }) => url.endsWith(ending)).reduce((sum, { text }) => sum + gzipSync(text).length, 0);
     expect(weight('.js')).toBeLessThan(25_000);
@@ -57,7 +57,7 @@ describe('assets', () => {
   });
 
   test('run nothing that a text could become: no eval, no markup from text', () => {
-    for (const { text } of fileAssets().all()) {
+    for (const { text } of fileAssets().listAll()) {
       expect(text).not.toMatch(
         /\b(innerHTML|outerHTML|insertAdjacentHTML|eval|Function\(|document\.write|parseFromString)/,
       );

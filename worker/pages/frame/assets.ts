@@ -61,12 +61,12 @@ export class Assets {
     return asset.url;
   }
 
-  at(url: string): Asset | null {
+  findAsset(url: string): Asset | null {
     return this.#byUrl.get(url) ?? null;
   }
 
   /** The asset in a coding of {@link codings}: made when it is first asked for, and kept. */
-  encoded({ url, text }: Asset, coding: Coding): Promise<Bytes> {
+  encode({ url, text }: Asset, coding: Coding): Promise<Bytes> {
     const key = `${coding} ${url}`;
     const known = this.#encoded.get(key);
     if (known !== undefined) return known;
@@ -77,7 +77,7 @@ export class Assets {
     return made;
   }
 
-  all(): readonly Asset[] {
+  listAll(): readonly Asset[] {
     return [...this.#byUrl.values()];
   }
 }

@@ -110,7 +110,7 @@ function access(operation: ApiOperation): string {
 function parameterTable(title: string, place: string, operation: ApiOperation): Html | string {
   const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in === place);
   if (parameters.length === 0) return '';
-  const rows = parameters.map(({ name, required, schema }) => fieldRow(name, required === true, asSchema(schema)));
+  const rows = parameters.map(({ name, required, schema }) => fieldRow(name, required === true, toSchema(schema)));
   return html`<p class="quiet">${title}</p>
     <div class="scroll" tabindex="0" role="group" aria-label="Fields">
       <table class="fields">
@@ -124,7 +124,7 @@ function parameterTable(title: string, place: string, operation: ApiOperation): 
 function replyLine(label: string, reply: ApiReply): Html | string {
   const schema = reply.content?.['application/json']?.schema;
   if (label === 'default' || (schema === undefined && reply.description === undefined)) return '';
-  const content = schema === undefined ? html`${reply.description ?? ''}` : schemaView(asSchema(schema));
+  const content = schema === undefined ? html`${reply.description ?? ''}` : schemaView(toSchema(schema));
   return html`<dt>${label}</dt>
     <dd>${content}</dd>`;
 }
@@ -147,10 +147,10 @@ function errorTable(): Html {
 function schemaSection(name: string, schema: unknown): Html {
   return html`<section class="reference" id="schema-${name}">
     <h3>${name}</h3>
-    <div class="scroll" tabindex="0" role="group" aria-label="Fields">${schemaView(asSchema(schema))}</div>
+    <div class="scroll" tabindex="0" role="group" aria-label="Fields">${schemaView(toSchema(schema))}</div>
   </section>`;
 }
 
-function asSchema(schema: unknown): SchemaView {
+function toSchema(schema: unknown): SchemaView {
   return typeof schema === 'object' && schema !== null ? schema : {};
 }

@@ -65,7 +65,7 @@ export function mcpServerPage(view: McpServerView): Page {
         ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
       ])}
     </section>
-    ${started(server)} ${credentials(view)}
+    ${startedSection(server)} ${credentials(view)}
     ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs, mayChange)} ${tools(view)}
     ${logPanel(server, view.events, nowMs)} ${history(view)}`;
   return layout(server.name, content);
@@ -100,7 +100,7 @@ function versionWords({ server: { version, id, registry_id: registryId } }: McpS
   ${registryId === null ? '' : html`<a class="small" href="/mcp-servers/${id}/upgrade">Look for another</a>`}`;
 }
 
-function started(server: McpServerRecord): Html {
+function startedSection(server: McpServerRecord): Html {
   const { mode, command, url, transport, env, headers, isolation } = server;
   const isLocal = mode === 'local';
   return html`<section class="panel" aria-labelledby="started-title">

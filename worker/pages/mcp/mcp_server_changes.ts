@@ -52,15 +52,15 @@ function linesOf({
     ...(version === null ? [] : [['version', version] as const]),
     ...(command.length === 0 ? [] : [['command', command.join(' ')] as const]),
     ...(url === null ? [] : [['url', url] as const]),
-    ...named('variable', env),
-    ...named('header', headers),
+    ...prefixNames('variable', env),
+    ...prefixNames('header', headers),
     ['enabled', enabled ? 'yes' : 'no'],
     ['isolation', isolation],
     ['tools', JSON.stringify(tools)],
   ]);
 }
 
-function named<Value>(
+function prefixNames<Value>(
   kind: string,
   fields: Readonly<Record<string, Value>>,
 ): (readonly [name: string, value: Value])[] {
@@ -75,8 +75,8 @@ export function upgradeChanges({ from_version: from, to_version: to, diff }: Upg
       ? []
       : [{ name: 'command', before: diff.command.before.join(' '), after: diff.command.after.join(' ') }]),
     ...(diff.url === null ? [] : [{ name: 'url', ...diff.url }]),
-    ...named('variable', diff.env).map(([name, change]) => ({ name, ...change })),
-    ...named('header', diff.headers).map(([name, change]) => ({ name, ...change })),
+    ...prefixNames('variable', diff.env).map(([name, change]) => ({ name, ...change })),
+    ...prefixNames('header', diff.headers).map(([name, change]) => ({ name, ...change })),
   ];
 }
 

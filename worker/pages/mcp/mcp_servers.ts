@@ -31,12 +31,12 @@ export function mcpServersPage(view: McpServersView): Page {
         <a class="button" href="/mcp-servers/new">Register your own</a>`,
     })}
     ${flash(done)}
-    <div class="panel flush">${servers.items.length === 0 ? none() : table(view)}</div>
+    <div class="panel flush">${servers.items.length === 0 ? noServers() : table(view)}</div>
     ${pages(cursor, servers.next_cursor)}`;
   return layout('Installed servers', content);
 }
 
-function none(): Html {
+function noServers(): Html {
   return emptyState({
     title: 'No server is installed',
     next: 'Choose one in the marketplace, or register a program or an address of your own, here or in a terminal:',
@@ -58,7 +58,7 @@ function table({ servers, newer, nowMs }: McpServersView): Html {
           html`<a href="/mcp-servers/${id}"><strong>${name}</strong></a>
             ${description === '' ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
       },
-      { title: 'State', cell: (server) => html`${healthWords(server, nowMs)} ${lacking(server)}` },
+      { title: 'State', cell: (server) => html`${healthWords(server, nowMs)} ${lackingHint(server)}` },
       { title: 'Version', cell: ({ id, version }) => versionWords(id, version, newer) },
       { title: 'Kind', cell: ({ mode }) => html`<span class="tag">${mode}</span>` },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
@@ -66,7 +66,7 @@ function table({ servers, newer, nowMs }: McpServersView): Html {
   });
 }
 
-function lacking(server: McpServerRecord): Html | string {
+function lackingHint(server: McpServerRecord): Html | string {
   const names = listMissingCredentials(server);
   if (names.length === 0) return '';
   return html`<span class="sub"><a href="/mcp-servers/${server.id}/credentials">Store ${names.join(', ')}</a></span>`;

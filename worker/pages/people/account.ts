@@ -44,25 +44,25 @@ export function accountPage(view: AccountView): Page {
     </div>
     <section class="panel flush" aria-labelledby="sign-ins-title">
       <div class="panel-head"><h2 id="sign-ins-title">Browsers and programs</h2></div>
-      ${signIns.items.length === 0 ? nothing('Nothing is signed in as you.') : signInTable(signIns.items, nowMs)}
+      ${signIns.items.length === 0 ? emptyRow('Nothing is signed in as you.') : signInTable(signIns.items, nowMs)}
     </section>
-    ${more('sign_ins', signIns.next_cursor, 'More browsers and programs')}
+    ${moreLink('sign_ins', signIns.next_cursor, 'More browsers and programs')}
     <section class="panel flush" aria-labelledby="tokens-title">
       <div class="panel-head">
         <h2 id="tokens-title">Personal tokens</h2>
         <a class="button compact" href="/account/tokens/new">Make a token</a>
       </div>
-      ${tokens.items.length === 0 ? nothing('None. A token lets a script call the API with the scopes that you give it.') : tokenTable(tokens.items, nowMs)}
+      ${tokens.items.length === 0 ? emptyRow('None. A token lets a script call the API with the scopes that you give it.') : tokenTable(tokens.items, nowMs)}
     </section>
-    ${more('tokens', tokens.next_cursor, 'More tokens')}`;
+    ${moreLink('tokens', tokens.next_cursor, 'More tokens')}`;
   return layout('Sign-ins and tokens', content);
 }
 
-function nothing(text: string): Html {
+function emptyRow(text: string): Html {
   return html`<div class="empty"><p>${text}</p></div>`;
 }
 
-function more(name: string, cursor: string | null, title: string): Html | string {
+function moreLink(name: string, cursor: string | null, title: string): Html | string {
   if (cursor === null) return '';
   return html`<div class="actions">
     <a class="button" href="${pathWith('/account', { [name]: cursor })}">${title}</a>

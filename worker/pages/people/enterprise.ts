@@ -74,11 +74,11 @@ export function enterprisePage(view: EnterpriseView): Page {
   const content = html`${pageHeader({ title: 'Enterprise settings', lead: 'What your enterprise is called, and how its people sign in.' })}
   ${flash(done)}
   ${isLocal ? alert('info', 'This control plane is on your own machine: you sign in by the link that svc up prints, whatever is set here.') : ''}
-  ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${asTheyAre(settings)}`}`;
+  ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${currentSettings(settings)}`}`;
   return layout('Enterprise settings', content, 'narrow');
 }
 
-function asTheyAre(settings: EnterpriseSettings): Html {
+function currentSettings(settings: EnterpriseSettings): Html {
   const { oidc, allowed_domains: domains, allowed_providers: providers } = settings;
   return html`<div class="panel">
     ${definitionList([

@@ -7,7 +7,7 @@ import {
 } from '../../../shared/wire/approvals.ts';
 import { decideApproval, getApproval as findApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getApprovals = forUser({
   summary: 'List approvals, newest first',
@@ -16,7 +16,7 @@ export const getApprovals = forUser({
   query: approvalsQuery,
   replies: { 200: approvalsPage },
   async handle({ context, who, query }) {
-    return json(await listApprovalPage(context, who, query));
+    return jsonReply(await listApprovalPage(context, who, query));
   },
 });
 
@@ -25,7 +25,7 @@ export const getApproval = forUser({
   params: approvalParams,
   replies: { 200: approvalRecord },
   async handle({ context, who, params }) {
-    return json(await findApproval(context, who, params.id));
+    return jsonReply(await findApproval(context, who, params.id));
   },
 });
 
@@ -36,6 +36,6 @@ export const postDecision = forUser({
   body: decisionInput,
   replies: { 200: approvalRecord },
   async handle({ context, who, params, body }) {
-    return json(await decideApproval(context, who, params.id, body.decision));
+    return jsonReply(await decideApproval(context, who, params.id, body.decision));
   },
 });

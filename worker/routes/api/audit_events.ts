@@ -16,14 +16,14 @@ import { isWorthRetrying } from '../../kernel/failures.ts';
 import type { Leave } from '../../kernel/open_calls.ts';
 import { verifyAudit } from '../../services/audit/audit_verification.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getAuditEvents = forUser({
   summary: 'List audit events, newest first',
   query: auditEventsQuery,
   replies: { 200: auditEventsPage },
   async handle({ context, who, query }) {
-    return json(await listAuditPage(context, who, query));
+    return jsonReply(await listAuditPage(context, who, query));
   },
 });
 
@@ -79,7 +79,7 @@ export const postAuditPrune = forUser({
     const leave = context.openCalls.enter('audit pruning', who.enterpriseId);
     if (!leave.ok) return leave;
     try {
-      return json(await pruneAudit(context, who, body));
+      return jsonReply(await pruneAudit(context, who, body));
     } finally {
       leave.value();
     }
@@ -126,7 +126,7 @@ function eventStream(
       controller.enqueue(encoder.encode('retry: 1000\n\n'));
     },
     async pull(controller) {
-      const next = await nextArrival(arrivals, leave);
+      const next = await takeArrival(arrivals, leave);
       if (next !== 'end') return controller.enqueue(encoder.encode(next === null ? ':\n\n' : frame(next)));
       leave();
       controller.close();
@@ -139,7 +139,7 @@ function eventStream(
   });
 }
 
-async function nextArrival(arrivals: AsyncGenerator<Arrival | null>, leave: Leave): Promise<Arrival | null | 'end'> {
+async function takeArrival(arrivals: AsyncGenerator<Arrival | null>, leave: Leave): Promise<Arrival | null | 'end'> {
   try {
     const next = await arrivals.next();
     return next.done === true ? 'end' : next.value;

@@ -3,7 +3,7 @@ import type { FormState } from '../../pages/components/form_field.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listSecretPage } from '../../services/vault/secrets.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { type Fields, typed } from '../console/console.ts';
+import { type Fields, dropEmpty } from '../console/console.ts';
 
 const SHOWN = 100;
 
@@ -15,7 +15,7 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
     sentinel_env: env,
     keep_cookies: kept,
     ...plain
-  } = typed(fields);
+  } = dropEmpty(fields);
   const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
   const isSwap = value !== undefined || env !== undefined;
   return {
@@ -40,7 +40,7 @@ export function schemeOf(values: Fields): InjectionScheme {
 }
 
 /** References of stored secrets to choose from. */
-export async function storedReferences(c: AppContext, caller: Caller): Promise<readonly string[]> {
+export async function listStoredReferences(c: AppContext, caller: Caller): Promise<readonly string[]> {
   const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN });
   return secrets.ok ? [...new Set(secrets.value.items.map(({ ref }) => ref))] : [];
 }

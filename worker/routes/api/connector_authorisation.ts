@@ -18,12 +18,12 @@ import type { ProgramContext } from '../../installation/program_context.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser } from '../http/authenticate.ts';
 import { queryOf } from '../console/browser_query.ts';
-import { done, forReader } from '../console/console.ts';
+import { redirectDone, forReader } from '../console/console.ts';
 import { holdsCookies, isAtConsole, loopbackOrigin } from '../console/console_host.ts';
 import { handOver } from '../auth/hand_over.ts';
 import { forUser } from '../http/operation.ts';
 import { consolePage, page } from '../console/pages.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const postAuthorisation = forUser({
   summary: "Authorise a connector's oauth2 credential",
@@ -35,7 +35,7 @@ export const postAuthorisation = forUser({
   async handle({ context, who, params, body, request }) {
     const origin = redirectOrigin(context, request.url);
     if (!origin.ok) return origin;
-    return json(await beginAuthorisation(context, who, params.id, { grant: body.grant, ...origin.value }));
+    return jsonReply(await beginAuthorisation(context, who, params.id, { grant: body.grant, ...origin.value }));
   },
 });
 
@@ -62,7 +62,7 @@ export const openAuthorisation = forReader(async (c, caller) => {
   const begun = origin.ok
     ? await beginAuthorisation(context, caller, id, { grant: 'browser', ...origin.value })
     : origin;
-  if (!begun.ok) return notAuthorised(c, caller, begun.error.message, wayBack(id));
+  if (!begun.ok) return answerNotAuthorised(c, caller, begun.error.message, wayBack(id));
   if (begun.value.grant === 'browser') return c.redirect(begun.value.authorization_url, 303);
   throw new Error('a browser authorisation returned no URL');
 });
@@ -82,14 +82,15 @@ export async function finishAuthorisationPage(c: AppContext): Promise<Response> 
   if (!finished.ok) {
     const { message, id } = finished.error;
     if (caller === null) return page(c, messagePage('Not authorised', `${message}.`), 400);
-    return notAuthorised(c, caller, message, id === null ? OVERVIEW : wayBack(id));
+    return answerNotAuthorised(c, caller, message, id === null ? OVERVIEW : wayBack(id));
   }
   const { id, name } = finished.value;
-  if (caller !== null) return done(c, wayBack(id).path, isId('mcp', id) ? 'mcp_signed_in' : 'connector_authorised');
+  if (caller !== null)
+    return redirectDone(c, wayBack(id).path, isId('mcp', id) ? 'mcp_signed_in' : 'connector_authorised');
   return page(c, messagePage('Authorised', `${name} is authorised. You can close this page.`), 200);
 }
 
-function notAuthorised(c: AppContext, caller: Caller, message: string, back: WayBack): Promise<Response> {
+function answerNotAuthorised(c: AppContext, caller: Caller, message: string, back: WayBack): Promise<Response> {
   return consolePage(c, caller, notAuthorisedPage(message, back), 400);
 }
 

@@ -28,7 +28,7 @@ import {
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { forUser } from '../http/operation.ts';
-import { changed, json } from '../http/replies.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
 
 export const postConnector = forUser({
   summary: 'Install a connector spec',
@@ -39,7 +39,7 @@ export const postConnector = forUser({
   replies: { 201: installReply, 200: installReply },
   async handle({ context, who, query, body }) {
     const installed = await installConnector(context, who, query.owner, body);
-    return changed(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
+    return changeReply(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
   },
 });
 
@@ -57,7 +57,7 @@ export const getConnectors = forUser({
   query: connectorsQuery,
   replies: { 200: connectorsPage },
   async handle({ context, who, query }) {
-    return json(await listConnectorPage(context, who, query));
+    return jsonReply(await listConnectorPage(context, who, query));
   },
 });
 
@@ -68,7 +68,7 @@ export const getConnector = forUser({
   replies: { 200: connectorRecord },
   async handle({ context, who, params }) {
     await advanceDevice(context, who, params.id);
-    return json(await findConnector(context, who, params.id));
+    return jsonReply(await findConnector(context, who, params.id));
   },
 });
 
@@ -77,7 +77,7 @@ export const deleteConnector = forUser({
   params: connectorParams,
   replies: { 204: 'Removed' },
   async handle({ context, who, params }) {
-    return changed(await removeConnector(context, who, params.id), () => ({ status: 204 }));
+    return changeReply(await removeConnector(context, who, params.id), () => ({ status: 204 }));
   },
 });
 
@@ -89,7 +89,7 @@ export const putConnectorCredential = forUser({
   replies: { 200: connectorCredentialRecord },
   async handle({ context, who, params, body }) {
     const stored = await storeConnectorCredential(context, who, params.id, body);
-    return changed(stored, (credential) => ({ status: 200, json: credential }));
+    return changeReply(stored, (credential) => ({ status: 200, json: credential }));
   },
 });
 
@@ -98,7 +98,7 @@ export const deleteConnectorCredential = forUser({
   params: connectorParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
-    return changed(await removeConnectorCredential(context, who, params.id), () => ({ status: 204 }));
+    return changeReply(await removeConnectorCredential(context, who, params.id), () => ({ status: 204 }));
   },
 });
 
@@ -109,7 +109,7 @@ export const postConnectorRun = forUser({
   body: runRequest,
   replies: { 200: runReply },
   async handle({ context, who, body }) {
-    return json(await runOperation(context, who, body));
+    return jsonReply(await runOperation(context, who, body));
   },
 });
 

@@ -2,7 +2,7 @@ import { ok } from '../../../shared/model/result.ts';
 import { enterpriseInput, enterpriseSettings } from '../../../shared/wire/enterprise.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getEnterprise = forUser({
   summary: 'Get your enterprise and its sign-in settings',
@@ -19,6 +19,6 @@ export const putEnterprise = forUser({
   body: enterpriseInput,
   replies: { 200: enterpriseSettings },
   async handle({ context, who, body }) {
-    return json(await replaceSettings(context, who, body));
+    return jsonReply(await replaceSettings(context, who, body));
   },
 });

@@ -15,14 +15,14 @@ import {
   removeHostBinding,
 } from '../../services/bindings/host_bindings.ts';
 import { forUser } from '../http/operation.ts';
-import { changed, json } from '../http/replies.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
 
 export const postHostBinding = forUser({
   summary: 'Bind a credential to a host',
   body: hostBindingInput,
   replies: { 201: hostBindingRecord },
   async handle({ context, who, body }) {
-    return changed(await createHostBinding(context, who, body), (binding) => ({ status: 201, json: binding }));
+    return changeReply(await createHostBinding(context, who, body), (binding) => ({ status: 201, json: binding }));
   },
 });
 
@@ -31,7 +31,7 @@ export const getHostBindings = forUser({
   query: hostBindingsQuery,
   replies: { 200: hostBindingsPage },
   async handle({ context, who, query }) {
-    return json(await listHostBindingPage(context, who, query));
+    return jsonReply(await listHostBindingPage(context, who, query));
   },
 });
 
@@ -40,7 +40,7 @@ export const getHostBinding = forUser({
   params: hostBindingParams,
   replies: { 200: hostBindingRecord },
   async handle({ context, who, params }) {
-    return json(await findHostBinding(context, who, params.id));
+    return jsonReply(await findHostBinding(context, who, params.id));
   },
 });
 
@@ -52,7 +52,7 @@ export const putHostBinding = forUser({
   replies: { 200: hostBindingRecord },
   async handle({ context, who, params, body }) {
     const replaced = await replaceHostBinding(context, who, params.id, body);
-    return changed(replaced, (binding) => ({ status: 200, json: binding }));
+    return changeReply(replaced, (binding) => ({ status: 200, json: binding }));
   },
 });
 
@@ -61,7 +61,7 @@ export const deleteHostBinding = forUser({
   params: hostBindingParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
-    return changed(await removeHostBinding(context, who, params.id), () => ({ status: 204 }));
+    return changeReply(await removeHostBinding(context, who, params.id), () => ({ status: 204 }));
   },
 });
 
@@ -70,6 +70,6 @@ export const postExplain = forUser({
   body: explainInput,
   replies: { 200: explainReply },
   async handle({ context, who, body }) {
-    return json(await explainRequest(context, who, body));
+    return jsonReply(await explainRequest(context, who, body));
   },
 });

@@ -26,13 +26,13 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
 import { takeClientAttempt, type Throttle } from '../../sign_in/throttle.ts';
 import { forUser, forVisitor } from '../http/operation.ts';
-import { changed, json } from '../http/replies.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
 
 /** The limit by address for callers who are not signed in; none on one's own machine. */
 const BROWSING: Throttle = { kind: 'marketplace', most: 120, windowSeconds: 60 };
 
 /** The context for callers of the public operations. Refuses with `too_many_attempts`. */
-export async function looking(
+export async function browsingContext(
   context: ProgramContext,
   who: Caller | null,
   clientAddress: string | null,
@@ -49,8 +49,8 @@ export const getMarketplaceServers = forVisitor({
   query: marketplaceQuery,
   replies: { 200: marketplacePage },
   async handle({ context, who, query, clientAddress }) {
-    const visit = await looking(context, who, clientAddress);
-    return visit.ok ? json(await browse(visit.value, who, query)) : visit;
+    const visit = await browsingContext(context, who, clientAddress);
+    return visit.ok ? jsonReply(await browse(visit.value, who, query)) : visit;
   },
 });
 
@@ -62,9 +62,9 @@ export const getMarketplaceServer = forVisitor({
   query: marketplaceDetailQuery,
   replies: { 200: marketplaceDetail },
   async handle({ context, who, params, query, clientAddress }) {
-    const visit = await looking(context, who, clientAddress);
+    const visit = await browsingContext(context, who, clientAddress);
     if (!visit.ok) return visit;
-    return json(await showEntry(visit.value, who, { name: params.registryId, version: query.version ?? null }));
+    return jsonReply(await showEntry(visit.value, who, { name: params.registryId, version: query.version ?? null }));
   },
 });
 
@@ -77,7 +77,7 @@ export const postMarketplacePreview = forUser({
   isBodyOptional: true,
   replies: { 200: marketplacePreviewReply },
   async handle({ context, params, body }) {
-    return json(await previewInstall(context, params.registryId, body ?? {}));
+    return jsonReply(await previewInstall(context, params.registryId, body ?? {}));
   },
 });
 
@@ -91,7 +91,7 @@ export const postMarketplaceInstall = forUser({
   replies: { 201: marketplaceInstallReply, 200: marketplaceInstallReply },
   async handle({ context, who, params, body }) {
     const installed = await install(context, who, params.registryId, body ?? {});
-    return changed(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
+    return changeReply(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
   },
 });
 
@@ -103,7 +103,7 @@ export const getMcpUpgrade = forUser({
   query: upgradeQuery,
   replies: { 200: upgradeReply },
   async handle({ context, who, params, query }) {
-    return json(await showUpgrade(context, who, params.id, query.version ?? null));
+    return jsonReply(await showUpgrade(context, who, params.id, query.version ?? null));
   },
 });
 
@@ -116,6 +116,6 @@ export const postMcpUpgrade = forUser({
   isBodyOptional: true,
   replies: { 200: marketplaceInstallReply },
   async handle({ context, who, params, body }) {
-    return changed(await upgrade(context, who, params.id, body ?? {}), (reply) => ({ status: 200, json: reply }));
+    return changeReply(await upgrade(context, who, params.id, body ?? {}), (reply) => ({ status: 200, json: reply }));
   },
 });

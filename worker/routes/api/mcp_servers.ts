@@ -25,7 +25,7 @@ import {
 } from '../../services/mcp/mcp_servers.ts';
 import { redirectOrigin } from './connector_authorisation.ts';
 import { forUser } from '../http/operation.ts';
-import { changed, json } from '../http/replies.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
 
 export const postMcpServer = forUser({
   summary: 'Register an MCP server',
@@ -34,7 +34,7 @@ export const postMcpServer = forUser({
   body: mcpServerInput,
   replies: { 201: mcpServerRecord },
   async handle({ context, who, body }) {
-    return changed(await createMcpServer(context, who, body), (server) => ({ status: 201, json: server }));
+    return changeReply(await createMcpServer(context, who, body), (server) => ({ status: 201, json: server }));
   },
 });
 
@@ -43,7 +43,7 @@ export const getMcpServers = forUser({
   query: mcpServersQuery,
   replies: { 200: mcpServersPage },
   async handle({ context, who, query }) {
-    return json(await listMcpServerPage(context, who, query));
+    return jsonReply(await listMcpServerPage(context, who, query));
   },
 });
 
@@ -53,7 +53,7 @@ export const getMcpServer = forUser({
   params: mcpServerParams,
   replies: { 200: mcpServerRecord },
   async handle({ context, who, params }) {
-    return json(await findMcpServer(context, who, params.id));
+    return jsonReply(await findMcpServer(context, who, params.id));
   },
 });
 
@@ -66,7 +66,7 @@ export const putMcpServer = forUser({
   replies: { 200: mcpServerRecord },
   async handle({ context, who, params, body }) {
     const replaced = await replaceMcpServer(context, who, params.id, body);
-    return changed(replaced, (server) => ({ status: 200, json: server }));
+    return changeReply(replaced, (server) => ({ status: 200, json: server }));
   },
 });
 
@@ -75,7 +75,7 @@ export const deleteMcpServer = forUser({
   params: mcpServerParams,
   replies: { 204: 'Removed' },
   async handle({ context, who, params }) {
-    return changed(await removeMcpServer(context, who, params.id), () => ({ status: 204 }));
+    return changeReply(await removeMcpServer(context, who, params.id), () => ({ status: 204 }));
   },
 });
 
@@ -89,7 +89,7 @@ export const postMcpCredential = forUser({
   async handle({ context, who, params, body }) {
     const credential = { name: body.env_var_name, value: new Secret(body.secret_value) };
     const stored = await storeMcpCredential(context, who, params.id, credential);
-    return changed(stored, (reply) => ({ status: 200, json: reply }));
+    return changeReply(stored, (reply) => ({ status: 200, json: reply }));
   },
 });
 
@@ -99,7 +99,7 @@ export const deleteMcpCredential = forUser({
   params: mcpCredentialParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
-    return changed(await removeMcpCredential(context, who, params.id, params.name), () => ({ status: 204 }));
+    return changeReply(await removeMcpCredential(context, who, params.id, params.name), () => ({ status: 204 }));
   },
 });
 
@@ -109,7 +109,7 @@ export const getMcpRevisions = forUser({
   params: mcpServerParams,
   replies: { 200: mcpRevisionsReply },
   async handle({ context, who, params }) {
-    return json(await listMcpServerRevisions(context, who, params.id));
+    return jsonReply(await listMcpServerRevisions(context, who, params.id));
   },
 });
 
@@ -121,7 +121,7 @@ export const postMcpRollback = forUser({
   replies: { 200: mcpServerRecord },
   async handle({ context, who, params, body }) {
     const replaced = await rollbackMcpServer(context, who, params.id, body.revision);
-    return changed(replaced, (server) => ({ status: 200, json: server }));
+    return changeReply(replaced, (server) => ({ status: 200, json: server }));
   },
 });
 
@@ -135,7 +135,7 @@ export const postMcpAuthorization = forUser({
   async handle({ context, who, params, body, request }) {
     const origin = redirectOrigin(context, request.url);
     if (!origin.ok) return origin;
-    return json(await beginMcpAuthorisation(context, who, params.id, { input: body, ...origin.value }));
+    return jsonReply(await beginMcpAuthorisation(context, who, params.id, { input: body, ...origin.value }));
   },
 });
 
@@ -144,6 +144,6 @@ export const deleteMcpAuthorization = forUser({
   params: mcpServerParams,
   replies: { 204: 'Forgotten' },
   async handle({ context, who, params }) {
-    return changed(await removeMcpAuthorisation(context, who, params.id), () => ({ status: 204 }));
+    return changeReply(await removeMcpAuthorisation(context, who, params.id), () => ({ status: 204 }));
   },
 });

@@ -1,7 +1,7 @@
 import { memberInput, memberParams, memberRecord, membersPage, membersQuery } from '../../../shared/wire/members.ts';
 import { listMemberPage, putMember as changeMember } from '../../services/people/members.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getMembers = forUser({
   summary: 'List the users of your enterprise',
@@ -9,7 +9,7 @@ export const getMembers = forUser({
   query: membersQuery,
   replies: { 200: membersPage },
   async handle({ context, who, query }) {
-    return json(await listMemberPage(context, who, query));
+    return jsonReply(await listMemberPage(context, who, query));
   },
 });
 
@@ -21,6 +21,6 @@ export const putMember = forUser({
   body: memberInput,
   replies: { 200: memberRecord },
   async handle({ context, who, params, body }) {
-    return json(await changeMember(context, who, params.id, body));
+    return jsonReply(await changeMember(context, who, params.id, body));
   },
 });

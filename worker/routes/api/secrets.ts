@@ -12,7 +12,7 @@ import {
 import { checkValues } from '../../services/vault/secret_check.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { forUser } from '../http/operation.ts';
-import { changed, json } from '../http/replies.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
 
 export const postSecret = forUser({
   summary: 'Store a secret',
@@ -21,7 +21,7 @@ export const postSecret = forUser({
   replies: { 201: secretRecord, 200: secretRecord },
   async handle({ context, who, body }) {
     const stored = await storeSecret(context, who, { ...body, value: new Secret(body.value) });
-    return changed(stored, ({ secret, created }) => ({ status: created ? 201 : 200, json: secret }));
+    return changeReply(stored, ({ secret, created }) => ({ status: created ? 201 : 200, json: secret }));
   },
 });
 
@@ -30,7 +30,7 @@ export const getSecrets = forUser({
   query: secretsQuery,
   replies: { 200: secretsPage },
   async handle({ context, who, query }) {
-    return json(await listSecretPage(context, who, query));
+    return jsonReply(await listSecretPage(context, who, query));
   },
 });
 
@@ -43,7 +43,7 @@ export const deleteSecret = forUser({
   replies: { 204: 'Deleted' },
   async handle({ context, who, query, params }) {
     const removed = await removeSecret(context, who, { owner: query.owner, pathOrId: params.path });
-    return changed(removed, () => ({ status: 204 }));
+    return changeReply(removed, () => ({ status: 204 }));
   },
 });
 
@@ -54,6 +54,6 @@ export const postSecretCheck = forUser({
   body: secretCheckInput,
   replies: { 200: secretCheckReply },
   async handle({ context, who, body }) {
-    return json(await checkValues(context, who, body.values));
+    return jsonReply(await checkValues(context, who, body.values));
   },
 });

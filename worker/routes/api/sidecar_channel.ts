@@ -25,7 +25,7 @@ export const getSnapshot = forSidecar({
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
-    const held = heldVersion(request.headers.get('if-none-match'));
+    const held = parseHeldVersion(request.headers.get('if-none-match'));
     const leave = context.openCalls.enter('snapshot poll', who.sidecarId);
     if (!leave.ok) return leave;
     try {
@@ -46,7 +46,7 @@ export const postCredentials = forSidecar({
   body: credentialsRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
-    return signed(await releaseCredentials(context, who, body));
+    return signedReply(await releaseCredentials(context, who, body));
   },
 });
 
@@ -57,7 +57,7 @@ export const postUnsealed = forSidecar({
   body: unsealedRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
-    return signed(await releaseUnsealed(context, who, body));
+    return signedReply(await releaseUnsealed(context, who, body));
   },
 });
 
@@ -67,7 +67,7 @@ export const postEvents = forSidecar({
   body: eventsRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
-    return signed(await acceptEvents(context, who, body.events));
+    return signedReply(await acceptEvents(context, who, body.events));
   },
 });
 
@@ -76,7 +76,7 @@ export const getSidecarAuditHeads = forSidecar({
   query: auditHeadsQuery,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, query }) {
-    return signed(await tellHeads(context, who, query.known));
+    return signedReply(await tellHeads(context, who, query.known));
   },
 });
 
@@ -98,7 +98,7 @@ export const postSidecarApproval = forSidecar({
   body: approvalRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
-    return signed(await askSidecarApproval(context, who, body));
+    return signedReply(await askSidecarApproval(context, who, body));
   },
 });
 
@@ -113,7 +113,7 @@ export const getSidecarApproval = forSidecar({
     const { wait: waitSeconds, request_id: requestId } = query;
     try {
       const wait = { id: params.id, requestId, waitSeconds, signal: endOfWait(request, context) };
-      return signed(await awaitSidecarApproval(context, who, wait));
+      return signedReply(await awaitSidecarApproval(context, who, wait));
     } finally {
       leave.value();
     }
@@ -123,7 +123,7 @@ export const getSidecarApproval = forSidecar({
 const JOSE = 'application/jose';
 
 /** 200 with a text signed by the control plane. */
-function signed(jws: Result<string, ApiError>): Result<Reply, ApiError> {
+function signedReply(jws: Result<string, ApiError>): Result<Reply, ApiError> {
   return jws.ok ? ok(new Response(jws.value, { headers: { 'content-type': JOSE } })) : jws;
 }
 
@@ -136,7 +136,7 @@ function snapshotResponse(reply: SnapshotReply): Response {
 }
 
 /** The version in our If-None-Match; null for anything else, which gets the snapshot. */
-function heldVersion(etag: string | null): number | null {
+function parseHeldVersion(etag: string | null): number | null {
   const digits = /^(?:W\/)?"(\d{1,15})"$/.exec(etag ?? '')?.[1];
   return digits === undefined ? null : Number(digits);
 }

@@ -2,7 +2,7 @@ import { ok } from '../../../shared/model/result.ts';
 import { enrolInput, enrolReply, sidecarParams, sidecarsPage, sidecarsQuery } from '../../../shared/wire/sidecars.ts';
 import { enrolSidecar, listSidecarPage, removeSidecar } from '../../services/sidecars/sidecars.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const postSidecar = forUser({
   summary: 'Enrol a sidecar',
@@ -20,7 +20,7 @@ export const getSidecars = forUser({
   query: sidecarsQuery,
   replies: { 200: sidecarsPage },
   async handle({ context, who, query }) {
-    return json(await listSidecarPage(context, who, query));
+    return jsonReply(await listSidecarPage(context, who, query));
   },
 });
 

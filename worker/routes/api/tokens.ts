@@ -2,7 +2,7 @@ import { ok } from '../../../shared/model/result.ts';
 import { createdToken, tokenInput, tokenParams, tokensPage, tokensQuery } from '../../../shared/wire/tokens.ts';
 import { createPersonalToken, listPersonalTokenPage, removePersonalToken } from '../../tokens/personal_tokens.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const postToken = forUser({
   summary: 'Create a personal token',
@@ -20,7 +20,7 @@ export const getTokens = forUser({
   query: tokensQuery,
   replies: { 200: tokensPage },
   async handle({ context, who, query }) {
-    return json(await listPersonalTokenPage(context, who, query));
+    return jsonReply(await listPersonalTokenPage(context, who, query));
   },
 });
 

@@ -18,7 +18,7 @@ import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.t
 import { invalidInput } from '../http/error_reply.ts';
 import { forUser } from '../http/operation.ts';
 import { consolePage, page, showSignIn } from '../console/pages.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getIdentities = forUser({
   summary: 'List your ways to sign in',
@@ -26,7 +26,7 @@ export const getIdentities = forUser({
   query: identitiesQuery,
   replies: { 200: identitiesReply },
   async handle({ context, who, query }) {
-    return json(await listIdentityPage(context, who, query));
+    return jsonReply(await listIdentityPage(context, who, query));
   },
 });
 

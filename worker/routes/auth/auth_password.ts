@@ -27,8 +27,8 @@ export const postVerify = forAnyone({
   body: verifyInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request }) {
-    if (!holdsCookies(context, request.url)) return err(noCookieHere());
-    return signedIn(context, await verifySignup(context, body, nameOf(request)));
+    if (!holdsCookies(context, request.url)) return err(noCookieError());
+    return answerSignedIn(context, await verifySignup(context, body, nameOf(request)));
   },
 });
 
@@ -38,21 +38,21 @@ export const postLogin = forAnyone({
   body: loginInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request, clientAddress }) {
-    if (!holdsCookies(context, request.url)) return err(noCookieHere());
+    if (!holdsCookies(context, request.url)) return err(noCookieError());
     const client = { client: nameOf(request), address: clientAddress };
-    return signedIn(context, await signInWithPassword(context, body, client));
+    return answerSignedIn(context, await signInWithPassword(context, body, client));
   },
 });
 
 /** Sets the session cookie. */
-function signedIn(context: ProgramContext, result: Result<SignedIn, ApiError>): Result<Reply, ApiError> {
+function answerSignedIn(context: ProgramContext, result: Result<SignedIn, ApiError>): Result<Reply, ApiError> {
   if (!result.ok) return result;
   const { userId, token } = result.value;
   const headers = { 'set-cookie': sessionCookieHeader(context, token) };
   return ok({ status: 200, json: { user_id: userId }, headers });
 }
 
-function noCookieHere(): ApiError {
+function noCookieError(): ApiError {
   const message = "use the console's own host name, which svc console prints: under this name no cookie is set";
   return apiError('misdirected_host', message);
 }

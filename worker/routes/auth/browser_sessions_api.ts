@@ -2,14 +2,14 @@ import { ok } from '../../../shared/model/result.ts';
 import { signInParams, signInsPage, signInsQuery } from '../../../shared/wire/sign_ins.ts';
 import { endSignIn, listSignInPage } from '../../tokens/sign_ins.ts';
 import { forUser } from '../http/operation.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getSessions = forUser({
   summary: 'List your signed-in browsers and programs',
   query: signInsQuery,
   replies: { 200: signInsPage },
   async handle({ context, who, query }) {
-    return json(await listSignInPage(context, who, query));
+    return jsonReply(await listSignInPage(context, who, query));
   },
 });
 

@@ -12,7 +12,7 @@ import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.t
 import { errorReply } from '../http/error_reply.ts';
 import { forAnyone } from '../http/operation.ts';
 import { consolePage, showSignIn } from '../console/pages.ts';
-import { json } from '../http/replies.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const postDeviceCode = forAnyone({
   summary: 'Start a device sign-in, which a signed-in person approves',
@@ -20,7 +20,7 @@ export const postDeviceCode = forAnyone({
   body: deviceInput,
   replies: { 200: deviceReply },
   async handle({ context, body, clientAddress }) {
-    return json(await requestDeviceCode(context, { clientName: body.client_name, address: clientAddress }));
+    return jsonReply(await requestDeviceCode(context, { clientName: body.client_name, address: clientAddress }));
   },
 });
 
@@ -30,7 +30,7 @@ export const postDeviceToken = forAnyone({
   body: devicePoll,
   replies: { 200: tokenPair },
   async handle({ context, body }) {
-    return json(await redeemDeviceCode(context, body.device_code));
+    return jsonReply(await redeemDeviceCode(context, body.device_code));
   },
 });
 
@@ -40,7 +40,7 @@ export const postRefresh = forAnyone({
   body: refreshInput,
   replies: { 200: tokenPair },
   async handle({ context, body }) {
-    return json(await refreshTokens(context, body.refresh_token));
+    return jsonReply(await refreshTokens(context, body.refresh_token));
   },
 });
 
@@ -65,7 +65,7 @@ export function postDevicePage(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller, field) => {
     const typed = field('user_code');
     const found = await findWaitingProgram(c.get('context'), caller, typed);
-    return found.ok ? consolePage(c, caller, deviceQuestionPage(found.value, typed)) : refused(c, caller, found);
+    return found.ok ? consolePage(c, caller, deviceQuestionPage(found.value, typed)) : answerRefusal(c, caller, found);
   });
 }
 
@@ -76,7 +76,7 @@ export function postDeviceDecision(c: AppContext): Promise<Response> {
     const decided = await decideOnProgram(c.get('context'), caller, { typed: field('user_code'), decision });
     return decided.ok
       ? consolePage(c, caller, deviceDecidedPage(decided.value, decision))
-      : refused(c, caller, decided);
+      : answerRefusal(c, caller, decided);
   });
 }
 
@@ -99,7 +99,7 @@ async function fromOurPage(
 
 const MAX_FIELD = 64;
 
-function refused(
+function answerRefusal(
   c: AppContext,
   caller: Caller,
   { error }: Extract<Result<never, ApiError>, { ok: false }>,

@@ -9,7 +9,7 @@ export const getKeySet = forAnyone({
   summary: 'Get the keys that verify access tokens',
   replies: { 200: keySet },
   async handle({ context }) {
-    const keys = await context.accessKeys.published(context.database);
+    const keys = await context.accessKeys.listPublished(context.database);
     return ok({ status: 200, json: { keys }, headers: { 'cache-control': `max-age=${KEEP_SECONDS}` } });
   },
 });

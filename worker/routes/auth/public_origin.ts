@@ -12,29 +12,29 @@ import { isLoopbackName } from '../console/console_host.ts';
 export function publicOrigin(c: AppContext): Result<string, ApiError> {
   const { local, signIn } = c.get('context');
   const url = new URL(c.req.url);
-  const called = (first(c.req.header('x-forwarded-host')) ?? c.req.header('host') ?? url.host).toLowerCase();
+  const called = (firstOf(c.req.header('x-forwarded-host')) ?? c.req.header('host') ?? url.host).toLowerCase();
   const host = local === null ? called : called.replace(local.consoleHost, '127.0.0.1');
-  const scheme = first(c.req.header('x-forwarded-proto'))?.toLowerCase() ?? url.protocol.replace(':', '');
+  const scheme = firstOf(c.req.header('x-forwarded-proto'))?.toLowerCase() ?? url.protocol.replace(':', '');
   const isKnown =
     signIn.allowedHosts.includes(host) || (local !== null && isLoopbackName(host.replace(/:\d{1,5}$/, '')));
-  if (!isKnown) return err(unknownHost());
+  if (!isKnown) return err(unknownHostError());
   const isHttp = scheme === 'http' && local !== null;
-  return scheme === 'https' || isHttp ? ok(`${scheme}://${host}`) : err(notHttps());
+  return scheme === 'https' || isHttp ? ok(`${scheme}://${host}`) : err(notHttpsError());
 }
 
 /** The first entry of a list: the host that the outermost proxy was called by. */
-function first(header: string | undefined): string | undefined {
+function firstOf(header: string | undefined): string | undefined {
   return header?.split(',')[0]?.trim();
 }
 
-function unknownHost(): ApiError {
+function unknownHostError(): ApiError {
   return apiError(
     'misdirected_host',
     "sign-in is off under this host name: use the control plane's own name, or add this one to SVC_ALLOWED_HOSTS",
   );
 }
 
-function notHttps(): ApiError {
+function notHttpsError(): ApiError {
   return apiError(
     'misdirected_host',
     'sign-in requires https: the proxy in front of the control plane must send X-Forwarded-Proto: https',

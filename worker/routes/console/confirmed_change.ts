@@ -5,7 +5,16 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, type Fields, forChange, formAgain, forReader, type PageRoute, problem, refusedForm } from './console.ts';
+import {
+  redirectDone,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  type PageRoute,
+  problem,
+  toRefusedForm,
+} from './console.ts';
 import { consolePage } from './pages.ts';
 
 interface ConfirmedChange<T> {
@@ -35,16 +44,16 @@ export function confirmedChange<T>(change: ConfirmedChange<T>): {
     if (!found.ok) return problem(c, caller, found.error);
     const name = change.name(found.value);
     if (fields['confirm']?.trim() !== name) {
-      return formAgain(c, caller, change.page(found.value, notConfirmed(name, change.happened)));
+      return formAgain(c, caller, change.page(found.value, toUnconfirmedForm(name, change.happened)));
     }
     const made = await change.make(c.get('context'), caller, found.value);
-    if (made.ok) return done(c, ...change.next(found.value));
-    return formAgain(c, caller, change.page(found.value, refusedForm({}, made.error)), made.error);
+    if (made.ok) return redirectDone(c, ...change.next(found.value));
+    return formAgain(c, caller, change.page(found.value, toRefusedForm({}, made.error)), made.error);
   });
   return { ask, submit };
 }
 
-function notConfirmed(name: string, happened: string): FormState {
+function toUnconfirmedForm(name: string, happened: string): FormState {
   const message = `is not ${name}: nothing was ${happened}`;
   return { values: {}, problems: [{ field: 'confirm', message }], refusal: null };
 }

@@ -41,12 +41,12 @@ export function problem(c: AppContext, caller: Caller, error: ApiError): Promise
 }
 
 /** Redirects after a change to a page, with a code that names the change. */
-export function done(c: AppContext, path: string, code: string): Response {
+export function redirectDone(c: AppContext, path: string, code: string): Response {
   return c.redirect(pathWith(path, { done: code }), 303);
 }
 
 /** The form with its input and problems beside the fields. `secret` fields are never returned. */
-export function refusedForm(fields: Fields, error: ApiError, secrets: readonly string[] = []): FormState {
+export function toRefusedForm(fields: Fields, error: ApiError, secrets: readonly string[] = []): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
   const problems = problemsOf(error);
   return { values, problems, refusal: problems.length > 0 ? null : sentence(error.message) };
@@ -74,6 +74,6 @@ function sentence(text: string): string {
 }
 
 /** The fields that are not empty. */
-export function typed(fields: Fields): Fields {
+export function dropEmpty(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }

@@ -7,7 +7,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { listPersonalTokenPage } from '../../tokens/personal_tokens.ts';
 import { endSignIn, listSignInPage } from '../../tokens/sign_ins.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, forChange, forReader, problem } from './console.ts';
+import { redirectDone, forChange, forReader, problem } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 
@@ -35,7 +35,7 @@ export const askSignOut = forReader(async (c, caller) => {
 /** `POST /account/sign-ins/{id}/end`. After signing out the current browser, the user gets the sign-in page. */
 export const submitSignOut = forChange(async (c, caller) => {
   const ended = await endSignIn(c.get('context'), caller, c.req.param('id') ?? '');
-  return ended.ok ? done(c, '/account', 'signed_out') : problem(c, caller, ended.error);
+  return ended.ok ? redirectDone(c, '/account', 'signed_out') : problem(c, caller, ended.error);
 });
 
 async function ownSignIn(c: AppContext, caller: Caller): Promise<Result<SignInRecord, ApiError>> {

@@ -1,7 +1,7 @@
 import { decisionInput } from '../../../shared/wire/approvals.ts';
 import { approvalsPage } from '../../pages/bindings/approvals.ts';
 import { decideApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
-import { done, forChange, forReader, problem } from './console.ts';
+import { redirectDone, forChange, forReader, problem } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -27,5 +27,5 @@ export const submitDecision = forChange(async (c, caller, fields) => {
   const { decision } = parsed.data;
   const decided = await decideApproval(c.get('context'), caller, c.req.param('id') ?? '', decision);
   if (!decided.ok) return problem(c, caller, decided.error);
-  return done(c, '/approvals', decision === 'approve' ? 'approved' : 'denied');
+  return redirectDone(c, '/approvals', decision === 'approve' ? 'approved' : 'denied');
 });

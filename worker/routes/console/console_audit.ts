@@ -9,7 +9,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { eventStanding } from '../../services/audit/event_standing.ts';
 import { countRequests } from '../../services/audit/request_counts.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { type Fields, forReader, problem, refusedForm } from './console.ts';
+import { type Fields, forReader, problem, toRefusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
 
 const SHOWN = 50;
@@ -19,14 +19,14 @@ export const getAudit = forReader(async (c, caller) => {
   const values = queryOf(c, AUDIT_FILTERS);
   const cursor = c.req.query('cursor');
   const parsed = auditEventsQuery.safeParse({
-    ...given(values),
+    ...dropEmpty(values),
     ...(cursor !== undefined && { cursor }),
     limit: SHOWN,
   });
   if (!parsed.success) return badFilter(c, caller, { values, problems: fieldProblems(parsed.error), refusal: null });
   const context = c.get('context');
   const events = await listAuditPage(context, caller, parsed.data);
-  if (!events.ok) return badFilter(c, caller, refusedForm(values, events.error));
+  if (!events.ok) return badFilter(c, caller, toRefusedForm(values, events.error));
   const counts = await countRequests(context, caller, parsed.data);
   const form = { values, problems: [], refusal: null };
   const nowMs = context.clock.now();
@@ -67,6 +67,6 @@ function queryOf(c: AppContext, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, c.req.query(name)?.trim() ?? '']));
 }
 
-function given(values: Fields): Fields {
+function dropEmpty(values: Fields): Fields {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 }

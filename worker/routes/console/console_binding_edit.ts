@@ -8,8 +8,17 @@ import { type BindingDetails, describeBinding } from '../../services/bindings/bi
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { putHostBinding } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { bindingRecordOf, schemeOf, sentinelForm, storedReferences } from '../api/binding_fields.ts';
-import { done, type Fields, forChange, formAgain, forReader, invalidForm, problem, refusedForm } from './console.ts';
+import { bindingRecordOf, schemeOf, sentinelForm, listStoredReferences } from '../api/binding_fields.ts';
+import {
+  redirectDone,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  problem,
+  toRefusedForm,
+} from './console.ts';
 import { consolePage } from './pages.ts';
 
 /** `GET /bindings/{id}/edit?scheme=`: the form with the stored values. */
@@ -39,9 +48,9 @@ export const submitBindingEdit = forChange(async (c, caller, fields) => {
     return formAgain(c, caller, await editPage(c, caller, { details: details.value, form, revision }));
   }
   const changed = await putHostBinding(c.get('context'), caller, id, parsed.data, revision);
-  if (changed.ok) return done(c, `/bindings/${id}`, 'binding_changed');
+  if (changed.ok) return redirectDone(c, `/bindings/${id}`, 'binding_changed');
   if (changed.error.code === 'conflict') return askAgain(c, caller, values, changed.error);
-  const form = refusedForm(values, changed.error);
+  const form = toRefusedForm(values, changed.error);
   return formAgain(c, caller, await editPage(c, caller, { details: details.value, form, revision }), changed.error);
 });
 
@@ -84,7 +93,7 @@ async function editPage(
   return editBindingPage({
     ...view,
     scheme: schemeOf(view.form.values),
-    references: await storedReferences(c, caller),
+    references: await listStoredReferences(c, caller),
     conflict: view.conflict ?? null,
     nowMs: c.get('context').clock.now(),
   });

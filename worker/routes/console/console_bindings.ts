@@ -17,18 +17,18 @@ import {
   removeHostBinding,
 } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { bindingRecordOf, schemeOf, sentinelForm, storedReferences } from '../api/binding_fields.ts';
+import { bindingRecordOf, schemeOf, sentinelForm, listStoredReferences } from '../api/binding_fields.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import {
-  done,
+  redirectDone,
   type Fields,
   forChange,
   formAgain,
   forReader,
   invalidForm,
   problem,
-  refusedForm,
-  typed,
+  toRefusedForm,
+  dropEmpty,
 } from './console.ts';
 import { consolePage } from './pages.ts';
 
@@ -39,25 +39,25 @@ export const getBindings = forReader(async (c, caller) => {
   const { cursor, done: code, method = 'GET', url = '' } = c.req.query();
   const bindings = await listHostBindingPage(c.get('context'), caller, { limit: SHOWN, cursor });
   if (!bindings.ok) return problem(c, caller, bindings.error);
-  const answered = await explained(c, caller, { method, url });
+  const answered = await explainFor(c, caller, { method, url });
   const mayChange = ({ owner }: Pick<HostBindingRecord, 'owner'>) => writableOwner(caller, owner).ok;
   const limited = await limitsOf(c.get('context'), caller, bindings.value.items);
   const view = { bindings: bindings.value, cursor, done: code, limited, mayChange, ...answered };
   return consolePage(c, caller, bindingsPage(view));
 });
 
-async function explained(c: AppContext, caller: Caller, values: { readonly method: string; readonly url: string }) {
+async function explainFor(c: AppContext, caller: Caller, values: { readonly method: string; readonly url: string }) {
   if (values.url === '') return { question: { ...EMPTY_FORM, values }, explanation: null };
   const parsed = explainInput.safeParse(values);
   if (!parsed.success) return { question: invalidForm(values, parsed.error), explanation: null };
   const explanation = await explainRequest(c.get('context'), caller, parsed.data);
-  if (!explanation.ok) return { question: refusedForm(values, explanation.error), explanation: null };
+  if (!explanation.ok) return { question: toRefusedForm(values, explanation.error), explanation: null };
   return { question: { ...EMPTY_FORM, values }, explanation: explanation.value };
 }
 
 /** `GET /bindings/new?scheme=&from=`: the form of a scheme, filled from a template. */
 export const getNewBinding = forReader(async (c, caller) => {
-  const typedIn = typed(c.req.query());
+  const typedIn = dropEmpty(c.req.query());
   const template = c
     .get('templates')()
     .find(({ name }) => name === typedIn['from']);
@@ -82,7 +82,7 @@ async function formPage(c: AppContext, caller: Caller, form: FormState) {
   return newBindingPage({
     form,
     scheme: schemeOf(form.values),
-    references: await storedReferences(c, caller),
+    references: await listStoredReferences(c, caller),
     templates: c.get('templates')(),
     isAdmin: mayActAs(caller, 'admin'),
   });
@@ -94,8 +94,8 @@ export const submitBinding = forChange(async (c, caller, fields) => {
   if (!parsed.success)
     return formAgain(c, caller, await formPage(c, caller, sentinelForm(invalidForm(fields, parsed.error))));
   const created = await createHostBinding(c.get('context'), caller, parsed.data);
-  if (created.ok) return done(c, '/bindings', 'binding_created');
-  return formAgain(c, caller, await formPage(c, caller, refusedForm(fields, created.error)), created.error);
+  if (created.ok) return redirectDone(c, '/bindings', 'binding_created');
+  return formAgain(c, caller, await formPage(c, caller, toRefusedForm(fields, created.error)), created.error);
 });
 
 /** `GET /bindings/{id}` */

@@ -12,7 +12,16 @@ import { getConnector } from '../../services/connectors/connectors.ts';
 import { beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { done, type Fields, forChange, formAgain, invalidForm, problem, refusedForm, typed } from './console.ts';
+import {
+  redirectDone,
+  type Fields,
+  forChange,
+  formAgain,
+  invalidForm,
+  problem,
+  toRefusedForm,
+  dropEmpty,
+} from './console.ts';
 import { connectorView } from './console_connectors.ts';
 import { consolePage } from './pages.ts';
 
@@ -28,13 +37,13 @@ export const submitCredential = forChange(async (c, caller, fields) => {
     return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }));
   }
   const stored = await storeConnectorCredential(context, caller, id, parsed.data);
-  if (stored.ok) return done(c, `/connectors/${id}`, 'credential_stored');
-  const form = refusedForm(fields, stored.error, CREDENTIAL_SECRETS);
+  if (stored.ok) return redirectDone(c, `/connectors/${id}`, 'credential_stored');
+  const form = toRefusedForm(fields, stored.error, CREDENTIAL_SECRETS);
   return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }), stored.error);
 });
 
 function inputOf(fields: Fields): Record<string, unknown> {
-  const { scopes, ...plain } = typed(fields);
+  const { scopes, ...plain } = dropEmpty(fields);
   return { ...plain, ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }) };
 }
 
@@ -53,7 +62,7 @@ export const submitDeviceAuthorisation = forChange(async (c, caller) => {
     return consolePage(c, caller, deviceCodePage(connector.value, begun.value));
   }
   if (begun.ok) throw new Error('a device authorisation returned no code');
-  const form = refusedForm({}, begun.error);
+  const form = toRefusedForm({}, begun.error);
   return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }), begun.error);
 });
 

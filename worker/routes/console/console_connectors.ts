@@ -20,7 +20,16 @@ import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { done, type Fields, forChange, formAgain, forReader, invalidForm, problem, refusedForm } from './console.ts';
+import {
+  redirectDone,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  problem,
+  toRefusedForm,
+} from './console.ts';
 import { consolePage } from './pages.ts';
 import { showHidden } from '../../../shared/model/shown_text.ts';
 
@@ -49,25 +58,25 @@ function specPage(caller: Caller, view: Partial<InstallView> & Pick<InstallView,
 export const submitSpec = forChange(async (c, caller, fields) => {
   const spec = readSpec(fields['spec'] ?? '');
   if (!spec.ok) return formAgain(c, caller, specPage(caller, wrongSpec(fields, spec.error)));
-  if (fields['step'] === 'check') return checkedAgain(c, caller, fields, spec.value);
+  if (fields['step'] === 'check') return answerChecked(c, caller, fields, spec.value);
   const owner = ownerQuery.safeParse({ owner: fields['owner'] });
   if (!owner.success) {
     const form = invalidForm(fields, owner.error);
     return formAgain(c, caller, specPage(caller, { form }));
   }
   const installed = await installConnector(c.get('context'), caller, owner.data.owner, spec.value);
-  if (installed.ok) return installedReply(c, caller, installed.value.value.reply);
-  const form = refusedForm(fields, installed.error);
+  if (installed.ok) return answerInstalled(c, caller, installed.value.value.reply);
+  const form = toRefusedForm(fields, installed.error);
   return formAgain(c, caller, specPage(caller, { form }), installed.error);
 });
 
 /** Newly allowed hosts are shown once, here: the connector's page does not know the previous version. */
-async function installedReply(c: AppContext, caller: Caller, { warnings, ...connector }: InstallReply) {
-  if (warnings.length === 0) return done(c, `/connectors/${connector.id}`, 'connector_installed');
+async function answerInstalled(c: AppContext, caller: Caller, { warnings, ...connector }: InstallReply) {
+  if (warnings.length === 0) return redirectDone(c, `/connectors/${connector.id}`, 'connector_installed');
   return consolePage(c, caller, await connectorView(c, caller, connector, { warnings, done: 'connector_installed' }));
 }
 
-async function checkedAgain(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
+async function answerChecked(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
   const checked = await validateConnector(spec);
   return consolePage(c, caller, specPage(caller, { form: { ...EMPTY_FORM, values: fields }, checked }));
 }

@@ -9,7 +9,7 @@ import { describeSettings, replaceSettings } from '../../sign_in/enterprise_sett
 import { listMethods } from '../../sign_in/methods.ts';
 import { PASSWORD } from '../../sign_in/password_identity.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, type Fields, forChange, formAgain, forReader, invalidForm, refusedForm } from './console.ts';
+import { redirectDone, type Fields, forChange, formAgain, forReader, invalidForm, toRefusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
 import { publicOrigin } from '../auth/public_origin.ts';
 
@@ -21,12 +21,15 @@ export const submitSettings = forChange(async (c, caller, fields) => {
   const stored = await describeSettings(c.get('context'), caller);
   const parsed = enterpriseInput.safeParse(inputOf(fields, stored));
   if (!parsed.success) {
-    const form = besideFields(invalidForm(fields, parsed.error, ENTERPRISE_SECRETS));
+    const form = placeProblems(invalidForm(fields, parsed.error, ENTERPRISE_SECRETS));
     return formAgain(c, caller, await settingsPage(c, caller, form));
   }
   const replaced = await replaceSettings(c.get('context'), caller, parsed.data);
-  if (replaced.ok) return done(c, '/enterprise', 'settings_changed');
-  const form = explained(besideFields(refusedForm(fields, replaced.error, ENTERPRISE_SECRETS)), replaced.error);
+  if (replaced.ok) return redirectDone(c, '/enterprise', 'settings_changed');
+  const form = toExplainedForm(
+    placeProblems(toRefusedForm(fields, replaced.error, ENTERPRISE_SECRETS)),
+    replaced.error,
+  );
   return formAgain(c, caller, await settingsPage(c, caller, form), replaced.error);
 });
 
@@ -63,14 +66,14 @@ function inputOf(fields: Fields, stored: EnterpriseSettings) {
     allowed_domains: lines(fields['allowed_domains']),
     allowed_providers: fields['providers'] === 'these' ? ticked.map((name) => name.slice(PROVIDER_FIELD.length)) : null,
     sso_required: fields['sso_required'] === TICKED,
-    oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : storedProvider(stored),
+    oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : toStoredProvider(stored),
   };
 }
 
 const PROVIDER_FIELDS = ['oidc_issuer', 'oidc_client_id', 'oidc_client_secret', 'oidc_domains'];
 
 /** The provider is unchanged if the form has no fields for it, as for an admin. */
-function storedProvider({ oidc }: EnterpriseSettings) {
+function toStoredProvider({ oidc }: EnterpriseSettings) {
   return oidc && { issuer: oidc.issuer, client_id: oidc.client_id, domains: oidc.domains };
 }
 
@@ -87,13 +90,13 @@ function lines(text = ''): string[] {
 }
 
 /** Maps problems of `oidc.issuer` to the form's field. */
-function besideFields(form: FormState): FormState {
+function placeProblems(form: FormState): FormState {
   const problems = form.problems.map(({ field, message }) => ({ field: field.replace(/^oidc\./, 'oidc_'), message }));
   return { ...form, problems };
 }
 
 /** Shows a refusal beside the field that it concerns. */
-function explained(form: FormState, error: ApiError): FormState {
+function toExplainedForm(form: FormState, error: ApiError): FormState {
   const field = fieldOf(error, form.values);
   if (field === null) return form;
   return { ...form, refusal: null, problems: [{ field, message: `cannot be saved: ${error.message}` }] };

@@ -13,7 +13,7 @@ import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser } from '../http/authenticate.ts';
 import type { PageRoute } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
-import { looking } from '../api/marketplace.ts';
+import { browsingContext } from '../api/marketplace.ts';
 import { consolePage, page } from './pages.ts';
 
 const SHOWN = 30;
@@ -48,7 +48,7 @@ async function search(
   const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
   const parsed = marketplaceQuery.safeParse({ ...given, limit: SHOWN });
   if (!parsed.success) return { ok: false, error: invalidInput('query', parsed.error) };
-  const context = await looking(c.get('context'), caller, c.get('clientAddress'));
+  const context = await browsingContext(c.get('context'), caller, c.get('clientAddress'));
   return context.ok ? browse(context.value, caller, parsed.data) : context;
 }
 
@@ -56,16 +56,16 @@ async function search(
 export const getMarketplaceEntry = forVisitor(async (c, caller) => {
   const name = c.req.param('registryId') ?? '';
   const parsed = marketplaceDetailQuery.safeParse(c.req.query('version') ? { version: c.req.query('version') } : {});
-  if (!parsed.success) return refused(c, invalidInput('query', parsed.error));
-  const context = await looking(c.get('context'), caller, c.get('clientAddress'));
-  if (!context.ok) return refused(c, context.error);
+  if (!parsed.success) return answerRefusal(c, invalidInput('query', parsed.error));
+  const context = await browsingContext(c.get('context'), caller, c.get('clientAddress'));
+  if (!context.ok) return answerRefusal(c, context.error);
   const entry = await showEntry(context.value, caller, { name, version: parsed.data.version ?? null });
-  if (!entry.ok) return refused(c, entry.error);
+  if (!entry.ok) return answerRefusal(c, entry.error);
   const view = { entry: entry.value, isSignedIn: caller !== null, nowMs: context.value.clock.now() };
   return { view: marketplaceEntryPage(view), error: null };
 });
 
-function refused(c: AppContext, error: ApiError) {
+function answerRefusal(c: AppContext, error: ApiError) {
   return { view: problemPage(sentence(error.message), c.get('requestId')), error };
 }
 

@@ -5,8 +5,8 @@ import { mcpServerInput, type McpServerRecord, type ValidMcpServer } from '../..
 import type { FormState } from '../../pages/components/form_field.ts';
 import { readable } from '../../pages/mcp/mcp_consent.ts';
 import { SERVER_FIELDS } from '../../pages/mcp/mcp_server_form.ts';
-import { type Fields, refusedForm } from './console.ts';
-import { type Cleared, clearArgument, clearHeader, clearQuery, clearVariable, cut } from './typed_secrets.ts';
+import { type Fields, toRefusedForm } from './console.ts';
+import { type Cleared, clearArgument, clearHeader, clearQuery, clearVariable, cutAtMark } from './typed_secrets.ts';
 
 /** Formats the lists of a configuration as lines of a form. Parsing them gives the same lists. */
 export function formOfServer(server: McpServerRecord): Fields {
@@ -17,9 +17,9 @@ export function formOfServer(server: McpServerRecord): Fields {
     description,
     version: version ?? '',
     program,
-    arguments: words.map((word) => quoted(word)).join('\n'),
+    arguments: words.map((word) => quoteLine(word)).join('\n'),
     env: Object.entries(env)
-      .map(([key, value]) => (value === mcpReference(id, key) ? key : `${key}=${quoted(withoutId(id, value))}`))
+      .map(([key, value]) => (value === mcpReference(id, key) ? key : `${key}=${quoteLine(withoutId(id, value))}`))
       .join('\n'),
     isolation,
     url: readable(id, url ?? ''),
@@ -35,12 +35,12 @@ function withoutId(id: string, text: string): string {
 }
 
 /** A text that a line cannot represent is written as a JSON string. */
-function quoted(text: string): string {
+function quoteLine(text: string): string {
   return /^$|^["\s]|\s$|[\r\n]/.test(text) ? JSON.stringify(text) : text;
 }
 
 /** Null if a line starts like a JSON string and is not one. */
-function unquoted(line: string): string | null {
+function unquoteLine(line: string): string | null {
   if (!line.startsWith('"')) return line;
   try {
     const value: unknown = JSON.parse(line);
@@ -73,29 +73,29 @@ export function readServerForm(fields: Fields, before: McpServerRecord | null): 
     description,
     mode: isLocal ? 'local' : 'remote',
     version: version.trim() === '' ? null : version.trim(),
-    ...(before === null ? { tools: toolsOf(fields) } : { ...kept(before) }),
+    ...(before === null ? { tools: toolsOf(fields) } : { ...keepFields(before) }),
     ...(isLocal
       ? { command: reading.command(), env: reading.env(), isolation }
       : { url: reading.url(), transport, headers: reading.headers() }),
   });
-  const found = parsed.success ? [] : fieldProblems(parsed.error).map(placed);
-  const problems = inOrder([...reading.problems, ...found]);
+  const found = parsed.success ? [] : fieldProblems(parsed.error).map(placeProblem);
+  const problems = sortProblems([...reading.problems, ...found]);
   const form = { values: reading.shown, problems, refusal: null };
   return { input: problems.length === 0 && parsed.success ? parsed.data : null, form };
 }
 
 /** The parts of a configuration that the form does not change. */
-function kept({ tools, enabled, registry_id }: McpServerRecord) {
+function keepFields({ tools, enabled, registry_id }: McpServerRecord) {
   return { tools, enabled, registry_id };
 }
 
 /** The form again, after the service refused its configuration. */
-export function refusedServer(form: FormState, error: ApiError): FormState {
+export function toRefusedServerForm(form: FormState, error: ApiError): FormState {
   if (error.code === 'name_taken') {
     return { ...form, problems: [{ field: 'name', message: 'is taken: choose another name' }], refusal: null };
   }
-  const { problems, refusal } = refusedForm({}, error);
-  return { ...form, problems: inOrder(problems.map(placed)), refusal };
+  const { problems, refusal } = toRefusedForm({}, error);
+  return { ...form, problems: sortProblems(problems.map(placeProblem)), refusal };
 }
 
 /** The tool policy of a form, by tool name. */
@@ -146,7 +146,7 @@ class Reading {
     return this.#named(
       'env',
       lines.map((line, index) => {
-        const [name, value] = cut(line, '=');
+        const [name, value] = cutAtMark(line, '=');
         return [name, value === null ? ownReference(name) : this.#unquoted('env', value, index)];
       }),
     );
@@ -160,7 +160,7 @@ class Reading {
     return this.#named(
       'headers',
       lines.flatMap((line, index): [string, string][] => {
-        const [name, value] = cut(line, ':');
+        const [name, value] = cutAtMark(line, ':');
         if (value !== null && name !== '') return [[name, withOwnReferences(value)]];
         this.#report('headers', `has line ${index + 1}, which is not a header: write each as Name: value`);
         return [];
@@ -185,7 +185,7 @@ class Reading {
   }
 
   #unquoted(field: string, line: string, index: number): string {
-    const text = unquoted(line);
+    const text = unquoteLine(line);
     if (text === null) {
       this.#report(field, `has line ${index + 1}, which starts with a quote but is not a JSON string: close the quote`);
     }
@@ -217,7 +217,7 @@ class Reading {
 }
 
 /** A problem of the configuration, at the form's field. */
-function placed({ field, message }: FieldProblem): FieldProblem {
+function placeProblem({ field, message }: FieldProblem): FieldProblem {
   const [first = '', ...rest] = field.split('.');
   const place = rest.join('.');
   if (first === 'command' && (place === '' || place === '0')) return { field: 'program', message };
@@ -230,7 +230,7 @@ function placed({ field, message }: FieldProblem): FieldProblem {
 }
 
 /** In the order of the form: the first invalid field gets the focus. */
-function inOrder(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+function sortProblems(problems: readonly FieldProblem[]): readonly FieldProblem[] {
   return problems.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 

@@ -22,7 +22,7 @@ import {
 import { mayActAs } from '../../kernel/caller.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, type Fields, forChange, formAgain, forReader, problem } from './console.ts';
+import { redirectDone, type Fields, forChange, formAgain, forReader, problem } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -43,11 +43,11 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
   if (!view.ok) return problem(c, caller, view.error);
   if (fields['reviewed'] !== view.value.reviewed) return consolePage(c, caller, changedSinceReview(view.value), 409);
   const asked = inputsGivenNow(view.value.preview);
-  const again = (error: ApiError) =>
+  const showAgain = (error: ApiError) =>
     formAgain(
       c,
       caller,
-      installSettingsPage(view.value, refusedInputs(fields, asked, error), mayActAs(caller, 'admin')),
+      installSettingsPage(view.value, toRefusedInputs(fields, asked, error), mayActAs(caller, 'admin')),
       error,
     );
   const { name = '', owner = 'personal' } = fields;
@@ -58,12 +58,12 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
     inputs: inputsOf(fields, asked),
   };
   const parsed = marketplaceInstallInput.safeParse(body);
-  if (!parsed.success) return again(invalidInput('json', parsed.error));
+  if (!parsed.success) return showAgain(invalidInput('json', parsed.error));
   const installed = await install(c.get('context'), caller, view.value.subject.registry_id, parsed.data);
-  if (!installed.ok) return again(installed.error);
+  if (!installed.ok) return showAgain(installed.error);
   const { server } = installed.value.value.reply;
   if (server === null) return problem(c, caller, apiError('internal_error', 'an install returned no server'));
-  if (!installed.value.value.isNew) return done(c, `/mcp-servers/${server.id}`, 'mcp_was_installed');
+  if (!installed.value.value.isNew) return redirectDone(c, `/mcp-servers/${server.id}`, 'mcp_was_installed');
   const isComplete = view.value.preview.inputs.length === asked.length;
   return c.redirect(
     pathWith(`/mcp-servers/${server.id}/${isComplete ? 'connect' : 'credentials'}`, {
@@ -119,7 +119,7 @@ export function inputsOf(fields: Fields, asked: readonly MarketplaceInput[]): Re
 }
 
 /** The form again, with its input except secrets, and each problem beside its input. */
-export function refusedInputs(fields: Fields, asked: readonly MarketplaceInput[], error: ApiError): FormState {
+export function toRefusedInputs(fields: Fields, asked: readonly MarketplaceInput[], error: ApiError): FormState {
   const secret = new Set(asked.flatMap((input, index) => (input.secret ? [inputField(index)] : [])));
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secret.has(name)));
   const problems = problemsOf(error).map(({ name, message }) => {

@@ -9,9 +9,9 @@ import { editServerPage, newServerPage } from '../../pages/mcp/mcp_server_form.t
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { createMcpServer, getMcpServer, putMcpServer } from '../../services/mcp/mcp_servers.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, forChange, formAgain, forReader, problem } from './console.ts';
-import { formOfServer, readServerForm, refusedServer } from './console_mcp_form.ts';
-import { aboutServer, CHANGED, changeOfServer } from './console_mcp_servers.ts';
+import { redirectDone, forChange, formAgain, forReader, problem } from './console.ts';
+import { formOfServer, readServerForm, toRefusedServerForm } from './console_mcp_form.ts';
+import { pageOfServer, CHANGED, changeOfServer } from './console_mcp_servers.ts';
 import { consolePage } from './pages.ts';
 
 /** `GET /mcp-servers/new?mode=` */
@@ -25,7 +25,12 @@ export const submitNewMcpServer = forChange(async (c, caller, fields) => {
   if (input === null) return formAgain(c, caller, formPage(caller, form, fields['mode']));
   const created = await createMcpServer(c.get('context'), caller, input);
   if (!created.ok)
-    return formAgain(c, caller, formPage(caller, refusedServer(form, created.error), fields['mode']), created.error);
+    return formAgain(
+      c,
+      caller,
+      formPage(caller, toRefusedServerForm(form, created.error), fields['mode']),
+      created.error,
+    );
   return c.redirect(nextPath(created.value.value, 'mcp_created'), 303);
 });
 
@@ -40,7 +45,7 @@ function nextPath(server: McpServerRecord, code: string): string {
 }
 
 /** `GET /mcp-servers/{id}/edit` */
-export const getMcpEdit = aboutServer(async (c, caller, server) => {
+export const getMcpEdit = pageOfServer(async (c, caller, server) => {
   const form = { ...EMPTY_FORM, values: formOfServer(server) };
   return consolePage(c, caller, editServerPage({ server, form, changes: null }));
 });
@@ -48,20 +53,20 @@ export const getMcpEdit = aboutServer(async (c, caller, server) => {
 /** `POST /mcp-servers/{id}/edit`: only if it is still the shown revision. */
 export const submitMcpEdit = changeOfServer(async (c, caller, server, fields) => {
   const { input, form } = readServerForm(fields, server);
-  const again = (shown: FormState, error: ApiError | null) =>
+  const showAgain = (shown: FormState, error: ApiError | null) =>
     formAgain(c, caller, editServerPage({ server, form: shown, changes: null }), error);
   const isSeen = fields['revision'] === String(server.revision);
-  if (input === null) return again(isSeen ? form : { ...form, refusal: CHANGED }, null);
-  if (!isSeen) return changedMeanwhile(c, caller, server.id, { input, form });
+  if (input === null) return showAgain(isSeen ? form : { ...form, refusal: CHANGED }, null);
+  if (!isSeen) return answerChanged(c, caller, server.id, { input, form });
   const saved = await putMcpServer(c.get('context'), caller, server.id, input, server.revision);
-  if (!saved.ok && saved.error.code === 'conflict') return changedMeanwhile(c, caller, server.id, { input, form });
-  if (!saved.ok) return again(refusedServer(form, saved.error), saved.error);
+  if (!saved.ok && saved.error.code === 'conflict') return answerChanged(c, caller, server.id, { input, form });
+  if (!saved.ok) return showAgain(toRefusedServerForm(form, saved.error), saved.error);
   const lacks = listMissingCredentials(saved.value.value).length > 0;
-  return done(c, `/mcp-servers/${server.id}${lacks ? '/credentials' : ''}`, 'mcp_saved');
+  return redirectDone(c, `/mcp-servers/${server.id}${lacks ? '/credentials' : ''}`, 'mcp_saved');
 });
 
 /** The form with its input, and above it what saving it would change now. */
-async function changedMeanwhile(
+async function answerChanged(
   c: AppContext,
   caller: Caller,
   id: string,

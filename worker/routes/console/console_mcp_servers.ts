@@ -35,7 +35,7 @@ import {
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import {
-  done,
+  redirectDone,
   type Fields,
   forChange,
   formAgain,
@@ -43,7 +43,7 @@ import {
   invalidForm,
   type PageRoute,
   problem,
-  refusedForm,
+  toRefusedForm,
 } from './console.ts';
 import { toolsOf } from './console_mcp_form.ts';
 import { invalidInput } from '../http/error_reply.ts';
@@ -69,7 +69,7 @@ export const getMcpServersPage = forReader(async (c, caller) => {
 });
 
 /** A page about the server in the path. */
-export function aboutServer(
+export function pageOfServer(
   answer: (c: AppContext, caller: Caller, server: McpServerRecord) => Promise<Response>,
 ): PageRoute {
   return forReader(async (c, caller) => {
@@ -94,7 +94,7 @@ export function serverOfPath(c: AppContext, caller: Caller): Promise<Result<McpS
 }
 
 /** `GET /mcp-servers/{id}` */
-export const getMcpServerPage = aboutServer(async (c, caller, server) => {
+export const getMcpServerPage = pageOfServer(async (c, caller, server) => {
   return consolePage(c, caller, await serverView(c, caller, server, toolsForm(server)));
 });
 
@@ -118,7 +118,7 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
 }
 
 /** The fields of a server that users edit. */
-function writtenFields(server: McpServerRecord): McpServerInput {
+function toWrittenFields(server: McpServerRecord): McpServerInput {
   const { owner, name, description, mode, version, registry_id, command, env } = server;
   const { url, transport, headers, tools, enabled, isolation } = server;
   const fields = { owner, name, description, mode, version, registry_id, command, env, url, transport };
@@ -127,11 +127,11 @@ function writtenFields(server: McpServerRecord): McpServerInput {
 
 /** `POST /mcp-servers/{id}/enabled` */
 export const submitEnabled = changeOfServer(async (c, caller, server, { enabled }) => {
-  const input = mcpServerInput.safeParse({ ...writtenFields(server), enabled: enabled === 'true' });
+  const input = mcpServerInput.safeParse({ ...toWrittenFields(server), enabled: enabled === 'true' });
   if (!input.success) return problem(c, caller, invalidInput('json', input.error));
   const changed = await putMcpServer(c.get('context'), caller, server.id, input.data);
   if (!changed.ok) return problem(c, caller, changed.error);
-  return done(c, `/mcp-servers/${server.id}`, enabled === 'true' ? 'mcp_enabled' : 'mcp_disabled');
+  return redirectDone(c, `/mcp-servers/${server.id}`, enabled === 'true' ? 'mcp_enabled' : 'mcp_disabled');
 });
 
 /** `POST /mcp-servers/{id}/tools` */
@@ -139,11 +139,11 @@ export const submitTools = changeOfServer(async (c, caller, server, fields) => {
   const again = async (form: FormState, error: ApiError | null) =>
     formAgain(c, caller, await serverView(c, caller, server, form), error);
   if (fields['revision'] !== String(server.revision)) return again({ ...formOf(fields), refusal: CHANGED }, null);
-  const input = mcpServerInput.safeParse({ ...writtenFields(server), tools: toolsOf(fields) });
+  const input = mcpServerInput.safeParse({ ...toWrittenFields(server), tools: toolsOf(fields) });
   if (!input.success) return again(toolProblems(invalidForm(fields, input.error)), null);
   const changed = await putMcpServer(c.get('context'), caller, server.id, input.data, server.revision);
-  if (!changed.ok) return again(toolProblems(refusedForm(fields, changed.error)), changed.error);
-  return done(c, `/mcp-servers/${server.id}`, 'mcp_tools_saved');
+  if (!changed.ok) return again(toolProblems(toRefusedForm(fields, changed.error)), changed.error);
+  return redirectDone(c, `/mcp-servers/${server.id}`, 'mcp_tools_saved');
 });
 
 export const CHANGED =
@@ -172,22 +172,22 @@ export const mcpServerDeletion = confirmedChange({
 });
 
 /** `GET /mcp-servers/{id}/connect` */
-export const getMcpConnect = aboutServer(async (c, caller, server) => {
+export const getMcpConnect = pageOfServer(async (c, caller, server) => {
   const nowMs = c.get('context').clock.now();
   const mayChange = writableOwner(caller, server.owner).ok;
   return consolePage(c, caller, mcpConnectPage({ server, done: c.req.query('done'), nowMs, mayChange }));
 });
 
 /** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or the missing ones. */
-export const getMcpCredentials = aboutServer(async (c, caller, server) => {
+export const getMcpCredentials = pageOfServer(async (c, caller, server) => {
   const isInstall = c.req.query('install') === '1';
-  const asked = await askedCredentials(c, caller, server, c.req.query('name'));
+  const asked = await listAskedCredentials(c, caller, server, c.req.query('name'));
   const view = { server, asked, isInstall, form: EMPTY_FORM, done: c.req.query('done') };
   return consolePage(c, caller, mcpCredentialsPage(view));
 });
 
 /** The credentials that the server refers to, and those that its publisher describes, with the publisher's text. */
-async function askedCredentials(
+async function listAskedCredentials(
   c: AppContext,
   caller: Caller,
   server: McpServerRecord,
@@ -216,7 +216,7 @@ export const submitMcpCredentials = changeOfServer(async (c, caller, server, fie
   );
   const names = given.map(([field]) => field.slice(credentialField('').length));
   const again = async (form: FormState, error: ApiError | null) => {
-    const all = await askedCredentials(c, caller, server, names.length === 1 && !isInstall ? names[0] : undefined);
+    const all = await listAskedCredentials(c, caller, server, names.length === 1 && !isInstall ? names[0] : undefined);
     const view = { server, asked: all, isInstall, form: { ...form, values: {} }, done: undefined };
     return formAgain(c, caller, mcpCredentialsPage(view), error);
   };
@@ -227,7 +227,7 @@ export const submitMcpCredentials = changeOfServer(async (c, caller, server, fie
     if (!parsed.success) return again(credentialProblems(name, invalidForm({}, parsed.error)), null);
     const value = new Secret(parsed.data.secret_value);
     const stored = await storeMcpCredential(c.get('context'), caller, server.id, { name, value });
-    if (!stored.ok) return again(credentialProblems(name, refusedForm({}, stored.error)), stored.error);
+    if (!stored.ok) return again(credentialProblems(name, toRefusedForm({}, stored.error)), stored.error);
   }
   const path = `/mcp-servers/${server.id}${isInstall ? '/connect' : ''}`;
   return c.redirect(pathWith(path, { done: 'mcp_credential_stored' }), 303);

@@ -15,13 +15,13 @@ import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { type Fields, formAgain, invalidForm, problem, refusedForm, typed } from './console.ts';
-import { aboutServer, changeOfServer, serverOfPath } from './console_mcp_servers.ts';
+import { type Fields, formAgain, invalidForm, problem, toRefusedForm, dropEmpty } from './console.ts';
+import { pageOfServer, changeOfServer, serverOfPath } from './console_mcp_servers.ts';
 import { consolePage } from './pages.ts';
 
 /** `GET /mcp-servers/{id}/authorize`: with a manually registered client. */
-export const getMcpSignIn = aboutServer(async (c, caller, server) => {
-  if (server.mode !== 'remote') return problem(c, caller, nothingToSignIn(server));
+export const getMcpSignIn = pageOfServer(async (c, caller, server) => {
+  if (server.mode !== 'remote') return problem(c, caller, nothingToSignInError(server));
   return consolePage(c, caller, signInForm(c, server, EMPTY_FORM));
 });
 
@@ -29,12 +29,12 @@ export const getMcpSignIn = aboutServer(async (c, caller, server) => {
 export const submitMcpSignIn = changeOfServer(async (c, caller, server, fields) => {
   const context = c.get('context');
   const input = mcpAuthorizationInput.safeParse(inputOf(fields));
-  if (!input.success) return again(c, caller, server, invalidForm(fields, input.error, SIGN_IN_SECRETS), null);
+  if (!input.success) return showAgain(c, caller, server, invalidForm(fields, input.error, SIGN_IN_SECRETS), null);
   const origin = redirectOrigin(context, c.req.url);
   const begun = origin.ok
     ? await beginMcpAuthorisation(context, caller, server.id, { input: input.data, ...origin.value })
     : origin;
-  if (!begun.ok) return again(c, caller, server, refusedForm(fields, begun.error, SIGN_IN_SECRETS), begun.error);
+  if (!begun.ok) return showAgain(c, caller, server, toRefusedForm(fields, begun.error, SIGN_IN_SECRETS), begun.error);
   return consolePage(c, caller, mcpSignInStartPage(server, begun.value, context.clock.now()));
 });
 
@@ -48,7 +48,7 @@ export const mcpSignInForgetting = confirmedChange({
   next: ({ id }) => [`/mcp-servers/${id}`, 'mcp_sign_in_forgotten'],
 });
 
-function again(c: AppContext, caller: Caller, server: McpServerRecord, form: FormState, error: ApiError | null) {
+function showAgain(c: AppContext, caller: Caller, server: McpServerRecord, form: FormState, error: ApiError | null) {
   return formAgain(c, caller, signInForm(c, server, form, hostsOf(error)), error);
 }
 
@@ -70,7 +70,7 @@ function signInForm(c: AppContext, server: McpServerRecord, form: FormState, hos
 
 /** The button on the server's page sends no fields: then the stored client is used, or one is registered. */
 function inputOf(fields: Fields): Record<string, unknown> {
-  const { scopes, authorization_hosts: hosts, client_authentication: authentication, ...client } = typed(fields);
+  const { scopes, authorization_hosts: hosts, client_authentication: authentication, ...client } = dropEmpty(fields);
   return {
     ...client,
     ...(client['client_id'] !== undefined && { client_authentication: authentication }),
@@ -79,6 +79,6 @@ function inputOf(fields: Fields): Record<string, unknown> {
   };
 }
 
-function nothingToSignIn({ name }: McpServerRecord): ApiError {
+function nothingToSignInError({ name }: McpServerRecord): ApiError {
   return apiError('invalid_input', `${name} is a local server: only remote servers have a sign-in`);
 }

@@ -6,14 +6,14 @@ import { EMPTY_FORM } from '../../pages/components/form_field.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import { configurationChanges, rollbackPage, upgradeInputs, upgradePage } from '../../pages/mcp/mcp_server_changes.ts';
 import { listMcpServerRevisions, rollbackMcpServer } from '../../services/mcp/mcp_servers.ts';
-import { done, formAgain, problem, refusedForm } from './console.ts';
-import { inputsOf, refusedInputs } from './console_mcp_install.ts';
-import { aboutServer, changeOfServer } from './console_mcp_servers.ts';
+import { redirectDone, formAgain, problem, toRefusedForm } from './console.ts';
+import { inputsOf, toRefusedInputs } from './console_mcp_install.ts';
+import { pageOfServer, changeOfServer } from './console_mcp_servers.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
 /** `GET /mcp-servers/{id}/upgrade?version=`: the changes. */
-export const getMcpUpgradePage = aboutServer(async (c, caller, server) => {
+export const getMcpUpgradePage = pageOfServer(async (c, caller, server) => {
   const context = c.get('context');
   const found = await showUpgrade(context, caller, server.id, c.req.query('version') ?? null);
   if (!found.ok) return problem(c, caller, found.error);
@@ -33,7 +33,7 @@ export const submitMcpUpgrade = changeOfServer(async (c, caller, server, fields)
     ? await upgrade(context, caller, server.id, parsed.data)
     : { ok: false as const, error: invalidInput('json', parsed.error) };
   if (!upgraded.ok) {
-    const form = refusedInputs(fields, asked, upgraded.error);
+    const form = toRefusedInputs(fields, asked, upgraded.error);
     const view = { server, upgrade: shown.value, form, nowMs: context.clock.now() };
     return formAgain(c, caller, upgradePage(view), upgraded.error);
   }
@@ -43,7 +43,7 @@ export const submitMcpUpgrade = changeOfServer(async (c, caller, server, fields)
 });
 
 /** `GET /mcp-servers/{id}/rollback?revision=`: the changes. */
-export const askMcpRollback = aboutServer(async (c, caller, server) => {
+export const askMcpRollback = pageOfServer(async (c, caller, server) => {
   const revisions = await listMcpServerRevisions(c.get('context'), caller, server.id);
   if (!revisions.ok) return problem(c, caller, revisions.error);
   const wanted = revisions.value.items.find(({ revision }) => String(revision) === c.req.query('revision'));
@@ -58,7 +58,7 @@ export const submitMcpRollback = changeOfServer(async (c, caller, server, fields
   if (!parsed.success) return problem(c, caller, invalidInput('json', parsed.error));
   const { revision } = parsed.data;
   const returned = await rollbackMcpServer(c.get('context'), caller, server.id, revision);
-  if (returned.ok) return done(c, `/mcp-servers/${server.id}`, 'mcp_rolled_back');
-  const form = refusedForm({}, returned.error);
+  if (returned.ok) return redirectDone(c, `/mcp-servers/${server.id}`, 'mcp_rolled_back');
+  const form = toRefusedForm({}, returned.error);
   return formAgain(c, caller, rollbackPage({ server, revision, changes: [], form }), returned.error);
 });

@@ -13,7 +13,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { listMemberPage, mayChangeMember, putMember } from '../../services/people/members.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { done, forChange, formAgain, forReader, invalidForm, problem, refusedForm } from './console.ts';
+import { redirectDone, forChange, formAgain, forReader, invalidForm, problem, toRefusedForm } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 
@@ -59,11 +59,11 @@ export const submitRole = forChange(async (c, caller, fields) => {
       memberPage(member.value, mayChangeMember(caller, member.value), invalidForm(fields, parsed.error)),
     );
   const changed = await putMember(c.get('context'), caller, id, parsed.data);
-  if (changed.ok) return done(c, '/members', 'member_changed');
+  if (changed.ok) return redirectDone(c, '/members', 'member_changed');
   return formAgain(
     c,
     caller,
-    memberPage(member.value, mayChangeMember(caller, member.value), refusedForm(fields, changed.error)),
+    memberPage(member.value, mayChangeMember(caller, member.value), toRefusedForm(fields, changed.error)),
     changed.error,
   );
 });
@@ -87,11 +87,11 @@ export const submitResumption = forChange(async (c, caller) => {
   if (!member.ok) return problem(c, caller, member.error);
   const { id, role } = member.value;
   const changed = await putMember(c.get('context'), caller, id, { role, suspended: false });
-  if (changed.ok) return done(c, '/members', 'member_resumed');
+  if (changed.ok) return redirectDone(c, '/members', 'member_resumed');
   return formAgain(
     c,
     caller,
-    memberPage(member.value, mayChangeMember(caller, member.value), refusedForm({}, changed.error)),
+    memberPage(member.value, mayChangeMember(caller, member.value), toRefusedForm({}, changed.error)),
     changed.error,
   );
 });

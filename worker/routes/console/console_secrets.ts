@@ -7,7 +7,16 @@ import { newSecretPage, secretDeletionPage, secretsPage } from '../../pages/bind
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { done, forChange, formAgain, forReader, invalidForm, problem, refusedForm, typed } from './console.ts';
+import {
+  redirectDone,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  problem,
+  toRefusedForm,
+  dropEmpty,
+} from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -37,12 +46,12 @@ function formPage(caller: Caller, form: FormState): Page {
 
 /** `POST /secrets` */
 export const submitSecret = forChange(async (c, caller, fields) => {
-  const parsed = secretInput.safeParse(typed(fields));
+  const parsed = secretInput.safeParse(dropEmpty(fields));
   if (!parsed.success) return formAgain(c, caller, formPage(caller, invalidForm(fields, parsed.error, SECRET_FIELDS)));
   const input = { ...parsed.data, value: new Secret(parsed.data.value) };
   const stored = await storeSecret(c.get('context'), caller, input);
-  if (stored.ok) return done(c, '/secrets', 'secret_stored');
-  return formAgain(c, caller, formPage(caller, refusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
+  if (stored.ok) return redirectDone(c, '/secrets', 'secret_stored');
+  return formAgain(c, caller, formPage(caller, toRefusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
 });
 
 /** `/secrets/delete?path=&owner=` */

@@ -8,7 +8,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { createPersonalToken, listPersonalTokenPage, removePersonalToken } from '../../tokens/personal_tokens.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { type Fields, forChange, formAgain, forReader, invalidForm, refusedForm } from './console.ts';
+import { type Fields, forChange, formAgain, forReader, invalidForm, toRefusedForm } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 
@@ -27,7 +27,7 @@ export const submitToken = forChange(async (c, caller, fields) => {
   if (!parsed.success) return formAgain(c, caller, newTokenPage(invalidForm(fields, parsed.error)));
   const created = await createPersonalToken(c.get('context'), caller, parsed.data);
   if (created.ok) return consolePage(c, caller, createdTokenPage(created.value), 201);
-  return formAgain(c, caller, newTokenPage(refusedForm(fields, created.error)), created.error);
+  return formAgain(c, caller, newTokenPage(toRefusedForm(fields, created.error)), created.error);
 });
 
 function inputOf({ name = '', expires_in_days: days = '', ...boxes }: Fields) {

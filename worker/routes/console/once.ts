@@ -1,5 +1,5 @@
 /** Creates a value on first use and caches it. */
-export function once<T>(make: () => T): () => T {
+export function makeOnce<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => (made ??= { value: make() }).value;
 }

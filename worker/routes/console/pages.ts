@@ -12,7 +12,7 @@ import { exchangeSignInCode } from '../../services/people/sign_in.ts';
 import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { setSessionCookie } from '../auth/auth_cookies.ts';
 import { isStranger } from '../http/authenticate.ts';
-import { once } from './once.ts';
+import { makeOnce } from './once.ts';
 import { localPath } from '../auth/return_to.ts';
 
 /**
@@ -58,12 +58,12 @@ const OTHER_USER = 'This link is for the user of this machine who started svc.';
 
 /** The description is public, so serving it must be cheap. */
 export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Response {
-  const describe = once(() => openApiDocument(app));
+  const describe = makeOnce(() => openApiDocument(app));
   return (c) => c.json(describe());
 }
 
 export function getDocs(app: OpenAPIHono<AppEnv>): (c: AppContext) => Promise<Response> {
-  const describe = once(() => docsPage(openApiDocument(app)));
+  const describe = makeOnce(() => docsPage(openApiDocument(app)));
   return (c) => page(c, describe(), 200);
 }
 

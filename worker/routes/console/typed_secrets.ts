@@ -6,7 +6,7 @@ import { ownReference, withOwnReferences } from '../../../shared/wire/mcp_refere
 // belongs in the vault.
 
 /** Splits a line at its first separator and trims the parts; null if there is none. */
-export function cut(line: string, mark: string): readonly [string, string | null] {
+export function cutAtMark(line: string, mark: string): readonly [string, string | null] {
   const at = line.indexOf(mark);
   return at < 0 ? [line, null] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
 }
@@ -21,7 +21,7 @@ type Named = Readonly<Record<string, string>>;
 
 /** `NAME=value`: only the name stays. `had`: values that were in the configuration before. */
 export function clearVariable(line: string, had: Named): Cleared | null {
-  const [name, value] = cut(line, '=');
+  const [name, value] = cutAtMark(line, '=');
   if (value === null || value === '' || !namesSecret(name) || hasReference(value)) return null;
   const isAsBefore = had[name] === value || JSON.stringify(had[name]) === value;
   return isAsBefore ? null : { line: name, name };
@@ -31,7 +31,7 @@ const SCHEME = /^(?:bearer|basic|token) +(?=\S)/i;
 
 /** `Name: value`: its scheme stays. */
 export function clearHeader(line: string, had: Named): Cleared | null {
-  const [name, value] = cut(line, ':');
+  const [name, value] = cutAtMark(line, ':');
   if (value === null || value === '' || !namesSecret(name) || hasReference(withOwnReferences(value))) return null;
   if (had[name] === value) return null;
   return { line: `${name}: ${SCHEME.exec(value)?.[0] ?? ''}{${credentialNameOf(name, new Set())}}`, name };
@@ -45,7 +45,7 @@ export function clearQuery(url: string): Cleared | null {
     .join('?')
     .split('&')
     .map((pair) => {
-      const [name, value] = cut(pair, '=');
+      const [name, value] = cutAtMark(pair, '=');
       if (value === null || value === '' || !namesSecret(name) || hasReference(withOwnReferences(value))) return pair;
       names.push(name);
       return `${name}={${credentialNameOf(name, new Set())}}`;

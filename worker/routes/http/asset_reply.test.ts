@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => control.stop());
 
-const { url, text, contentType } = fileAssets().all()[0]!;
+const { url, text, contentType } = fileAssets().listAll()[0]!;
 const ask = (headers: Record<string, string>, method = 'GET') => control.send(url, { method, headers });
 const SAID = ['content-encoding', 'content-length', 'etag', 'vary'];
 const said = (reply?: Response) => SAID.map((name) => reply?.headers.get(name));

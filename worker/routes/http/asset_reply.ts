@@ -1,15 +1,15 @@
 import { apiError } from '../../../shared/wire/errors.ts';
 import type { Coding } from '../../pages/frame/assets.ts';
 import type { AppContext } from './app_env.ts';
-import { fittingCoding } from './content_coding.ts';
+import { chooseCoding } from './content_coding.ts';
 import { errorReply } from './error_reply.ts';
 
 /** A static file, in the coding that the browser prefers. Changed content has another URL. */
 export async function getAsset(c: AppContext): Promise<Response> {
   const assets = c.get('assets');
-  const asset = assets.at(c.req.path);
+  const asset = assets.findAsset(c.req.path);
   if (asset === null) return errorReply(c, apiError('not_found', 'there is no such file: reload the page'));
-  const coding = fittingCoding(c, assets.codings);
+  const coding = chooseCoding(c, assets.codings);
   const etag = tagOf(asset.hash, coding);
   c.header('cache-control', 'public, max-age=31536000, immutable');
   c.header('vary', 'Accept-Encoding');
@@ -17,7 +17,7 @@ export async function getAsset(c: AppContext): Promise<Response> {
   if (isHeld(c.req.header('if-none-match'), etag)) return c.body(null, 304);
   c.header('content-type', asset.contentType);
   if (coding !== null) c.header('content-encoding', coding);
-  const body = coding === null ? new TextEncoder().encode(asset.text) : await assets.encoded(asset, coding);
+  const body = coding === null ? new TextEncoder().encode(asset.text) : await assets.encode(asset, coding);
   c.header('content-length', String(body.byteLength));
   return c.body(body, 200);
 }

@@ -5,7 +5,7 @@ import type { Scope } from '../../../shared/wire/tokens.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
 import { authenticateCall } from '../../services/sidecars/sidecar_calls.ts';
-import { signedInByBearer, signedInByBrowser, type SignedIn } from '../../tokens/signed_in.ts';
+import { findUserOfBearer, findUserOfBrowser, type SignedIn } from '../../tokens/signed_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { isAtConsole } from '../console/console_host.ts';
 import { errorReply } from './error_reply.ts';
@@ -22,8 +22,8 @@ export function sessionCookie(context: Pick<ProgramContext, 'local'>): '__Host-s
 export function authenticateUser(scope: Scope | null): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const token = bearerToken(c);
-    const signedIn = token === null ? await signedInBrowser(c) : await signedInByBearer(c.get('context'), token);
-    if (signedIn === null) return errorReply(c, unauthenticated(c));
+    const signedIn = token === null ? await findBrowserUser(c) : await findUserOfBearer(c.get('context'), token);
+    if (signedIn === null) return errorReply(c, unauthenticatedError(c));
     if (token === null && !isSafe(c.req.method) && !isSameOrigin(c)) return errorReply(c, crossSite());
     if (!isFor(signedIn, scope)) return errorReply(c, insufficientScope(scope));
     c.set('caller', signedIn.caller);
@@ -65,14 +65,14 @@ export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) =>
 
 /** The caller signed in with this browser's cookie. */
 export async function callerOfBrowser(c: AppContext): Promise<Caller | null> {
-  return (await signedInBrowser(c))?.caller ?? null;
+  return (await findBrowserUser(c))?.caller ?? null;
 }
 
-async function signedInBrowser(c: AppContext): Promise<SignedIn | null> {
+async function findBrowserUser(c: AppContext): Promise<SignedIn | null> {
   const context = c.get('context');
   const token = isAtConsole(c) ? getCookie(c, sessionCookie(context)) : undefined;
   if (token === undefined || (await isStranger(c))) return null;
-  return signedInByBrowser(context, token);
+  return findUserOfBrowser(context, token);
 }
 
 /** In local mode a session belongs to one user's browser: another user of the machine with its cookie stole it. */
@@ -118,7 +118,7 @@ function isOurOrigin(c: AppContext, origin: string): boolean {
 }
 
 /** The same message for a wrong, expired or revoked token and for a suspended or unknown user. */
-function unauthenticated(c: AppContext): ApiError {
+function unauthenticatedError(c: AppContext): ApiError {
   const fix =
     c.get('context').local === null
       ? 'send "Authorization: Bearer" with an access token or a personal token, or sign the browser in'

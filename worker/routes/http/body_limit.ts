@@ -17,7 +17,7 @@ export function limitBody(maxBytesOf: (limits: ApiLimits, path: string) => numbe
     const { body } = c.req.raw;
     if (body === null) return next();
     const maxBytes = maxBytesOf(c.get('context').limits, c.req.path);
-    const declared = declaredBytes(c);
+    const declared = readDeclaredBytes(c);
     if (declared !== null && declared <= maxBytes) {
       await next();
       if (!c.req.raw.bodyUsed) await discard(c, body.getReader());
@@ -35,7 +35,7 @@ export function limitBody(maxBytesOf: (limits: ApiLimits, path: string) => numbe
 }
 
 /** The declared length of the body; null if it is chunked. */
-function declaredBytes(c: AppContext): number | null {
+function readDeclaredBytes(c: AppContext): number | null {
   const length = c.req.header('content-length');
   return length === undefined || c.req.header('transfer-encoding') !== undefined ? null : Number(length);
 }
@@ -48,14 +48,14 @@ async function readUpTo(reader: Reader, maxBytes: number): Promise<Uint8Array<Ar
   let size = 0;
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return joined(chunks, size);
+    if (done) return joinChunks(chunks, size);
     size += value.length;
     if (size > maxBytes) return null;
     chunks.push(value);
   }
 }
 
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
+function joinChunks(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(size);
   let at = 0;
   for (const chunk of chunks) {

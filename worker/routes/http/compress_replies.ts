@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono';
 import type { AppContext, AppEnv } from './app_env.ts';
-import { fittingCoding } from './content_coding.ts';
+import { chooseCoding } from './content_coding.ts';
 
 /**
  * Pages and JSON. Not event streams, which would be delayed, nor replies to sidecars, which are signed and encrypted.
@@ -23,7 +23,7 @@ export function compressReplies(isPlatformDoing: boolean): MiddlewareHandler<App
     if (!COMPRESSIBLE.test(c.res.headers.get('content-type') ?? '')) return;
     if (!mayBeCompressed(c)) return c.header('cache-control', 'no-transform', { append: true });
     c.header('vary', 'Accept-Encoding', { append: true });
-    if (isPlatformDoing || fittingCoding(c, ['gzip']) === null) return;
+    if (isPlatformDoing || chooseCoding(c, ['gzip']) === null) return;
     await compress(c);
   };
 }
@@ -48,7 +48,7 @@ async function compress(c: AppContext): Promise<void> {
   const headers = new Headers(c.res.headers);
   const plain = await c.res.arrayBuffer();
   const isWorthIt = plain.byteLength >= LEAST_BYTES;
-  const body = isWorthIt ? await gzipped(plain) : plain;
+  const body = isWorthIt ? await gzip(plain) : plain;
   if (isWorthIt) headers.set('content-encoding', 'gzip');
   headers.set('content-length', String(body.byteLength));
   // Assigning the response merges the headers of the previous one.
@@ -56,6 +56,6 @@ async function compress(c: AppContext): Promise<void> {
   c.res = new Response(body, { status, headers });
 }
 
-function gzipped(bytes: ArrayBuffer): Promise<ArrayBuffer> {
+function gzip(bytes: ArrayBuffer): Promise<ArrayBuffer> {
   return new Response(new Blob([bytes]).stream().pipeThrough(new CompressionStream('gzip'))).arrayBuffer();
 }

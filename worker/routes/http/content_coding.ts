@@ -5,7 +5,7 @@ import type { AppContext } from './app_env.ts';
  * The offered coding that the client prefers by Accept-Encoding (RFC 9110, section 12.5.3), the first one on a tie.
  * Null if it accepts none of them or prefers identity.
  */
-export function fittingCoding<Coding extends string>(c: AppContext, offered: readonly Coding[]): Coding | null {
+export function chooseCoding<Coding extends string>(c: AppContext, offered: readonly Coding[]): Coding | null {
   const chosen = accepts(c, {
     header: 'Accept-Encoding',
     supports: [...offered],

@@ -6,7 +6,7 @@ import { errorReply } from './error_reply.ts';
 export type RouteName = readonly [method: string, path: string];
 
 /** Answers unknown paths, and known paths with an unsupported method. */
-export function notFound(routes: readonly RouteName[]): (c: AppContext) => Response {
+export function answerNotFound(routes: readonly RouteName[]): (c: AppContext) => Response {
   const patterns = routes.map(([method, path]) => ({ method: method.toUpperCase(), pattern: pathPattern(path) }));
   return (c) => {
     const methods = patterns.filter(({ pattern }) => pattern.test(c.req.path)).map(({ method }) => method);

@@ -5,12 +5,12 @@ import type { Changed } from '../../kernel/policy_change.ts';
 import type { Reply } from './operation.ts';
 
 /** 200 with the value as JSON. */
-export function json<T>(result: Result<T, ApiError>): Result<Reply, ApiError> {
+export function jsonReply<T>(result: Result<T, ApiError>): Result<Reply, ApiError> {
   return result.ok ? ok({ status: 200, json: result.value }) : result;
 }
 
 /** A reply with the first policy version that includes the change. */
-export function changed<T>(
+export function changeReply<T>(
   result: Result<Changed<T>, ApiError>,
   reply: (value: T) => Exclude<Reply, Response>,
 ): Result<Reply, ApiError> {

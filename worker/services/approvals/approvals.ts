@@ -65,7 +65,7 @@ export async function askApproval(
   return commit(context, controlChain(asker), async () => {
     const same = { userId: asker.userId, subjectId: request.subject.subjectId, fingerprint: request.fingerprint };
     const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
-    const covering = coveringApproval(rows, request.requestId, nowText(context));
+    const covering = findCoveringApproval(rows, request.requestId, nowText(context));
     if (covering !== null) return ok(use(context, covering, request.requestId));
     const full = await fullList(context, asker, request);
     if (full !== null) return err(full);
@@ -88,7 +88,7 @@ async function fullList(
 }
 
 /** The approval that answers a request; null if a new one must be requested. */
-function coveringApproval(rows: readonly ApprovalRow[], requestId: string, now: string): ApprovalRow | null {
+function findCoveringApproval(rows: readonly ApprovalRow[], requestId: string, now: string): ApprovalRow | null {
   const used = rows.find((row) => row.state === 'used' && row.usedBy === requestId);
   if (used !== undefined) return used;
   const isInForce = (row: ApprovalRow) => now < (row.state === 'pending' ? row.expiresAt : (row.validUntil ?? ''));
@@ -146,7 +146,7 @@ export async function decideApproval(
       state: decision === 'approve' ? ('approved' as const) : ('denied' as const),
       decidedBy: caller.userId,
       decidedAt: nowText(context),
-      validUntil: inSeconds(context, APPROVAL_VALID_SECONDS),
+      validUntil: timeAfterSeconds(context, APPROVAL_VALID_SECONDS),
     };
     const statements = changeApproval(context.database, row, change);
     const more = { 'svc.approval.decision': decision };
@@ -216,7 +216,7 @@ function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): A
     sessionId,
     state: 'pending',
     requestedAt: nowText(context),
-    expiresAt: inSeconds(context, APPROVAL_PENDING_SECONDS),
+    expiresAt: timeAfterSeconds(context, APPROVAL_PENDING_SECONDS),
     decidedBy: null,
     decidedAt: null,
     validUntil: null,
@@ -258,7 +258,7 @@ function approvalEvent(
   return { type, actor, data };
 }
 
-function inSeconds(context: ServiceContext, seconds: number): string {
+function timeAfterSeconds(context: ServiceContext, seconds: number): string {
   return new Date(context.clock.now() + seconds * 1000).toISOString();
 }
 

@@ -12,7 +12,7 @@ import { visibleOwners } from '../../kernel/caller.ts';
 import { connectorNotFound } from '../connectors/connectors.ts';
 import { configurationOf } from '../mcp/mcp_server_records.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { revoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
+import { refuseRevoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
 const LOOK_MS = 1_000;
 
@@ -27,7 +27,7 @@ export async function askSidecarApproval(
   const { fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
   const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId };
   const approval = await askApproval(context, askerOf(caller), asked);
-  return approval.ok ? ok(await signed(context, caller, requestId, approval.value)) : approval;
+  return approval.ok ? ok(await signApproval(context, caller, requestId, approval.value)) : approval;
 }
 
 async function subjectOf(
@@ -61,11 +61,11 @@ export async function awaitSidecarApproval(
     if (!approval.ok) return approval;
     const left = deadline - context.clock.now();
     if (approval.value.state !== 'pending' || left <= 0 || wait.signal.aborted) {
-      return ok(await signed(context, caller, wait.requestId, approval.value));
+      return ok(await signApproval(context, caller, wait.requestId, approval.value));
     }
     await context.clock.sleep(Math.min(LOOK_MS, left), wait.signal);
     const sidecar = await findSidecar(context.database, caller.sidecarId);
-    if (sidecar !== null && sidecar.revokedAt !== null) return err(await revoked(context, sidecar, caller.nonce));
+    if (sidecar !== null && sidecar.revokedAt !== null) return err(await refuseRevoked(context, sidecar, caller.nonce));
   }
 }
 
@@ -73,7 +73,7 @@ function askerOf({ userId, enterpriseId, sidecarId }: SidecarCaller): Asker {
   return { userId, enterpriseId, sidecarId };
 }
 
-function signed(
+function signApproval(
   context: ServiceContext,
   caller: SidecarCaller,
   requestId: string,

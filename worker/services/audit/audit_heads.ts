@@ -29,12 +29,12 @@ export async function checkHeads(
 ): Promise<AuditHeadsChecked> {
   const stood: StoodHead[] = [];
   for (const head of heads) {
-    stood.push({ ...head, standing: await standingOf(context, enterpriseId, head) });
+    stood.push({ ...head, standing: await compareHead(context, enterpriseId, head) });
   }
   return { ok: stood.every(({ standing }) => isGoodStanding(standing)), heads: stood };
 }
 
-async function standingOf(
+async function compareHead(
   context: ServiceContext,
   enterpriseId: string,
   { writer, sequence, hash }: AuditHead,

@@ -8,7 +8,7 @@ import {
   cutChain,
   dueChains,
   findBeginning,
-  firstReceivedFrom,
+  findFirstReceived,
 } from '../../store/audit_beginnings.ts';
 import { type AuditEventRow, findHead, listChain, listHeads } from '../../store/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
@@ -75,7 +75,7 @@ function tooYoung(): ApiError {
 async function countRemovable(context: ServiceContext, enterpriseId: string, before: string): Promise<number> {
   let count = 0;
   for (const head of await listHeads(context.database, enterpriseId)) {
-    const first = await firstReceivedFrom(context.database, head.writer, before);
+    const first = await findFirstReceived(context.database, head.writer, before);
     const begun = (await findBeginning(context.database, head.writer))?.sequence ?? 0;
     count += Math.max(0, (first ?? head.sequence + 1) - 1 - begun);
   }
@@ -109,7 +109,7 @@ export async function pruneEnterprise(context: ServiceContext, order: PruneOrder
   let after = '';
   let writes = 0;
   while (writes < order.limits.writes && !context.stopping.aborted) {
-    const cut = await nextCut(context, order, after);
+    const cut = await planCut(context, order, after);
     if (cut === null) return ok({ removed, writes, finished: true, broken });
     const done = cut.taken.length === 0 ? ok(true) : await write(context, order, cut);
     if (!done.ok) return done;
@@ -143,7 +143,7 @@ function eventsOf({ taken }: Pick<Cut, 'taken'>): number {
 }
 
 /** What one write removes from the next chains; null if nothing is left. */
-async function nextCut(context: ServiceContext, order: PruneOrder, done: string): Promise<Cut | null> {
+async function planCut(context: ServiceContext, order: PruneOrder, done: string): Promise<Cut | null> {
   const page = { after: done, limit: order.limits.chainsPerWrite };
   const due = await dueChains(context.database, order.enterpriseId, order.before, page);
   if (due.length === 0) return null;
@@ -153,7 +153,7 @@ async function nextCut(context: ServiceContext, order: PruneOrder, done: string)
   for (const writer of due) {
     const room = order.limits.eventsPerWrite - eventsOf({ taken });
     if (room === 0) break;
-    const part = await beginningOf(context, order, writer, room);
+    const part = await takeBeginning(context, order, writer, room);
     if (!part.ok) broken.push(part.error);
     else if (part.value !== null) taken.push(part.value);
     if (!part.ok || part.value === null || part.value.events < room) after = writer;
@@ -162,7 +162,7 @@ async function nextCut(context: ServiceContext, order: PruneOrder, done: string)
 }
 
 /** The verified events at the chain's beginning that were received before the time; null if there are none. */
-async function beginningOf(
+async function takeBeginning(
   context: ServiceContext,
   { enterpriseId, before }: PruneOrder,
   writer: string,

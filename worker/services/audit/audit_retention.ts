@@ -1,5 +1,5 @@
 import type { BrokenChain } from '../../../shared/wire/audit_events.ts';
-import { nextDueEnterprise } from '../../store/audit_beginnings.ts';
+import { findNextDueEnterprise } from '../../store/audit_beginnings.ts';
 import { setAnew, takeTurn } from '../../store/installation.ts';
 import { PRUNE_LIMITS, pruneEnterprise, type PruneLimits } from './audit_pruning.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -45,7 +45,7 @@ async function removeDue(context: ServiceContext, before: string, limits: PruneL
   let done = '';
   const broken: BrokenChain[] = [];
   for (let left = limits.writes; left > 0 && !context.stopping.aborted;) {
-    const enterpriseId = await nextDueEnterprise(context.database, before, done);
+    const enterpriseId = await findNextDueEnterprise(context.database, before, done);
     if (enterpriseId === null) return { removed, finished: true, broken };
     const pruned = await pruneEnterprise(context, {
       enterpriseId,

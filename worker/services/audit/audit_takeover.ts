@@ -81,7 +81,7 @@ async function planTakeover(database: Database, vault: Vault, enterpriseId: stri
   }
   for (const beginning of found.beginnings) {
     if (await FORMER_SEALS.isBeginning(vault, beginning))
-      resealed.push(...(await beginningAnew(database, vault, beginning)));
+      resealed.push(...(await rewriteBeginning(database, vault, beginning)));
     else unsealed.push({ enterpriseId, writer: beginning.writer });
   }
   return { statements: [...beginChains(database, writers, empty), ...resealed], unsealed };
@@ -92,6 +92,6 @@ async function headAnew(database: Database, vault: Vault, head: AuditHeadRow, se
   return [set === NO_WRITERS ? resealHead(database, head, seal) : sealTaken(database, head, { ...set, seal })];
 }
 
-async function beginningAnew(database: Database, vault: Vault, beginning: AuditBeginningRow): Promise<Statement[]> {
+async function rewriteBeginning(database: Database, vault: Vault, beginning: AuditBeginningRow): Promise<Statement[]> {
   return [resealBeginning(database, beginning, await sealBeginning(vault, beginning))];
 }

@@ -13,7 +13,7 @@ import {
   listWriterSet,
 } from '../../store/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
-import { derivedColumns } from '../../kernel/commit.ts';
+import { deriveColumns } from '../../kernel/commit.ts';
 import { toStoredEvent } from './audit_log.ts';
 import { isSealedHead, NO_WRITERS, withWriter } from '../../kernel/audit_seals.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -36,7 +36,7 @@ export async function verifyAudit(context: ServiceContext, caller: Caller): Prom
   const chains: VerifiedChain[] = [];
   let firstBreak: BrokenChain | null = null;
   for (const head of heads) {
-    const walked = await walk(context, head);
+    const walked = await verifyChain(context, head);
     firstBreak ??= walked.broken;
     chains.push(walked.chain);
   }
@@ -65,9 +65,9 @@ async function headlessBreak(
   for (const writer of writers) {
     if (known.has(writer)) continue;
     const head = await findHead(context.database, writer);
-    if (head === null) return at(writer, 'wrong_head');
+    if (head === null) return breakOf(writer, 'wrong_head');
     // A writer may have begun its chain while the heads were read, but not one of another enterprise.
-    if (head.enterpriseId !== enterpriseId) return at(writer, 'wrong_enterprise');
+    if (head.enterpriseId !== enterpriseId) return breakOf(writer, 'wrong_enterprise');
   }
   return null;
 }
@@ -79,19 +79,19 @@ async function writerSetBreak(
   writers: readonly string[],
 ): Promise<BrokenChain | null> {
   const own = heads.find(({ writer }) => writer === enterpriseId);
-  if (own === undefined) return at(enterpriseId, 'wrong_head');
+  if (own === undefined) return breakOf(enterpriseId, 'wrong_head');
   let set = NO_WRITERS;
   for (const writer of writers) set = await withWriter(set, writer);
-  if (set.writers !== own.writers || set.writersHash !== own.writersHash) return at(enterpriseId, 'wrong_writers');
+  if (set.writers !== own.writers || set.writersHash !== own.writersHash) return breakOf(enterpriseId, 'wrong_writers');
   const written = new Set(heads.map(({ writer }) => writer));
   const gone = writers.find((writer) => !written.has(writer));
-  if (gone !== undefined) return at(gone, 'missing_chain');
+  if (gone !== undefined) return breakOf(gone, 'missing_chain');
   const named = new Set(writers);
   const added = heads.find(({ writer }) => !named.has(writer));
-  return added === undefined ? null : at(added.writer, 'wrong_writers');
+  return added === undefined ? null : breakOf(added.writer, 'wrong_writers');
 }
 
-function at(writer: string, reason: ChainBreak): BrokenChain {
+function breakOf(writer: string, reason: ChainBreak): BrokenChain {
   return { writer, sequence: 0, event_id: null, reason };
 }
 
@@ -101,13 +101,13 @@ interface Walked {
 }
 
 /** Verifies one chain. If its beginning is removed meanwhile, starts again from the new beginning. */
-async function walk(context: ServiceContext, listed: AuditHeadRow): Promise<Walked> {
+async function verifyChain(context: ServiceContext, listed: AuditHeadRow): Promise<Walked> {
   let head = listed;
   for (;;) {
     const begun = await readBeginning(context, head.writer);
-    if (!begun.ok) return brokenAt(head, { sequence: begun.error, hash: '' }, 'wrong_beginning');
+    if (!begun.ok) return breakAt(head, { sequence: begun.error, hash: '' }, 'wrong_beginning');
     const { start } = begun.value;
-    const walked = await walkFrom(context, head, start);
+    const walked = await verifyFrom(context, head, start);
     if (walked.broken === null) return walked;
     const latest = (await findHead(context.database, head.writer)) ?? head;
     const now = await readBeginning(context, head.writer);
@@ -119,7 +119,7 @@ async function walk(context: ServiceContext, listed: AuditHeadRow): Promise<Walk
 
 const ROWS_PER_READ = 500;
 
-async function walkFrom(context: ServiceContext, head: AuditHeadRow, start: ChainHead): Promise<Walked> {
+async function verifyFrom(context: ServiceContext, head: AuditHeadRow, start: ChainHead): Promise<Walked> {
   const { writer } = head;
   let chain = describe(head, start);
   const broken = (sequence: number, eventId: string | null, reason: ChainBreak): Walked => {
@@ -150,7 +150,7 @@ async function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow):
   const problem = await chainBreak(end, event);
   if (problem !== null) return problem;
   if (row.enterpriseId !== head.enterpriseId) return 'wrong_enterprise';
-  const { host, connector } = derivedColumns(event);
+  const { host, connector } = deriveColumns(event);
   return row.host === host && row.connector === connector ? null : 'wrong_hash';
 }
 
@@ -173,7 +173,7 @@ function describe(head: AuditHeadRow, start: ChainHead): VerifiedChain {
   };
 }
 
-function brokenAt(head: AuditHeadRow, start: ChainHead, reason: ChainBreak): Walked {
+function breakAt(head: AuditHeadRow, start: ChainHead, reason: ChainBreak): Walked {
   const { writer } = head;
   return { chain: describe(head, start), broken: { writer, sequence: start.sequence, event_id: null, reason } };
 }

@@ -4,7 +4,7 @@ import { ok, type Result } from '../../../shared/model/result.ts';
 import { auditEvent, isSidecarEventType } from '../../../shared/wire/audit_events.ts';
 import { EVENTS_TYP, type EventsPayload } from '../../../shared/wire/channel.ts';
 import { type ApiError, fieldProblems } from '../../../shared/wire/errors.ts';
-import { knownIds } from '../../store/audit_events.ts';
+import { findKnownIds } from '../../store/audit_events.ts';
 import { commitChained } from '../../kernel/commit.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
@@ -31,12 +31,12 @@ export async function acceptEvents(
   const rejected = checked.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
   const valid = new Map<string, AuditEvent>();
   for (const outcome of checked) {
-    if (outcome.ok && !valid.has(outcome.value.id)) valid.set(outcome.value.id, stamped(caller, outcome.value));
+    if (outcome.ok && !valid.has(outcome.value.id)) valid.set(outcome.value.id, stampEvent(caller, outcome.value));
   }
   const ids = [...valid.keys()];
   const chain = { enterpriseId: caller.enterpriseId, writer: caller.sidecarId };
   const written = await commitChained(context, chain, async () => {
-    const known = await knownIds(context.database, caller.sidecarId, ids);
+    const known = await findKnownIds(context.database, caller.sidecarId, ids);
     const fresh = [...valid.values()].filter((event) => !known.has(event.id));
     return ok({ statements: [], events: fresh, value: null });
   });
@@ -69,7 +69,7 @@ function idOf(event: unknown): string | null {
     : null;
 }
 
-function stamped(caller: SidecarCaller, event: z.output<typeof auditEvent>): AuditEvent {
+function stampEvent(caller: SidecarCaller, event: z.output<typeof auditEvent>): AuditEvent {
   const data = Object.fromEntries(Object.entries(event.data).filter(([, value]) => value !== undefined));
   return { ...event, sidecar_id: caller.sidecarId, data: withShortHosts(withShortPath(data)) };
 }

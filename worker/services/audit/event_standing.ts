@@ -22,7 +22,8 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
   const around = await listChain(context.database, writer, { after: Math.max(0, sequence - 2), limit: 3 });
   const at = (place: number) => around.find((row) => row.sequence === place);
   const before = at(sequence - 1);
-  const start = before === undefined ? await beginning(context, writer) : { sequence: sequence - 1, hash: before.hash };
+  const start =
+    before === undefined ? await findBeginning(context, writer) : { sequence: sequence - 1, hash: before.hash };
   const isNewest = head?.sequence === sequence;
   const standing = (problem: ChainBreak | null): EventStanding => ({ problem, isNewest });
   const problem = start === null ? 'wrong_beginning' : await chainBreak(start, event);
@@ -35,7 +36,7 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
 }
 
 /** The hash that the chain's first stored event follows; null if its record was altered. */
-async function beginning(context: ServiceContext, writer: string): Promise<ChainHead | null> {
+async function findBeginning(context: ServiceContext, writer: string): Promise<ChainHead | null> {
   const begun = await readBeginning(context, writer);
   return begun.ok ? begun.value.start : null;
 }

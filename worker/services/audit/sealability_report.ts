@@ -14,7 +14,7 @@ import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import { listAuditPage } from './audit_log.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { listConnectorPage } from '../connectors/connectors.ts';
-import { allHostBindings } from '../bindings/host_bindings.ts';
+import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { listSecretPage } from '../vault/secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listSidecarPage } from '../sidecars/sidecars.ts';
@@ -47,7 +47,7 @@ export async function reportSealability(
 ): Promise<SealabilityReport> {
   const secrets = await readAll((query) => listSecretPage(context, caller, query));
   const connectors = await readAll((query) => listConnectorPage(context, caller, query));
-  const bindings = await allHostBindings(context, visibleOwners(caller));
+  const bindings = await listAllHostBindings(context, visibleOwners(caller));
   const { releases, ...released } = await readReleases(context, caller);
   const all = sealabilityOf({ secrets: secrets.items, bindings, releases, templates });
   const described = new Map(secrets.items.map((secret) => [keyOf(secret), secret]));

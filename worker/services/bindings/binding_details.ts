@@ -41,10 +41,10 @@ export async function describeBinding(
     if ((await findSecret(context.database, place)) !== null) stored.push(formatVaultReference(path));
   }
   const mayChange = writableOwner(caller, binding.value.owner).ok;
-  return ok({ binding: binding.value, mayChange, stored, lastChange: await lastChangeOf(context, caller, id) });
+  return ok({ binding: binding.value, mayChange, stored, lastChange: await findLastChange(context, caller, id) });
 }
 
-async function lastChangeOf(context: ServiceContext, caller: Caller, id: string): Promise<LastChange | null> {
+async function findLastChange(context: ServiceContext, caller: Caller, id: string): Promise<LastChange | null> {
   const types = ['control.binding.created', 'control.binding.updated'] as const;
   const event = await findLatestAbout(context.database, caller.enterpriseId, { types, resource: id });
   if (event === null) return null;

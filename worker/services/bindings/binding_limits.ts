@@ -1,6 +1,6 @@
 import { findLimitedBindings } from '../../../shared/resolve/limited_bindings.ts';
 import { toHostBinding, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
-import { allConnectors } from '../connectors/all_connectors.ts';
+import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { toInstalled } from '../connectors/connector_records.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
@@ -12,7 +12,7 @@ export async function limitsOf(
   bindings: readonly HostBindingRecord[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   if (bindings.every(({ effect }) => effect !== undefined)) return new Map();
-  const connectors = await allConnectors(context, visibleOwners(caller));
+  const connectors = await listAllConnectors(context, visibleOwners(caller));
   const limited = findLimitedBindings(bindings.map(toHostBinding), connectors.map(toInstalled));
   return new Map(limited.map(({ binding, hosts }) => [binding.id, hosts]));
 }

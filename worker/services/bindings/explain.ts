@@ -3,8 +3,8 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { ExplainInput } from '../../../shared/wire/host_bindings.ts';
-import { storedAmong } from '../../store/secrets.ts';
-import { allConnectors } from '../connectors/all_connectors.ts';
+import { findStored } from '../../store/secrets.ts';
+import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { credentialPaths, hostBindingsOn } from './host_bindings.ts';
@@ -18,18 +18,18 @@ export async function explainRequest(
 ): Promise<Result<Explanation, ApiError>> {
   // Without bindings, this checks whether the request can be explained, and gives its canonical host.
   const bare = explain({ bindings: [], isStored: () => false }, input);
-  const explained = bare.ok ? explain(await known(context, caller, bare.value.host), input) : bare;
+  const explained = bare.ok ? explain(await gatherKnown(context, caller, bare.value.host), input) : bare;
   if (explained.ok) return ok(explained.value);
   const { field, message } = explained.error;
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
 }
 
 /** The policy for a host: the bindings that may apply, every connector, and which of their credentials are usable. */
-async function known(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
+async function gatherKnown(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
   const owners = visibleOwners(caller);
   const bindings = await hostBindingsOn(context, owners, patternsAround(host));
-  const connectors = await allConnectors(context, owners);
-  const stored = await storedAmong(context.database, owners, bindings.flatMap(credentialPaths));
+  const connectors = await listAllConnectors(context, owners);
+  const stored = await findStored(context.database, owners, bindings.flatMap(credentialPaths));
   const ready = connectors.flatMap((row) =>
     stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],
   );

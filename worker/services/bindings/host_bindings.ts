@@ -20,7 +20,7 @@ import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kern
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { decodeCursor, toPage } from '../../kernel/cursors.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
-import { freshId, laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 type ChangedBinding = Promise<Result<Changed<HostBindingRecord>, ApiError>>;
 
@@ -64,9 +64,9 @@ export async function putHostBinding(
   const replaced = await commit(context, controlChain(caller), async () => {
     const before = await writableBinding(context, caller, id);
     if (!before.ok) return before;
-    if (revision !== null && revision !== before.value.updatedAt) return err(changedSince(before.value));
+    if (revision !== null && revision !== before.value.updatedAt) return err(changedSinceError(before.value));
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
-    const row = toRow(input, { ...before.value, updatedAt: laterThan(nowText(context), before.value.updatedAt) });
+    const row = toRow(input, { ...before.value, updatedAt: timeAfter(nowText(context), before.value.updatedAt) });
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicate(twin));
     const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
@@ -124,7 +124,7 @@ export async function listHostBindingPage(
 const ROWS_PER_READ = 200;
 
 /** All bindings of these owners, read in pages because a database reply is limited in size. */
-export async function allHostBindings(
+export async function listAllHostBindings(
   context: ServiceContext,
   ownerIds: readonly string[],
 ): Promise<HostBindingRecord[]> {
@@ -195,7 +195,7 @@ function ownerChange(row: HostBindingRow): ApiError {
   return apiError('invalid_input', `owner ${message}`, { fields: [{ field: 'owner', message }] });
 }
 
-function changedSince({ host, updatedAt }: HostBindingRow): ApiError {
+function changedSinceError({ host, updatedAt }: HostBindingRow): ApiError {
   const message = `the binding for ${host} was changed at ${updatedAt}, after you read it: read it again, then apply your change`;
   return apiError('conflict', message, { updated_at: updatedAt });
 }

@@ -13,7 +13,7 @@ const ROWS_PER_READ = 8;
  * All connectors of these owners with their specs, optionally for one host, read in pages because a database reply is
  * limited in size.
  */
-export async function allConnectors(
+export async function listAllConnectors(
   context: ServiceContext,
   ownerIds: readonly string[],
   host?: string,

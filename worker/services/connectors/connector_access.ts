@@ -3,9 +3,9 @@ import type { Secret } from '../../../shared/model/secret.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
-import { credentialProblem, nothingStored } from './connector_problems.ts';
+import { credentialProblem, nothingStoredError } from './connector_problems.ts';
 import { accessToken } from '../oauth/oauth_refresh.ts';
-import { opened } from '../vault/secrets.ts';
+import { openRow } from '../vault/secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The bearer token of a connector's requests: its API key or a current access token, never a refresh token. */
@@ -24,9 +24,9 @@ export async function connectorAccess(
 ): Promise<Result<ConnectorAccess, ApiError>> {
   const { connector, credential } = row;
   const problem = credentialProblem(row);
-  if (problem !== null || credential === null) return err(problem ?? nothingStored(connector));
+  if (problem !== null || credential === null) return err(problem ?? nothingStoredError(connector));
   if (credential.kind === 'oauth2') return accessToken(context, connector.id);
   const secret = await findSealedSecret(context.database, credential);
-  if (secret === null) return err(nothingStored(connector));
-  return ok({ token: await opened(context, secret), expiresAt: null, secret });
+  if (secret === null) return err(nothingStoredError(connector));
+  return ok({ token: await openRow(context, secret), expiresAt: null, secret });
 }

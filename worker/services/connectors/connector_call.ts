@@ -30,7 +30,7 @@ export async function callUpstream(
 ): Promise<Result<SanitisedReply, CallError>> {
   const value = credential.reveal();
   // A line break in it would start another header.
-  if (value === '' || /\p{Cc}/u.test(value)) return err(unsendable());
+  if (value === '' || /\p{Cc}/u.test(value)) return err(unsendableError());
   const called = await outbound.call({
     method: parts.method,
     url: `https://${parts.host}${parts.path}${parts.query === null ? '' : `?${parts.query}`}`,
@@ -56,7 +56,7 @@ function headersOf(parts: OperationRequestParts, credential: string): Record<str
   };
 }
 
-function unsendable(): CallError {
+function unsendableError(): CallError {
   const message =
     'the stored credential is empty or contains a line break or another control character: store it again';
   return { reason: 'credential_unavailable', message };

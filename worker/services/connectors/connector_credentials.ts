@@ -14,12 +14,12 @@ import {
 } from '../../store/connectors.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
-import { storedSpec, toCredentialRecord } from './connector_records.ts';
+import { parseStoredSpec, toCredentialRecord } from './connector_records.ts';
 import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';
 import { clientOf } from '../oauth/oauth_client.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
-import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
@@ -87,7 +87,7 @@ function credentialOf(
     kind: input.kind,
     lease: null,
     leaseUntil: null,
-    updatedAt: row.credential === null ? now : laterThan(now, row.credential.updatedAt),
+    updatedAt: row.credential === null ? now : timeAfter(now, row.credential.updatedAt),
   };
   if (input.kind === 'oauth2') return oauthCredential(context, connector, input, common);
   const credential = { ...common, state: 'ready' as const, client: null, expiresAt: null, renewable: false };
@@ -102,7 +102,7 @@ function oauthCredential(
   input: ValidOAuth2Credential,
   common: Common,
 ): Result<MadeCredential, ApiError> {
-  const client = clientOf(input, toConnectorSpec(storedSpec(connector)), context.local !== null);
+  const client = clientOf(input, toConnectorSpec(parseStoredSpec(connector)), context.local !== null);
   if (!client.ok) return client;
   const [accessToken, refreshToken] = [secretOf(input.access_token), secretOf(input.refresh_token)];
   const renewable = refreshToken !== null;

@@ -10,28 +10,30 @@ export function authorisePath(connectorId: string): string {
 
 /** Why a connector's credential cannot be used, judged by its row; null if it may be. */
 export function credentialProblem({ connector, credential }: WithCredential<ConnectorSummaryRow>): ApiError | null {
-  if (credential === null) return nothingStored(connector);
+  if (credential === null) return nothingStoredError(connector);
   if (credential.state === 'ready') return null;
-  return credential.state === 'authorisation_required' ? notAuthorised(connector) : reauthorisationRequired(connector);
+  return credential.state === 'authorisation_required'
+    ? notAuthorisedError(connector)
+    : reauthorisationRequired(connector);
 }
 
-export function nothingStored({ id, fqn }: Named): ApiError {
+export function nothingStoredError({ id, fqn }: Named): ApiError {
   const message = `${fqn} has no credential: store one with PUT /v1/connectors/${id}/credential`;
   return apiError('binding_required', message, { connector_id: id });
 }
 
-function notAuthorised(connector: Named): ApiError {
-  const message = `${connector.fqn} is not authorised yet: ${howToAuthorise(connector)}`;
+function notAuthorisedError(connector: Named): ApiError {
+  const message = `${connector.fqn} is not authorised yet: ${authorisationHint(connector)}`;
   return apiError('binding_required', message, authoriseDetails(connector));
 }
 
 export function reauthorisationRequired(connector: Named): ApiError {
-  const message = `the provider no longer accepts the authorisation of ${connector.fqn}: ${howToAuthorise(connector)}`;
+  const message = `the provider no longer accepts the authorisation of ${connector.fqn}: ${authorisationHint(connector)}`;
   return apiError('reauthorisation_required', message, authoriseDetails(connector));
 }
 
 /** Only the path: a URL made from the Host header could point to somebody else's host. */
-function howToAuthorise({ id, fqn }: Named): string {
+function authorisationHint({ id, fqn }: Named): string {
   return `run "svc connector authorize ${fqn}", or open ${authorisePath(id)} on the control plane`;
 }
 

@@ -11,7 +11,7 @@ import type {
 } from '../../../shared/wire/connectors.ts';
 import type { ConnectorRow, ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
 import { ownerName } from '../../kernel/caller.ts';
-import { storedClient } from '../oauth/oauth_client.ts';
+import { findStoredClient } from '../oauth/oauth_client.ts';
 
 /**
  * SHA-256 (hex) of a spec's canonical JSON with its defaults: different spellings of the same spec have the same hash.
@@ -42,12 +42,12 @@ export function toSummary(row: WithCredential<ConnectorSummaryRow>): ConnectorSu
 }
 
 export function toRecord(row: WithCredential<ConnectorRow>): ConnectorRecord {
-  return { ...toSummary(row), spec: storedSpec(row.connector) };
+  return { ...toSummary(row), spec: parseStoredSpec(row.connector) };
 }
 
 export function toCredentialRecord(row: WithCredential<ConnectorSummaryRow>): ConnectorCredentialRecord {
   const { connector, credential } = row;
-  const client = credential === null ? null : storedClient(credential);
+  const client = credential === null ? null : findStoredClient(credential);
   return {
     kind: connector.credentialKind,
     ref: formatVaultReference(connectorVaultPath(connector.fqn)),
@@ -68,7 +68,7 @@ export function toSnapshotRecord(row: WithCredential<ConnectorRow>): SnapshotCon
     id: row.connector.id,
     owner,
     content_hash: row.connector.contentHash,
-    spec: storedSpec(row.connector),
+    spec: parseStoredSpec(row.connector),
     credential: { owner, path: connectorVaultPath(row.connector.fqn), state: stateOf(row) },
   };
 }
@@ -79,14 +79,14 @@ export function toInstalled(row: WithCredential<ConnectorRow>): InstalledConnect
   return {
     id: row.connector.id,
     owner,
-    spec: toConnectorSpec(storedSpec(row.connector)),
+    spec: toConnectorSpec(parseStoredSpec(row.connector)),
     contentHash: row.connector.contentHash,
     credential: { owner, path: connectorVaultPath(row.connector.fqn) },
   };
 }
 
 /** The spec, validated when it was installed. */
-export function storedSpec(row: Pick<ConnectorRow, 'spec'>): ConnectorSpecRecord {
+export function parseStoredSpec(row: Pick<ConnectorRow, 'spec'>): ConnectorSpecRecord {
   const spec: ConnectorSpecRecord = JSON.parse(row.spec);
   return spec;
 }

@@ -9,7 +9,7 @@ import type { RunReply, RunRequest } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { didYouMean } from '../../../shared/model/near_match.ts';
 import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../../store/connectors.ts';
-import { allConnectors } from './all_connectors.ts';
+import { listAllConnectors } from './all_connectors.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { connectorAccess } from './connector_access.ts';
@@ -92,7 +92,7 @@ async function confirm(
   { connector, operation }: Run,
   parts: OperationRequestParts,
 ): Promise<Result<ConnectorOperation, ApiError>> {
-  const rows = await allConnectors(context, visibleOwners(caller), parts.host);
+  const rows = await listAllConnectors(context, visibleOwners(caller), parts.host);
   const installed = rows.map((row) => (row.connector.id === connector.id ? connector : toInstalled(row)));
   const confirmed = confirmOperation(compileConnectors(installed), { connector, operation }, parts);
   return confirmed.ok ? confirmed : err(invalidArgs([{ field: 'args', message: confirmed.error }]));

@@ -35,7 +35,9 @@ export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEve
   const { parts, document, approvalId, result } = outcome;
   const status = result.ok ? result.value.upstreamStatus : null;
   const fields =
-    parts === null ? {} : auditFields(operation, { path: parts.path, given: givenInputs(subject), status, document });
+    parts === null
+      ? {}
+      : auditFields(operation, { path: parts.path, given: listGivenInputs(subject), status, document });
   return {
     'svc.proxy.source': 'generated_connector_shim',
     'svc.proxy.mediation': result.ok ? 'connector' : 'refused',
@@ -52,12 +54,12 @@ export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEve
     'svc.connector.operation': operation.name,
     ...(subject.tool !== undefined && { 'svc.connector.tool': subject.tool }),
     'svc.connector.credential_ref': formatVaultReference(connector.credential.path),
-    ...(Object.keys(fields).length > 0 && { 'svc.connector.fields': wellFormed(fields) }),
+    ...(Object.keys(fields).length > 0 && { 'svc.connector.fields': toWellFormed(fields) }),
     ...(approvalId !== null && { 'svc.approval.id': approvalId }),
   };
 }
 
-function givenInputs({ operation, args }: RunSubject): ReadonlySet<string> {
+function listGivenInputs({ operation, args }: RunSubject): ReadonlySet<string> {
   const given = operation.inputs.filter(({ name }) => Object.hasOwn(args, name));
   return new Set(given.map((input) => `${input.in}.${input.name}`));
 }
@@ -75,7 +77,7 @@ function withoutRedacted({ path: template, audit }: Operation, path: string): st
 }
 
 /** A truncated value may end in half a surrogate pair, which the log cannot store. */
-function wellFormed(fields: Readonly<Record<string, string | number | boolean>>) {
+function toWellFormed(fields: Readonly<Record<string, string | number | boolean>>) {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value.toWellFormed() : value]),
   );

@@ -12,15 +12,15 @@ export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | n
 
 function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   if (before === null) return [];
-  const known = allHosts(before);
-  const added = [...allHosts(spec)].filter((host) => !known.has(host));
+  const known = listAllHosts(before);
+  const added = [...listAllHosts(spec)].filter((host) => !known.has(host));
   if (added.length === 0) return [];
   return [
     `${added.join(', ')} did not receive the credential before version ${spec.version}, and may receive it from now on`,
   ];
 }
 
-function allHosts(spec: ConnectorSpec): ReadonlySet<string> {
+function listAllHosts(spec: ConnectorSpec): ReadonlySet<string> {
   return new Set(spec.operations.flatMap((operation) => operationHosts(spec, operation)));
 }
 

@@ -30,7 +30,7 @@ import {
 import type { Statement } from '../../store/database.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
-import { contentHash, storedSpec, toRecord, toSummary } from './connector_records.ts';
+import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_records.ts';
 import { connectorWarnings } from './connector_warnings.ts';
 import { decodeCursor, toPage } from '../../kernel/cursors.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
@@ -66,7 +66,7 @@ export async function installConnector(
 
 function firstInstall(context: ServiceContext, caller: Caller, connector: ConnectorRow): Change<Installed> {
   const row = { connector, credential: null };
-  const reply = { ...toRecord(row), warnings: connectorWarnings(toConnectorSpec(storedSpec(connector)), null) };
+  const reply = { ...toRecord(row), warnings: connectorWarnings(toConnectorSpec(parseStoredSpec(connector)), null) };
   const statements = [...insertConnector(context.database, connector), bumpPolicy(context.database, connector)];
   return {
     statements,
@@ -83,7 +83,7 @@ function replacement(
   hash: string,
 ): Change<Installed> {
   const { connector: held } = before;
-  const warnings = connectorWarnings(toConnectorSpec(spec), toConnectorSpec(storedSpec(held)));
+  const warnings = connectorWarnings(toConnectorSpec(spec), toConnectorSpec(parseStoredSpec(held)));
   if (held.version === spec.connector.version) {
     return { statements: [], events: [], value: { reply: { ...toRecord(before), warnings }, isNew: false } };
   }

@@ -18,7 +18,7 @@ import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { mcpSubject } from '../oauth/oauth_subject.ts';
 import { type HeldCredential, readHeld } from '../oauth/oauth_tokens.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
-import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { vaultWrite } from '../vault/vault_write.ts';
 
 /**
@@ -40,7 +40,7 @@ export async function beginMcpAuthorisation(
     return err(apiError('invalid_input', `${row.value.name} is a local server: only remote servers have a sign-in`));
   const way = { outbound: context.outbound, isLocal: context.local !== null, now: () => context.clock.now() };
   const found = await discoverAuthorization(way, url);
-  if (!found.ok) return err(failed(row.value, found.error));
+  if (!found.ok) return err(failedError(row.value, found.error));
   const unconfirmed = hostsProblem(row.value, url, found.value, how.input);
   if (unconfirmed !== null) return err(unconfirmed);
   const client = await chooseClient(context, row.value, found.value, how);
@@ -104,7 +104,7 @@ async function chooseClient(
   if (endpoint === undefined) return err(clientMissing(issuer, redirectUri));
   const metadata = { ...found.metadata, registration_endpoint: endpoint };
   const made = await registerClient(context.outbound, metadata, redirectUri);
-  if (!made.ok) return err(failed(row, made.error));
+  if (!made.ok) return err(failedError(row, made.error));
   const { clientId: client_id, clientSecret, clientAuthentication: client_authentication } = made.value;
   const client = { client_id, client_authentication, ...places, registered_for: redirectUri };
   return ok({ client, secret: clientSecret, isGiven: false });
@@ -159,7 +159,7 @@ async function holdClient(
       renewable: false,
       lease: null,
       leaseUntil: null,
-      updatedAt: laterThan(time, now?.credential?.updatedAt ?? ''),
+      updatedAt: timeAfter(time, now?.credential?.updatedAt ?? ''),
     };
     const bundle = writeBundle({ clientSecret: secret, accessToken: null, refreshToken: null });
     const write = [
@@ -196,6 +196,6 @@ function clientMissing(issuer: string, redirectUri: string): ApiError {
   return invalidFields([{ field: 'client_id', message }]);
 }
 
-function failed({ name }: McpServerRow, why: string): ApiError {
+function failedError({ name }: McpServerRow, why: string): ApiError {
   return apiError('oauth_provider_failed', `cannot sign in to ${name}: ${why}`);
 }

@@ -16,8 +16,8 @@ import { findSecret } from '../../store/secrets.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type Change, commit } from '../../kernel/commit.ts';
 import { configurationProblem, invalidFields } from './mcp_server_checks.ts';
-import { configurationOf, requiredCredentials } from './mcp_server_records.ts';
-import { change, reconfigured, writableMcpServer } from './mcp_servers.ts';
+import { configurationOf, listRequiredCredentials } from './mcp_server_records.ts';
+import { change, planConfiguration, writableMcpServer } from './mcp_servers.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
@@ -36,7 +36,7 @@ export async function storeMcpCredential(
   const stored = await commit(context, controlChain(caller), async () => {
     const row = await writableMcpServer(context, caller, id);
     if (!row.ok) return row;
-    const referring = await referringChange(context, caller, row.value, name);
+    const referring = await planReference(context, caller, row.value, name);
     if (!referring.ok) return referring;
     // This condition comes first: the vault must not get entries of a deleted server.
     const write = [
@@ -54,19 +54,19 @@ export async function storeMcpCredential(
 }
 
 /** Makes the configuration refer to a credential; no statements if it does already. */
-async function referringChange(
+async function planReference(
   context: ServiceContext,
   caller: Caller,
   row: McpServerRow,
   name: string,
 ): Promise<Result<Change<McpServerRow>, ApiError>> {
-  const referred = requiredCredentials(row);
+  const referred = listRequiredCredentials(row);
   if (referred.includes(name)) return ok({ statements: [], events: [], value: row });
   const before = configurationOf(row);
-  if (before.mode === 'remote') return err(referredByNothing(row, name, referred));
+  if (before.mode === 'remote') return err(referredByNothingError(row, name, referred));
   const configuration = { ...before, env: { ...before.env, [name]: mcpReference(row.id, name) } };
   const problem = configurationProblem(configuration, row.id);
-  return problem === null ? reconfigured(context, caller, row, configuration) : err(problem);
+  return problem === null ? planConfiguration(context, caller, row, configuration) : err(problem);
 }
 
 /** Deletes the stored value. The configuration still refers to it. Refuses with `not_found`, `admin_required`. */
@@ -82,7 +82,7 @@ export async function removeMcpCredential(
     const row = found.value;
     const place = { ownerId: row.ownerId, path: mcpVaultPath(id, name) };
     const secret = name === MCP_OAUTH_NAME ? null : await findSecret(context.database, place);
-    if (secret === null) return err(notStored(row, name));
+    if (secret === null) return err(notStoredError(row, name));
     const write = deleteMcpCredential(context.database, place.ownerId, place.path);
     const type = 'control.mcp_server.credential_deleted' as const;
     return ok(change(context, caller, { type, row, write, value: null, credential: name }));
@@ -110,13 +110,13 @@ function vaultPlace({ id, enterpriseId, ownerId, name: server }: McpServerRow, n
   return { enterpriseId, ownerId, path: mcpVaultPath(id, name), description: `credential of the MCP server ${server}` };
 }
 
-function referredByNothing(row: McpServerRow, name: string, referred: readonly string[]): ApiError {
+function referredByNothingError(row: McpServerRow, name: string, referred: readonly string[]): ApiError {
   const known = referred.length === 0 ? 'it refers to none' : `it refers to ${referred.join(', ')}`;
   const message = `is not used: no header and no query of ${row.name} refers to it (${known}); write ${mcpReference(row.id, name)} into one of them first`;
   return invalidFields([{ field: 'env_var_name', message }]);
 }
 
-function notStored(row: McpServerRow, name: string): ApiError {
+function notStoredError(row: McpServerRow, name: string): ApiError {
   const shown = /^\w{1,128}$/.test(name) ? name : 'that';
   return apiError(
     'not_found',

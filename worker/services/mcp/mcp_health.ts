@@ -1,6 +1,6 @@
 import type { McpHealthReport } from '../../../shared/wire/mcp_servers.ts';
 import { noteMcpHealth } from '../../store/mcp_health.ts';
-import { knownMcpServers } from '../../store/mcp_servers.ts';
+import { findKnownMcpServers } from '../../store/mcp_servers.ts';
 import { visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
@@ -12,7 +12,7 @@ export async function noteHealth(
   { servers }: McpHealthReport,
 ): Promise<void> {
   const ids = servers.map(({ id }) => id);
-  const known = await knownMcpServers(context.database, visibleOwners(caller), ids);
+  const known = await findKnownMcpServers(context.database, visibleOwners(caller), ids);
   const now = context.clock.now();
   const rows = servers
     .filter(({ id }) => known.has(id))

@@ -84,14 +84,14 @@ async function discover(way: TimedWay, serverUrl: string): Promise<Result<McpAut
     return err(`${new URL(metadata.value.issuer).hostname} issues tokens for other servers only (RFC 9728 section 4)`);
   }
   const scopes = asked.value.scopes ?? found.value?.scopes_supported ?? [];
-  return ok({ resource, scopes, metadata: metadata.value, otherHosts: otherHostsOf(server, metadata.value) });
+  return ok({ resource, scopes, metadata: metadata.value, otherHosts: findOtherHosts(server, metadata.value) });
 }
 
 /**
  * A malicious server may name somebody else's authorization server or endpoints, so that the person grants it access
  * there. Without a list of related domains, only the server's exact host counts as its own.
  */
-function otherHostsOf(server: URL, metadata: ServerMetadata): readonly string[] {
+function findOtherHosts(server: URL, metadata: ServerMetadata): readonly string[] {
   const { issuer, authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
   const named = [
     issuer,

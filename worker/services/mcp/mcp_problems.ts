@@ -6,15 +6,19 @@ interface Named {
 }
 
 export function mcpNothingStored(server: Named): ApiError {
-  return apiError('binding_required', `${server.name} is not authorised: ${howToAuthorise(server)}`, details(server));
+  return apiError(
+    'binding_required',
+    `${server.name} is not authorised: ${authorisationHint(server)}`,
+    details(server),
+  );
 }
 
 export function mcpReauthorisationRequired(server: Named): ApiError {
-  const message = `the authorisation of ${server.name} is no longer accepted: ${howToAuthorise(server)}`;
+  const message = `the authorisation of ${server.name} is no longer accepted: ${authorisationHint(server)}`;
   return apiError('reauthorisation_required', message, details(server));
 }
 
-function howToAuthorise({ id, name }: Named): string {
+function authorisationHint({ id, name }: Named): string {
   return `run "svc mcp authorize ${name}", or POST /v1/mcp-servers/${id}/authorize`;
 }
 

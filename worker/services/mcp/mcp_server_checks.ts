@@ -6,13 +6,13 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError, type FieldProblem } from '../../../shared/wire/errors.ts';
 import { withOwnId } from '../../../shared/wire/mcp_references.ts';
 import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
-import { type McpConfiguration, told } from './mcp_server_records.ts';
+import { type McpConfiguration, toApiDanger } from './mcp_server_records.ts';
 
 /**
  * Makes the configuration of the server with this id from an input: applies its own references and the defaults of its
  * mode, and checks that its command may be run. Refuses with `invalid_input`.
  */
-export function settledConfiguration(
+export function settleConfiguration(
   input: ValidMcpServer,
   place: { readonly id: string; readonly registryId: string | null },
   before: McpConfiguration | null,
@@ -56,7 +56,7 @@ function dangerous(dangers: readonly Danger[]): ApiError {
     return { field: code === 'environment_variable' ? 'env' : 'command', message };
   });
   const message = `the server ${dangers.map((danger) => danger.message).join('; ')}`;
-  return apiError('invalid_input', message, { fields, dangers: dangers.map(told) });
+  return apiError('invalid_input', message, { fields, dangers: dangers.map(toApiDanger) });
 }
 
 export function invalidFields(fields: readonly FieldProblem[]): ApiError {

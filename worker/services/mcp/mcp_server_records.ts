@@ -13,7 +13,7 @@ import { mcpAuthorizationsOf } from '../../store/mcp_authorizations.ts';
 import { type McpHealthRow, mcpHealthOf } from '../../store/mcp_health.ts';
 import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../../store/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { storedClient } from '../oauth/oauth_client.ts';
+import { findStoredClient } from '../oauth/oauth_client.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** A configuration as stored: its references contain the server's own id. */
@@ -31,7 +31,7 @@ export function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) 
 }
 
 /** The names of the credentials that a configuration refers to. */
-export function requiredCredentials(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>): readonly string[] {
+export function listRequiredCredentials(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>): readonly string[] {
   return referencesOf(serverOf(row)).map((path) => path.slice(mcpVaultPath(row.id, '').length));
 }
 
@@ -88,11 +88,11 @@ function toRecord(row: McpServerRow, known: Known): McpServerRecord {
 
 /** Warnings about a local server's command. A command that is refused now was accepted when it was stored. */
 function warningsOf({ mode, command, env }: McpConfiguration): McpServerRecord['warnings'] {
-  return mode === 'local' ? commandDangers(command, env).map((danger) => told(danger)) : [];
+  return mode === 'local' ? commandDangers(command, env).map((danger) => toApiDanger(danger)) : [];
 }
 
 /** A problem with a command in the format of the API. */
-export function told({ code, message }: Danger): { readonly code: string; readonly message: string } {
+export function toApiDanger({ code, message }: Danger): { readonly code: string; readonly message: string } {
   return { code, message: `the server ${message}` };
 }
 
@@ -109,7 +109,7 @@ function healthOf(serverId: string, { said, now }: Known): McpServerRecord['heal
 }
 
 function credentialsOf(row: McpServerRow, stored: readonly McpCredentialRow[]): McpServerRecord['credentials'] {
-  const required = requiredCredentials(row);
+  const required = listRequiredCredentials(row);
   const own = stored.filter(({ serverId, name }) => serverId === row.id && name !== MCP_OAUTH_NAME);
   const names = [...new Set([...required, ...own.map(({ name }) => name)])].toSorted();
   return names.map((name) => {
@@ -121,7 +121,7 @@ function credentialsOf(row: McpServerRow, stored: readonly McpCredentialRow[]): 
 function authorizationOf(serverId: string, { authorizations }: Known): McpServerRecord['authorization'] {
   const found = authorizations.find(({ connectorId }) => connectorId === serverId);
   if (found === undefined) return null;
-  return { state: found.state, expires_at: found.expiresAt, scopes: [...(storedClient(found)?.scopes ?? [])] };
+  return { state: found.state, expires_at: found.expiresAt, scopes: [...(findStoredClient(found)?.scopes ?? [])] };
 }
 
 /** Servers in a sidecar's snapshot. */

@@ -29,16 +29,16 @@ import {
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { decodeCursor, toPage } from '../../kernel/cursors.ts';
-import { configurationProblem, invalidFields, settledConfiguration } from './mcp_server_checks.ts';
+import { configurationProblem, invalidFields, settleConfiguration } from './mcp_server_checks.ts';
 import {
   configurationOf,
   type McpConfiguration,
-  requiredCredentials,
+  listRequiredCredentials,
   toRecordOf,
   toRecords,
 } from './mcp_server_records.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
-import { freshId, laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 type ChangedServer = Promise<Result<Changed<McpServerRecord>, ApiError>>;
 
@@ -47,7 +47,7 @@ export async function createMcpServer(context: ServiceContext, caller: Caller, i
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
   const id = freshId(context, 'mcp');
-  const configuration = settledConfiguration(input, { id, registryId: null }, null);
+  const configuration = settleConfiguration(input, { id, registryId: null }, null);
   if (!configuration.ok) return configuration;
   const now = nowText(context);
   const row = rowOf(configuration.value, {
@@ -64,7 +64,7 @@ export async function createMcpServer(context: ServiceContext, caller: Caller, i
     const write = insertMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) });
     return ok(change(context, caller, { type: 'control.mcp_server.created', row, write, value: row }));
   });
-  return shown(context, caller, created);
+  return answerChanged(context, caller, created);
 }
 
 /**
@@ -81,12 +81,12 @@ export async function putMcpServer(
   const replaced = await commit(context, controlChain(caller), async () => {
     const before = await writableMcpServer(context, caller, id);
     if (!before.ok) return before;
-    if (revision !== null && before.value.revision !== revision) return err(changedMeanwhile(before.value));
+    if (revision !== null && before.value.revision !== revision) return err(changedMeanwhileError(before.value));
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
-    const configuration = settledConfiguration(input, before.value, configurationOf(before.value));
-    return configuration.ok ? reconfigured(context, caller, before.value, configuration.value) : configuration;
+    const configuration = settleConfiguration(input, before.value, configurationOf(before.value));
+    return configuration.ok ? planConfiguration(context, caller, before.value, configuration.value) : configuration;
   });
-  return shown(context, caller, replaced);
+  return answerChanged(context, caller, replaced);
 }
 
 /**
@@ -106,20 +106,20 @@ export async function rollbackMcpServer(
     if (earlier === null) return err(noRevision(before.value, revision));
     const configuration = configurationOf(earlier);
     const problem = configurationProblem(configuration, id);
-    return problem === null ? reconfigured(context, caller, before.value, configuration) : err(problem);
+    return problem === null ? planConfiguration(context, caller, before.value, configuration) : err(problem);
   });
-  return shown(context, caller, replaced);
+  return answerChanged(context, caller, replaced);
 }
 
 /** Gives a server another configuration; no change if it is equal. Refuses with `name_taken`. */
-export async function reconfigured(
+export async function planConfiguration(
   context: ServiceContext,
   caller: Caller,
   before: McpServerRow,
   configuration: McpConfiguration,
 ): Promise<Result<Change<McpServerRow>, ApiError>> {
   const { id, enterpriseId, ownerId, createdAt, revision } = before;
-  const updatedAt = laterThan(nowText(context), before.updatedAt);
+  const updatedAt = timeAfter(nowText(context), before.updatedAt);
   const place = { id, enterpriseId, ownerId, createdAt, updatedAt, revision: revision + 1 };
   const row = rowOf(configuration, place);
   if (row.record === before.record) return ok({ statements: [], events: [], value: before });
@@ -238,7 +238,7 @@ export async function listMcpServerRevisions(
 const ROWS_PER_READ = 200;
 
 /** All servers of these owners, read in pages because a database reply is limited in size. */
-export async function allMcpServers(context: ServiceContext, ownerIds: readonly string[]): Promise<McpServerRow[]> {
+export async function listAllMcpServers(context: ServiceContext, ownerIds: readonly string[]): Promise<McpServerRow[]> {
   const found: McpServerRow[] = [];
   let after: McpServerRow | null = null;
   for (;;) {
@@ -280,7 +280,7 @@ export async function writableMcpServer(
 }
 
 /** The record of a changed row, with the first policy version that includes it. */
-async function shown(
+async function answerChanged(
   context: ServiceContext,
   caller: Caller,
   changed: Result<McpServerRow, ApiError>,
@@ -299,7 +299,7 @@ function rowOf(
 
 /** The vault paths that a server refers to. */
 function pathsOf(row: McpServerRow): string[] {
-  return requiredCredentials(row).map((name) => mcpVaultPath(row.id, name));
+  return listRequiredCredentials(row).map((name) => mcpVaultPath(row.id, name));
 }
 
 /** A change of a server with its event; gateways see it from the next policy version on. */
@@ -352,7 +352,7 @@ function nameTaken(twin: McpServerRow): ApiError {
   return apiError('name_taken', message, { server_id: twin.id });
 }
 
-function changedMeanwhile({ name, revision }: McpServerRow): ApiError {
+function changedMeanwhileError({ name, revision }: McpServerRow): ApiError {
   return apiError('conflict', `${name} was changed meanwhile: it is at revision ${revision} now; read it first`);
 }
 

@@ -34,13 +34,13 @@ export async function beginAuthorisation(
 ): Promise<Result<AuthorizeReply, ApiError>> {
   const row = await writableConnector(context, caller, connectorId);
   if (!row.ok) return row;
-  if (row.value.connector.credentialKind !== 'oauth2') return err(noOAuth());
+  if (row.value.connector.credentialKind !== 'oauth2') return err(noOAuthError());
   const held = await readHeld(context, connectorId);
   if (!held.ok) return held;
   const { client } = held.value;
   const grant = how.grant ?? (client.authorization_url === null ? 'device' : 'browser');
   if (grant === 'device') return beginDevice(context, caller, held.value);
-  if (client.authorization_url === null) return err(noWay('browser', 'authorization_url'));
+  if (client.authorization_url === null) return err(noWayError('browser', 'authorization_url'));
   return ok(await beginBrowser(context, caller, held.value, client.authorization_url, how));
 }
 
@@ -120,7 +120,7 @@ async function beginDevice(
   caller: Caller,
   held: HeldCredential,
 ): Promise<Result<AuthorizeReply, ApiError>> {
-  if (held.client.device_authorization_url === null) return err(noWay('device', 'device_authorization_url'));
+  if (held.client.device_authorization_url === null) return err(noWayError('device', 'device_authorization_url'));
   const device = await authoriseDevice(granteeOf(context, held));
   if (!device.ok) return err(providerFailed(held.subject, device.error.message));
   const { deviceCode, userCode, verificationUri, verificationUriComplete, expiresIn } = device.value;
@@ -186,12 +186,12 @@ export async function finishAuthorisation(
   if (isForBrowser && browser?.userId !== flow.userId) return err({ message: OTHER_PERSON, id: null });
   const taken = await context.database.write(takeFlow(context.database, flow.id));
   if (!taken.ok) return err({ message: OVER, id: flow.connectorId });
-  const name = await redeemed(context, flow, callback);
+  const name = await redeemCode(context, flow, callback);
   return name.ok ? ok({ id: flow.connectorId, name: name.value }) : err({ message: name.error, id: flow.connectorId });
 }
 
 /** Exchanges the code for tokens and returns the name of the connector or server. The error is a sentence. */
-async function redeemed(
+async function redeemCode(
   context: ServiceContext,
   flow: OAuthFlowRow,
   callback: Callback,
@@ -235,11 +235,11 @@ const OVER = 'this authorisation was used already or has expired after ten minut
 const OTHER_PERSON = 'sign in as the user who started this authorisation, and open the link again';
 const OTHER_PROVIDER = 'another provider than the requested one answered: nothing was stored';
 
-function noOAuth(): ApiError {
+function noOAuthError(): ApiError {
   return apiError('invalid_input', 'this connector uses an API key: there is nothing to authorise');
 }
 
-function noWay(grant: string, field: string): ApiError {
+function noWayError(grant: string, field: string): ApiError {
   const message = `is "${grant}", but the client has no ${field}: store it with PUT .../credential`;
   return apiError('invalid_input', `grant ${message}`, { fields: [{ field: 'grant', message }] });
 }

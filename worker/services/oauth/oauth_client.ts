@@ -25,7 +25,7 @@ export interface OAuthClient {
 }
 
 /** The client of a stored credential; null for an API key. */
-export function storedClient(row: Pick<ConnectorCredentialRow, 'client'>): OAuthClient | null {
+export function findStoredClient(row: Pick<ConnectorCredentialRow, 'client'>): OAuthClient | null {
   if (row.client === null) return null;
   const client: OAuthClient = JSON.parse(row.client);
   return client;

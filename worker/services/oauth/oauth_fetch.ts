@@ -53,7 +53,7 @@ function tokenReply(plain: OutboundReply): Response {
   const { status, body } = plain;
   const reply = jsonObject(body);
   if (reply === null) return plainReply(plain);
-  const { id_token: _, ...fields } = saidMembers(reply);
+  const { id_token: _, ...fields } = parseMembers(reply);
   const type = typeof fields['token_type'] === 'string' ? fields['token_type'].toLowerCase() : '';
   const isOther = type !== 'dpop' && type !== 'mac';
   const tokens = fields['access_token'] === undefined || !isOther ? fields : { ...fields, token_type: 'bearer' };
@@ -63,13 +63,13 @@ function tokenReply(plain: OutboundReply): Response {
 
 const MOST_SECONDS = 10 * 365 * 24 * 3600;
 
-function saidMembers(reply: Record<string, unknown>): Record<string, unknown> {
+function parseMembers(reply: Record<string, unknown>): Record<string, unknown> {
   const said = Object.entries(reply).filter(([, value]) => value !== null && value !== '');
-  return Object.fromEntries(said.map(([name, value]) => [name, name === 'expires_in' ? inRange(value) : value]));
+  return Object.fromEntries(said.map(([name, value]) => [name, name === 'expires_in' ? toSeconds(value) : value]));
 }
 
 /** A number of seconds that gives a valid time. The library rejects what is not a number. */
-function inRange(value: unknown): unknown {
+function toSeconds(value: unknown): unknown {
   const isNumeric = typeof value === 'string' && /^-?\d+([.]\d+)?$/.test(value);
   const seconds = isNumeric ? Number(value) : value;
   return typeof seconds === 'number' ? Math.min(Math.max(0, seconds), MOST_SECONDS) : seconds;

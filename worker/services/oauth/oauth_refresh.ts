@@ -5,7 +5,7 @@ import { type ConnectorCredentialRow, setLease, takeLease } from '../../store/co
 import { providerFailed } from '../connectors/connector_problems.ts';
 import { randomToken } from '../../kernel/encoding.ts';
 import { type GrantError, refreshGrant } from './oauth_grants.ts';
-import { type HeldCredential, heldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
+import { type HeldCredential, findHeldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** A valid access token. */
@@ -45,11 +45,11 @@ export async function accessToken(context: ServiceContext, subjectId: string): P
   for (;;) {
     const held = await readHeld(context, subjectId);
     if (!held.ok) return held;
-    const problem = heldProblem(held.value);
+    const problem = findHeldProblem(held.value);
     if (problem !== null) return err(problem);
     const token = await tokenOf(context, held.value);
     if (token !== 'wait') return token;
-    if (context.clock.now() >= patienceEnds) return err(notInTime(held.value));
+    if (context.clock.now() >= patienceEnds) return err(notInTimeError(held.value));
     await context.clock.sleep(LOOK_MS);
   }
 }
@@ -66,7 +66,7 @@ async function tokenOf(context: ServiceContext, held: HeldCredential): Promise<T
   const isMine = await lease(context, credential);
   if (isMine) return refresh(context, held, usable);
   if (usable !== null) return ok(usable);
-  return isBackingOff(context, credential) ? err(notInTime(held)) : 'wait';
+  return isBackingOff(context, credential) ? err(notInTimeError(held)) : 'wait';
 }
 
 function usableToken(context: ServiceContext, { bundle, credential, secret }: HeldCredential): AccessToken | null {
@@ -111,7 +111,7 @@ async function refresh(
   // Until they are stored, the new tokens exist only here, so a shutdown waits for this even if the caller disconnects.
   context.defer('the tokens of a refresh', () => renewal);
   const renewed = await renewal;
-  if (renewed.ok) return renewed.value ? storedToken(context, subject.id) : 'wait';
+  if (renewed.ok) return renewed.value ? readStoredToken(context, subject.id) : 'wait';
   if (renewed.error.reason === 'revoked') return reauthorise(context, held);
   const until = context.clock.now() + BACKOFF_MS;
   await context.database.write(setLease(context.database, credential, { id: BACKOFF, until }));
@@ -135,7 +135,7 @@ async function renew(
  * The token that was just stored. Never requests another one: a provider that issues expired tokens would be called
  * forever.
  */
-async function storedToken(context: ServiceContext, subjectId: string): Promise<Token> {
+async function readStoredToken(context: ServiceContext, subjectId: string): Promise<Token> {
   const held = await readHeld(context, subjectId);
   if (!held.ok) return held;
   const usable = usableToken(context, held.value);
@@ -148,6 +148,6 @@ async function reauthorise(context: ServiceContext, held: HeldCredential): Promi
   return isMarked ? err(held.subject.reauthorisationRequired()) : 'wait';
 }
 
-function notInTime({ subject }: HeldCredential): ApiError {
+function notInTimeError({ subject }: HeldCredential): ApiError {
   return providerFailed(subject, 'its provider does not issue a new one; it is asked again in a few seconds');
 }

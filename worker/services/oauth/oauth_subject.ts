@@ -8,7 +8,7 @@ import { findMcpAuthorization } from '../../store/mcp_authorizations.ts';
 import type { McpServerRow } from '../../store/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { AuditDraft } from '../../kernel/commit.ts';
-import { credentialProblem, nothingStored, reauthorisationRequired } from '../connectors/connector_problems.ts';
+import { credentialProblem, nothingStoredError, reauthorisationRequired } from '../connectors/connector_problems.ts';
 import { connectorEvent, writableConnector } from '../connectors/connectors.ts';
 import { mcpNothingStored, mcpReauthorisationRequired } from '../mcp/mcp_problems.ts';
 import { mcpServerEvent, writableMcpServer } from '../mcp/mcp_servers.ts';
@@ -32,7 +32,7 @@ export interface OAuthSubject {
   /** Why its credential gives no token; null if it does. */
   problem(credential: ConnectorCredentialRow | null): ApiError | null;
   /** The refusal if there is no credential. */
-  nothingStored(): ApiError;
+  nothingStoredError(): ApiError;
   /** The refusal if the provider no longer accepts it. */
   reauthorisationRequired(): ApiError;
 }
@@ -82,7 +82,7 @@ function connectorSubject(connector: ConnectorSummaryRow): OAuthSubject {
     description: `credential of the connector ${fqn}`,
     event: (happening, actor) => connectorEvent(CONNECTOR_EVENTS[happening], actor, connector),
     problem: (credential) => credentialProblem({ connector, credential }),
-    nothingStored: () => nothingStored(connector),
+    nothingStoredError: () => nothingStoredError(connector),
     reauthorisationRequired: () => reauthorisationRequired(connector),
   };
 }
@@ -108,7 +108,7 @@ export function mcpSubject(server: McpServerRow): OAuthSubject {
       const isTakenBack = credential?.state === 'reauthorisation_required';
       return isTakenBack ? mcpReauthorisationRequired(server) : mcpNothingStored(server);
     },
-    nothingStored: () => mcpNothingStored(server),
+    nothingStoredError: () => mcpNothingStored(server),
     reauthorisationRequired: () => mcpReauthorisationRequired(server),
   };
 }

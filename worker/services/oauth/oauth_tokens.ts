@@ -5,14 +5,14 @@ import { changeCredential, type ConnectorCredentialRow } from '../../store/conne
 import type { Statement } from '../../store/database.ts';
 import { findSealedSecret, type SecretRow } from '../../store/secrets.ts';
 import { commit } from '../../kernel/commit.ts';
-import { nothingStored } from '../connectors/connector_problems.ts';
+import { nothingStoredError } from '../connectors/connector_problems.ts';
 import { type OAuthBundle, readBundle, writeBundle } from './oauth_bundle.ts';
-import { type OAuthClient, storedClient } from './oauth_client.ts';
+import { type OAuthClient, findStoredClient } from './oauth_client.ts';
 import type { Tokens } from './oauth_grants.ts';
 import { findOAuthSubject, type OAuthHappening, type OAuthSubject } from './oauth_subject.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
-import { opened } from '../vault/secrets.ts';
-import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { openRow } from '../vault/secrets.ts';
+import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { vaultWrite } from '../vault/vault_write.ts';
 
 /** A credential of kind oauth2, as it was read. */
@@ -27,16 +27,16 @@ export interface HeldCredential {
 /** The oauth2 credential of a connector or an MCP server, in any state. Refuses with `binding_required`. */
 export async function readHeld(context: ServiceContext, subjectId: string): Promise<Result<HeldCredential, ApiError>> {
   const found = await findOAuthSubject(context, subjectId);
-  if (found === null) return err(nothingStored({ id: subjectId, fqn: 'the connector' }));
+  if (found === null) return err(nothingStoredError({ id: subjectId, fqn: 'the connector' }));
   const { subject, credential } = found;
-  const client = credential === null ? null : storedClient(credential);
+  const client = credential === null ? null : findStoredClient(credential);
   const secret = credential === null ? null : await findSealedSecret(context.database, credential);
-  if (credential === null || client === null || secret === null) return err(subject.nothingStored());
-  return ok({ subject, credential, client, secret, bundle: readBundle(await opened(context, secret)) });
+  if (credential === null || client === null || secret === null) return err(subject.nothingStoredError());
+  return ok({ subject, credential, client, secret, bundle: readBundle(await openRow(context, secret)) });
 }
 
 /** Why a stored credential gives no token; null if it does. */
-export function heldProblem({ subject, credential }: HeldCredential): ApiError | null {
+export function findHeldProblem({ subject, credential }: HeldCredential): ApiError | null {
   return subject.problem(credential);
 }
 
@@ -60,7 +60,7 @@ export async function storeTokens(
     state: 'ready' as const,
     expiresAt: expiresIn === null ? null : new Date(context.clock.now() + expiresIn * 1000).toISOString(),
     renewable: refreshToken !== null,
-    ...released(context, held),
+    ...release(context, held),
   };
   const value = writeBundle({ ...bundle, accessToken: tokens.accessToken, refreshToken });
   return changeHeld(context, held, by, async () => [
@@ -72,13 +72,13 @@ export async function storeTokens(
 
 /** Records that the provider no longer accepts the authorisation. False if the credential was replaced meanwhile. */
 export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
-  const change = { state: 'reauthorisation_required' as const, ...released(context, held) };
+  const change = { state: 'reauthorisation_required' as const, ...release(context, held) };
   const by = { happening: 'reauthorisation_required' as const, actor: null };
   return changeHeld(context, held, by, async () => changeCredential(context.database, held.credential, change));
 }
 
-function released(context: ServiceContext, { credential }: HeldCredential) {
-  return { lease: null, leaseUntil: null, updatedAt: laterThan(nowText(context), credential.updatedAt) };
+function release(context: ServiceContext, { credential }: HeldCredential) {
+  return { lease: null, leaseUntil: null, updatedAt: timeAfter(nowText(context), credential.updatedAt) };
 }
 
 async function changeHeld(

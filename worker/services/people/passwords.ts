@@ -19,12 +19,12 @@ const FORMAT = 'scrypt';
 export async function hashPassword(password: Secret, cost: PasswordCost): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const hash = await derive(password, salt, cost);
-  return stored(cost, salt.toString('base64url'), hash.toString('base64url'));
+  return formatStored(cost, salt.toString('base64url'), hash.toString('base64url'));
 }
 
 /** Whether the password has this hash. With null it is false, and takes as long as with a hash of this cost. */
 export async function isPassword(password: Secret, known: string | null, cost: PasswordCost): Promise<boolean> {
-  const [format, N, r, p, salt = '', hash = ''] = (known ?? ofNobody(cost)).split('$');
+  const [format, N, r, p, salt = '', hash = ''] = (known ?? hashOfNobody(cost)).split('$');
   if (format !== FORMAT) throw new Error('a password hash in the database has an unknown format');
   const expected = Buffer.from(hash, 'base64url');
   const its = { N: Number(N), r: Number(r), p: Number(p) };
@@ -32,13 +32,13 @@ export async function isPassword(password: Secret, known: string | null, cost: P
   return isSame && known !== null;
 }
 
-function stored({ N, r, p }: PasswordCost, salt: string, hash: string): string {
+function formatStored({ N, r, p }: PasswordCost, salt: string, hash: string): string {
   return [FORMAT, N, r, p, salt, hash].join('$');
 }
 
 /** A hash that no known password has. */
-function ofNobody(cost: PasswordCost): string {
-  return stored(cost, 'A'.repeat(22), 'A'.repeat(43));
+function hashOfNobody(cost: PasswordCost): string {
+  return formatStored(cost, 'A'.repeat(22), 'A'.repeat(43));
 }
 
 function derive(password: Secret, salt: Uint8Array, cost: PasswordCost): Promise<Buffer> {

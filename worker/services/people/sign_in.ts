@@ -74,13 +74,13 @@ export async function exchangeSignInCode(
   const codeHash = await sha256Base64Url(code);
   const link = await findSignInLink(context.database, codeHash);
   const now = seconds(context);
-  if (link === null || link.expiresAt <= now) return err(expired());
+  if (link === null || link.expiresAt <= now) return err(expiredError());
   const { token, session } = await newBrowserSession(context, link.userId, { provider: 'link', client });
   const begun = await context.database.write(exchangeSignInLink(context.database, codeHash, session, now));
-  return begun.ok ? ok(token) : err(expired());
+  return begun.ok ? ok(token) : err(expiredError());
 }
 
-function expired(): ApiError {
+function expiredError(): ApiError {
   return apiError(
     'link_expired',
     'this sign-in link was used or has expired after ten minutes: make a new one with "svc console"',

@@ -13,7 +13,7 @@ import {
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { findConnectorAt } from '../../store/connectors.ts';
 import { findMcpServer } from '../../store/mcp_servers.ts';
-import { findSealedSecret, referredSecret, type SecretRow, type VaultPlace } from '../../store/secrets.ts';
+import { findSealedSecret, findReferredSecret, type SecretRow, type VaultPlace } from '../../store/secrets.ts';
 import { ownerId, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type ConnectorAccess, connectorAccess } from '../connectors/connector_access.ts';
@@ -23,7 +23,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 import { importReceivingKey, sealTo } from './sidecar_keys.ts';
-import { opened } from '../vault/secrets.ts';
+import { openRow } from '../vault/secrets.ts';
 import { credentialVersion } from './snapshot.ts';
 import { errorCode } from '../../../shared/model/error_code.ts';
 
@@ -49,26 +49,26 @@ export async function releaseCredentials(
   request: CredentialsRequest,
 ): Promise<Result<string, ApiError>> {
   const refs = distinct(request.credentials);
-  const found = await Promise.all(refs.map((ref) => alone(context, ref, find(context, caller, ref))));
+  const found = await Promise.all(refs.map((ref) => isolateFailure(context, ref, find(context, caller, ref))));
   return answer(context, caller, { requestId: request.request_id, found, about: {} });
 }
 
 async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
   const connector = await findConnectorAt(context.database, place);
-  if (connector !== null) return foundAccess(caller, place, ref, await connectorAccess(context, connector));
+  if (connector !== null) return findAccess(caller, place, ref, await connectorAccess(context, connector));
   const serverId = mcpServerOfToken(ref.path);
-  if (serverId !== null) return foundOfMcpServer(context, caller, place, ref, serverId);
-  const row = await referredSecret(context.database, place);
+  if (serverId !== null) return findTokenOfMcpServer(context, caller, place, ref, serverId);
+  const row = await findReferredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
-  return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
+  return { ref, stored: { row, sealed: await reseal(caller, await openRow(context, row)), expiresAt: null } };
 }
 
 /**
  * A problem with one credential does not block the others. A database failure concerns no single one and fails the
  * call.
  */
-async function alone(context: ServiceContext, ref: CredentialRef, finding: Promise<Found>): Promise<Found> {
+async function isolateFailure(context: ServiceContext, ref: CredentialRef, finding: Promise<Found>): Promise<Found> {
   try {
     return await finding;
   } catch (error) {
@@ -94,14 +94,14 @@ export async function releaseUnsealed(
   const about = { 'svc.proxy.upstream.host': host, 'svc.proxy.reason': reason };
   const row = await findSealedSecret(context.database, { ownerId: ownerId(caller, ref.owner), path: ref.path });
   if (row === null) return answer(context, caller, { requestId, found: [{ ref, stored: null }], about });
-  const secret = await opened(context, row);
-  if (holds(secret, host) || holds(secret, reason)) return err(credentialInText());
+  const secret = await openRow(context, row);
+  if (isContaining(secret, host) || isContaining(secret, reason)) return err(credentialInText());
   const stored = { row, sealed: await reseal(caller, secret), expiresAt: null };
   return answer(context, caller, { requestId, found: [{ ref, stored }], about });
 }
 
 /** The access token of this owner's remote MCP server; undefined while it is not authorised. */
-async function foundOfMcpServer(
+async function findTokenOfMcpServer(
   context: ServiceContext,
   caller: SidecarCaller,
   place: VaultPlace,
@@ -111,11 +111,11 @@ async function foundOfMcpServer(
   const server = await findMcpServer(context.database, [place.ownerId], serverId);
   const access = server === null ? null : await accessToken(context, server.id);
   if (access === null || (!access.ok && access.error.code === 'binding_required')) return { ref, stored: null };
-  return foundAccess(caller, place, ref, access);
+  return findAccess(caller, place, ref, access);
 }
 
 /** An API key or an access token; a refresh token never leaves the control plane. */
-async function foundAccess(
+async function findAccess(
   caller: SidecarCaller,
   place: VaultPlace,
   ref: CredentialRef,
@@ -167,7 +167,7 @@ function distinct(refs: readonly CredentialRef[]): CredentialRef[] {
 /** Shorter values match a text by chance. */
 const SHORTEST_RECOGNISED_CHARACTERS = 8;
 
-function holds(secret: Secret, text: string): boolean {
+function isContaining(secret: Secret, text: string): boolean {
   const value = secret.reveal().trim();
   return value.length >= SHORTEST_RECOGNISED_CHARACTERS && text.includes(value);
 }

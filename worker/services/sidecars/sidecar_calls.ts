@@ -48,7 +48,7 @@ export async function authenticateCall(
   if (sidecar === null) return err(invalid('the token does not name a sidecar that is enrolled here: enrol it again'));
   const claims = await verifySignature(sidecar, call.token);
   if (claims === null) return err(invalid('the token does not verify with the key that this sidecar enrolled'));
-  if (sidecar.revokedAt !== null) return err(await revoked(context, sidecar, claims.jti));
+  if (sidecar.revokedAt !== null) return err(await refuseRevoked(context, sidecar, claims.jti));
   const problem = (await misuse(context, call, claims)) ?? (await replay(context, call, claims));
   if (problem !== null) return err(problem);
   markSeen(context, sidecar);
@@ -62,7 +62,7 @@ export async function authenticateCall(
 }
 
 /** The signed refusal of a revoked sidecar. The signature keeps a machine in between from making a sidecar give up. */
-export async function revoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
+export async function refuseRevoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
   const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt };
   const proof = await context.controlPlane.sign(REVOCATION_TYP, payload);
   return apiError('sidecar_revoked', 'this sidecar was revoked: enrol it again with a user that may', { proof });

@@ -13,13 +13,13 @@ export async function isUsableReceivingKey(key: ReceivingKey): Promise<boolean> 
 
 export async function importSigningKey(key: SigningKey): Promise<CryptoKey> {
   const { kty, crv, x } = key;
-  return asCryptoKey(await importJWK({ kty, crv, x }, 'EdDSA'));
+  return toCryptoKey(await importJWK({ kty, crv, x }, 'EdDSA'));
 }
 
 export async function importReceivingKey(key: ReceivingKey): Promise<CryptoKey> {
   const { kty, crv, x } = key;
   const point = key.kty === 'EC' ? { kty, crv, x, y: key.y } : { kty, crv, x };
-  return asCryptoKey(await importJWK(point, 'ECDH-ES'));
+  return toCryptoKey(await importJWK(point, 'ECDH-ES'));
 }
 
 /** A compact JWE of a text, which only the holder of the receiving key can read. */
@@ -29,7 +29,7 @@ export async function sealTo(key: CryptoKey, text: string): Promise<string> {
     .encrypt(key);
 }
 
-function asCryptoKey(key: CryptoKey | Uint8Array): CryptoKey {
+function toCryptoKey(key: CryptoKey | Uint8Array): CryptoKey {
   if (key instanceof Uint8Array) throw new TypeError('not a public key');
   return key;
 }

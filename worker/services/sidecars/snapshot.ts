@@ -8,16 +8,16 @@ import {
 } from '../../../shared/wire/channel.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
-import { referredSecrets, type SecretSummary } from '../../store/secrets.ts';
+import { listReferredSecrets, type SecretSummary } from '../../store/secrets.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
-import { allConnectors } from '../connectors/all_connectors.ts';
+import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { toSnapshotRecord } from '../connectors/connector_records.ts';
-import { allHostBindings } from '../bindings/host_bindings.ts';
+import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
-import { allMcpServers } from '../mcp/mcp_servers.ts';
+import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { revoked, type SidecarCaller } from './sidecar_calls.ts';
+import { refuseRevoked, type SidecarCaller } from './sidecar_calls.ts';
 
 /** The newest snapshot, or a proof that the sidecar already has it; both are signed. */
 export type SnapshotReply =
@@ -40,30 +40,34 @@ export async function pollSnapshot(
   let version = await policyVersion(context.database, caller.userId);
   while (version === poll.held) {
     const left = deadline - context.clock.now();
-    if (left <= 0 || poll.signal.aborted) return ok(await unchanged(context, caller, version));
+    if (left <= 0 || poll.signal.aborted) return ok(await confirmUnchanged(context, caller, version));
     await context.clock.sleep(Math.min(LOOK_MS, left), poll.signal);
     const sidecar = await findSidecar(context.database, caller.sidecarId);
-    if (sidecar === null || sidecar.revokedAt !== null) return err(await gone(context, caller));
+    if (sidecar === null || sidecar.revokedAt !== null) return err(await refuseGone(context, caller));
     version = await policyVersion(context.database, caller.userId);
   }
-  return ok(await signedSnapshot(context, caller));
+  return ok(await signSnapshot(context, caller));
 }
 
-async function gone(context: ServiceContext, caller: SidecarCaller): Promise<ApiError> {
+async function refuseGone(context: ServiceContext, caller: SidecarCaller): Promise<ApiError> {
   const row = await findSidecar(context.database, caller.sidecarId);
   if (row === null) throw new Error('a sidecar vanished from the database');
-  return revoked(context, row, caller.nonce);
+  return refuseRevoked(context, row, caller.nonce);
 }
 
-async function unchanged(context: ServiceContext, caller: SidecarCaller, version: number): Promise<SnapshotReply> {
-  const payload: SnapshotProof = { ...addressed(context, caller), version };
+async function confirmUnchanged(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  version: number,
+): Promise<SnapshotReply> {
+  const payload: SnapshotProof = { ...addressOf(context, caller), version };
   return { kind: 'unchanged', version, proof: await context.controlPlane.sign(SNAPSHOT_PROOF_TYP, payload) };
 }
 
-async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): Promise<SnapshotReply> {
+async function signSnapshot(context: ServiceContext, caller: SidecarCaller): Promise<SnapshotReply> {
   const { version, bindings, connectors, mcpServers, secrets } = await consistentRead(context, caller);
   const payload: SnapshotPayload = {
-    ...addressed(context, caller),
+    ...addressOf(context, caller),
     version,
     host_bindings: bindings,
     connectors,
@@ -78,7 +82,7 @@ async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): P
 }
 
 /** The sidecar, the call that this answers, and until when it may be used. */
-function addressed(context: ServiceContext, caller: SidecarCaller) {
+function addressOf(context: ServiceContext, caller: SidecarCaller) {
   const now = context.clock.now();
   return {
     sidecar_id: caller.sidecarId,
@@ -100,15 +104,15 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
     const together = { ...context, database };
     return {
       version: await policyVersion(database, caller.userId),
-      bindings: await allHostBindings(together, owners),
+      bindings: await listAllHostBindings(together, owners),
       connectors: await snapshotConnectors(together, owners),
-      mcpServers: await toSnapshotServers(together, await allMcpServers(together, owners)),
-      secrets: await referredSecrets(database, owners),
+      mcpServers: await toSnapshotServers(together, await listAllMcpServers(together, owners)),
+      secrets: await listReferredSecrets(database, owners),
     };
   });
 }
 
 async function snapshotConnectors(context: ServiceContext, owners: readonly string[]) {
-  const rows = await allConnectors(context, owners);
+  const rows = await listAllConnectors(context, owners);
   return rows.map((row) => toSnapshotRecord(row));
 }

@@ -10,7 +10,7 @@ import {
 } from '../../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { WRITE_CONTENTION } from '../../kernel/commit.ts';
-import { opened } from './secrets.ts';
+import { openRow } from './secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /**
@@ -70,5 +70,5 @@ async function fillFingerprints(context: ServiceContext, owners: readonly string
 }
 
 async function fingerprintOf(context: ServiceContext, row: SecretRow): Promise<string> {
-  return context.vault.fingerprint(row.ownerId, await opened(context, row));
+  return context.vault.fingerprint(row.ownerId, await openRow(context, row));
 }

@@ -46,7 +46,7 @@ export async function storeSecret(
   const place = { ownerId: owner.value, path: input.path };
   const stored = await commit(context, controlChain(caller), async () => {
     const before = await findSecret(context.database, place);
-    const row = await sealedRow(context, caller, { ...input, ownerId: owner.value }, before);
+    const row = await sealRow(context, caller, { ...input, ownerId: owner.value }, before);
     const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
     return ok(
       change(context, caller, 'control.secret.stored', row, write, { secret: toRecord(row), created: before === null }),
@@ -56,7 +56,7 @@ export async function storeSecret(
 }
 
 /** The row of a sealed value at a place: its first version, or the one after the given row. */
-export async function sealedRow(
+export async function sealRow(
   context: ServiceContext,
   caller: Pick<Caller, 'enterpriseId'>,
   input: SecretToStore & { readonly ownerId: string },
@@ -106,7 +106,7 @@ export async function removeSecret(
     const row = await findByPathOrId(context, owner.value, target.pathOrId);
     if (row === null) return err(notFound(target.pathOrId, target.owner));
     const uses = await bindingsUsing(context.database, row);
-    if (uses.length > 0) return err(inUse(row, uses));
+    if (uses.length > 0) return err(inUseError(row, uses));
     const connector = await findConnectorAt(context.database, row);
     if (connector !== null) return err(usedByConnector(row, connector.connector));
     const server = await mcpServerOf(context, row);
@@ -117,7 +117,7 @@ export async function removeSecret(
 }
 
 /** The value of a row. Throws if the vault cannot open it, because the row is then damaged. */
-export async function opened(context: ServiceContext, row: SecretRow): Promise<Secret> {
+export async function openRow(context: ServiceContext, row: SecretRow): Promise<Secret> {
   const secret = await context.vault.open({ owner: row.ownerId, path: row.path, version: row.version }, row.sealed);
   if (secret !== null) return secret;
   throw Object.assign(new Error(`the vault cannot open ${row.id}`), { code: 'vault_entry_damaged' });
@@ -154,7 +154,7 @@ function usedByMcpServer(row: SecretSummary, { id, name }: McpServerRow): ApiErr
   return apiError('secret_in_use', message, { bindings: [], connectors: [], mcp_servers: servers });
 }
 
-function inUse(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {
+function inUseError(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {
   const owner = ownerName(row.ownerId);
   const hosts = uses.map((use) => use.host).join(', ');
   const message = `the secret ${row.path} is used by the bindings of ${hosts}: delete or change these first`;

@@ -2,7 +2,7 @@ import type { Secret } from '../../../shared/model/secret.ts';
 import type { Statement } from '../../store/database.ts';
 import { findSecret, insertSecret, replaceSecret } from '../../store/secrets.ts';
 import { ownerName } from '../../kernel/caller.ts';
-import { sealedRow } from './secrets.ts';
+import { sealRow } from './secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** A place below a reserved prefix of the vault, which only its own service writes to. */
@@ -18,6 +18,6 @@ export async function vaultWrite(context: ServiceContext, place: ReservedPlace, 
   const { enterpriseId, ownerId, path, description } = place;
   const before = await findSecret(context.database, { ownerId, path });
   const input = { ownerId, path, value, description, owner: ownerName(ownerId) };
-  const row = await sealedRow(context, { enterpriseId }, input, before);
+  const row = await sealRow(context, { enterpriseId }, input, before);
   return before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
 }
