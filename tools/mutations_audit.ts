@@ -135,7 +135,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'heads are sent once a day by any number of workers',
-    file: 'worker/store/audit_anchors.ts',
+    file: 'worker/store/audit/audit_anchors.ts',
     text: 'return [...guard(sql`NOT EXISTS (${taken})`), held];',
     replacement: 'void taken; return [held];',
     tests: [ANCHORS],

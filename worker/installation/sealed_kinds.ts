@@ -1,7 +1,7 @@
 import type { Secret } from '../../shared/model/secret.ts';
 import { oidcSealPlace } from '../sign_in/providers/enterprise_oidc.ts';
-import type { AuditBeginningRow } from '../store/audit_beginnings.ts';
-import type { AuditHeadRow } from '../store/audit_events.ts';
+import type { AuditBeginningRow } from '../store/audit/audit_beginnings.ts';
+import type { AuditHeadRow } from '../store/audit/audit_events.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { readInstallation, replaceInstalled } from '../store/installation.ts';
 import {

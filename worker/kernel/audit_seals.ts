@@ -1,5 +1,5 @@
-import type { AuditBeginningRow } from '../store/audit_beginnings.ts';
-import type { AuditHeadRow } from '../store/audit_events.ts';
+import type { AuditBeginningRow } from '../store/audit/audit_beginnings.ts';
+import type { AuditHeadRow } from '../store/audit/audit_events.ts';
 import { sha256Base64Url } from './encoding.ts';
 import type { Vault } from './vault.ts';
 

@@ -12,7 +12,7 @@ import {
   findHead,
   findLast,
   type NewAuditEventRow,
-} from '../store/audit_events.ts';
+} from '../store/audit/audit_events.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';

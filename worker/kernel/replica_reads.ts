@@ -1,4 +1,4 @@
-import { type AuditMark, auditMark } from '../store/audit_events.ts';
+import { type AuditMark, auditMark } from '../store/audit/audit_events.ts';
 import type { Database } from '../store/database.ts';
 import { isWorthRetrying } from './failures.ts';
 import type { ServiceContext } from './service_context.ts';

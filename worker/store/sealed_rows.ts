@@ -1,6 +1,6 @@
 import { and, asc, eq, gt } from 'drizzle-orm';
-import type { AuditBeginningRow } from './audit_beginnings.ts';
-import type { AuditHeadRow } from './audit_events.ts';
+import type { AuditBeginningRow } from './audit/audit_beginnings.ts';
+import type { AuditHeadRow } from './audit/audit_events.ts';
 import type { Database, Statement } from './database.ts';
 import type { EnterpriseOidcRow } from './enterprise_settings.ts';
 import type { OAuthFlowRow } from './oauth_flows.ts';

@@ -7,7 +7,7 @@ import {
   listAnchors,
   listDueAnchors,
   noteAnchor,
-} from '../../store/audit_anchors.ts';
+} from '../../store/audit/audit_anchors.ts';
 import { findEnterprise } from '../../store/enterprise_settings.ts';
 import { exportHeads } from './audit_heads.ts';
 import type { Caller } from '../../kernel/caller.ts';

@@ -1,6 +1,6 @@
 import { type ChainHead, EMPTY_CHAIN } from '../../../shared/audit/hash_chain.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { type AuditBeginningRow, findBeginning } from '../../store/audit_beginnings.ts';
+import { type AuditBeginningRow, findBeginning } from '../../store/audit/audit_beginnings.ts';
 import { isSealedBeginning } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 

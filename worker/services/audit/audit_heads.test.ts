@@ -12,7 +12,7 @@ import {
   writeKnownHeads,
 } from '../../../shared/wire/audit_heads.ts';
 import { newId } from '../../../shared/wire/ids.ts';
-import { findHead } from '../../store/audit_events.ts';
+import { findHead } from '../../store/audit/audit_events.ts';
 import { checkHeads } from './audit_heads.ts';
 
 let control: InProcess;

@@ -15,7 +15,7 @@ import {
   type StoodHead,
 } from '../../../shared/wire/audit_heads.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { type AuditHeadRow, findHead, listChain, listHeads } from '../../store/audit_events.ts';
+import { type AuditHeadRow, findHead, listChain, listHeads } from '../../store/audit/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';

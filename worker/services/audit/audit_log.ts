@@ -11,7 +11,7 @@ import {
   findEvent,
   listArrivals,
   listEvents,
-} from '../../store/audit_events.ts';
+} from '../../store/audit/audit_events.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { decodeCursor, toPage } from '../../kernel/cursors.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';

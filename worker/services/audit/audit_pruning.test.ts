@@ -5,7 +5,7 @@ import { ok } from '../../../shared/model/result.ts';
 import { auditEventsPage, auditVerification } from '../../../shared/wire/audit_events.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 import { findAccount } from '../../store/accounts.ts';
-import { beginChains, findHead, listChain } from '../../store/audit_events.ts';
+import { beginChains, findHead, listChain } from '../../store/audit/audit_events.ts';
 import type { Database } from '../../store/database.ts';
 import { sealTaken } from '../../store/sealed_rows.ts';
 import { listAuditPage, toStoredEvent } from './audit_log.ts';

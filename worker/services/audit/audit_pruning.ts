@@ -9,8 +9,8 @@ import {
   dueChains,
   findBeginning,
   findFirstReceived,
-} from '../../store/audit_beginnings.ts';
-import { type AuditEventRow, findHead, listChain, listHeads } from '../../store/audit_events.ts';
+} from '../../store/audit/audit_beginnings.ts';
+import { type AuditEventRow, findHead, listChain, listHeads } from '../../store/audit/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
 import { toStoredEvent } from './audit_log.ts';
 import { isSealedHead, sealBeginning } from '../../kernel/audit_seals.ts';

@@ -1,5 +1,5 @@
 import type { BrokenChain } from '../../../shared/wire/audit_events.ts';
-import { findNextDueEnterprise } from '../../store/audit_beginnings.ts';
+import { findNextDueEnterprise } from '../../store/audit/audit_beginnings.ts';
 import { setAnew, takeTurn } from '../../store/installation.ts';
 import { PRUNE_LIMITS, pruneEnterprise, type PruneLimits } from './audit_pruning.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';

@@ -4,7 +4,7 @@ import { addUser, type InProcess, startInProcess } from '../../../e2e/runtimes/i
 import { Secret } from '../../../shared/model/secret.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 import { findAccount } from '../../store/accounts.ts';
-import { findHead } from '../../store/audit_events.ts';
+import { findHead } from '../../store/audit/audit_events.ts';
 import { pruneAudit } from './audit_pruning.ts';
 import { takeOverAudit } from './audit_takeover.ts';
 import { verifyAudit } from './audit_verification.ts';

@@ -1,6 +1,6 @@
-import type { AuditBeginningRow } from '../../store/audit_beginnings.ts';
-import { type AuditHeadRow, type AuditWriterRow, beginChains } from '../../store/audit_events.ts';
-import { type Takeover, listTakeovers, readTakeover } from '../../store/audit_takeover.ts';
+import type { AuditBeginningRow } from '../../store/audit/audit_beginnings.ts';
+import { type AuditHeadRow, type AuditWriterRow, beginChains } from '../../store/audit/audit_events.ts';
+import { type Takeover, listTakeovers, readTakeover } from '../../store/audit/audit_takeover.ts';
 import type { Database, Statement } from '../../store/database.ts';
 import { resealBeginning, resealHead, sealTaken } from '../../store/sealed_rows.ts';
 import {

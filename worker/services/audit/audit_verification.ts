@@ -1,7 +1,7 @@
 import { chainBreak, type ChainHead } from '../../../shared/audit/hash_chain.ts';
 import type { ChainBreak } from '../../../shared/model/audit_event.ts';
 import type { AuditVerification, BrokenChain } from '../../../shared/wire/audit_events.ts';
-import { listBegunWriters } from '../../store/audit_beginnings.ts';
+import { listBegunWriters } from '../../store/audit/audit_beginnings.ts';
 import {
   type AuditEventRow,
   type AuditHeadRow,
@@ -11,7 +11,7 @@ import {
   listHeads,
   listWriters,
   listWriterSet,
-} from '../../store/audit_events.ts';
+} from '../../store/audit/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
 import { deriveColumns } from '../../kernel/commit.ts';
 import { toStoredEvent } from './audit_log.ts';

@@ -4,7 +4,7 @@ import { ok, type Result } from '../../../shared/model/result.ts';
 import { auditEvent, isSidecarEventType } from '../../../shared/wire/audit_events.ts';
 import { EVENTS_TYP, type EventsPayload } from '../../../shared/wire/channel.ts';
 import { type ApiError, fieldProblems } from '../../../shared/wire/errors.ts';
-import { findKnownIds } from '../../store/audit_events.ts';
+import { findKnownIds } from '../../store/audit/audit_events.ts';
 import { commitChained } from '../../kernel/commit.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';

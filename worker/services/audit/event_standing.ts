@@ -1,7 +1,7 @@
 import { chainBreak, type ChainHead } from '../../../shared/audit/hash_chain.ts';
 import type { ChainBreak } from '../../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
-import { findHead, listChain } from '../../store/audit_events.ts';
+import { findHead, listChain } from '../../store/audit/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
 import { isSealedHead } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';

@@ -2,7 +2,7 @@ import type { AuditEventType } from '../../../shared/model/audit_event.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import type { AuditEventsQuery } from '../../../shared/wire/audit_events.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
-import { countByTime } from '../../store/audit_events.ts';
+import { countByTime } from '../../store/audit/audit_events.ts';
 import { toFilter } from './audit_log.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';

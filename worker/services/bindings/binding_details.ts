@@ -3,7 +3,7 @@ import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { findAccount } from '../../store/accounts.ts';
-import { findLatestAbout } from '../../store/audit_events.ts';
+import { findLatestAbout } from '../../store/audit/audit_events.ts';
 import { findSecret } from '../../store/secrets.ts';
 import { type Caller, ownerId, writableOwner } from '../../kernel/caller.ts';
 import { credentialPaths, getHostBinding } from './host_bindings.ts';

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
-import type { Database, Statement } from './database.ts';
-import { auditEvents, auditHeads, auditWriters } from './tables.ts';
+import type { Database, Statement } from '../database.ts';
+import { auditEvents, auditHeads, auditWriters } from '../tables.ts';
 
 export type AuditEventRow = typeof auditEvents.$inferSelect;
 export type NewAuditEventRow = Omit<AuditEventRow, 'position'>;

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, isNull, lt, lte, or, sql } from 'drizzle-orm';
-import type { AnchorWay } from '../../shared/wire/audit_heads.ts';
-import { type Database, guard, type Statement } from './database.ts';
-import { auditAnchors, enterprises } from './tables.ts';
+import type { AnchorWay } from '../../../shared/wire/audit_heads.ts';
+import { type Database, guard, type Statement } from '../database.ts';
+import { auditAnchors, enterprises } from '../tables.ts';
 
 export type AuditAnchorRow = typeof auditAnchors.$inferSelect;
 

@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, notExists } from 'drizzle-orm';
 import type { AuditBeginningRow } from './audit_beginnings.ts';
 import { type AuditHeadRow, listHeads, listWriters } from './audit_events.ts';
-import type { Database } from './database.ts';
-import { auditBeginnings, auditWriters, enterprises, sidecars } from './tables.ts';
+import type { Database } from '../database.ts';
+import { auditBeginnings, auditWriters, enterprises, sidecars } from '../tables.ts';
 
 const ENTERPRISES_AT_A_TIME = 100;
 

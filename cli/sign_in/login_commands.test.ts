@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Answer, runCli, type SeenCall, TestHome } from './testing/run_cli.ts';
+import { type Answer, runCli, type SeenCall, TestHome } from '../testing/run_cli.ts';
 
 const ORIGIN = 'https://control.example.test';
 const ID = '00000000000000000000000000';

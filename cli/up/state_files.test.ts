@@ -13,12 +13,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { prepareHome } from './up/home.ts';
-import { ensureLocalKey } from './sign_in/local_key.ts';
-import { identify, isRunning } from '../machine/process_identity.ts';
-import { RotatingLog } from './up/rotating_log.ts';
-import { readRunFile, writeRunFile } from './up/run_file.ts';
-import { UpLock } from './up/up_lock.ts';
+import { prepareHome } from './home.ts';
+import { ensureLocalKey } from '../sign_in/local_key.ts';
+import { identify, isRunning } from '../../machine/process_identity.ts';
+import { RotatingLog } from './rotating_log.ts';
+import { readRunFile, writeRunFile } from './run_file.ts';
+import { UpLock } from './up_lock.ts';
 
 let folder = '';
 beforeEach(() => {

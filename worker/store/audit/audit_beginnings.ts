@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, lte, type SQL, sql } from 'drizzle-orm';
-import { type Database, guard, type Statement } from './database.ts';
-import { auditBeginnings, auditEvents, auditHeads } from './tables.ts';
+import { type Database, guard, type Statement } from '../database.ts';
+import { auditBeginnings, auditEvents, auditHeads } from '../tables.ts';
 
 export type AuditBeginningRow = typeof auditBeginnings.$inferSelect;
 
