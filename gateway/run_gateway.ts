@@ -3,7 +3,7 @@ import { chmodSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import { err, ok, type Result } from '../shared/model/result.ts';
-import { gatewayFacts } from '../shared/wire/mcp_gateway.ts';
+import { gatewayFacts } from '../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../shared/model/clock.ts';
 import { HOST_CALLER } from '../machine/mcp_caller.ts';
 import { connectorDaemon } from './sidecar/connector_daemon.ts';

@@ -10,7 +10,7 @@ import { APPROVAL_TYP } from '../shared/wire/channel.ts';
 import { connectorSpec } from '../shared/wire/connector_spec.ts';
 import { installReply } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
-import { mcpServerRecord } from '../shared/wire/mcp_servers.ts';
+import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { connectorSubject } from './services/approvals/approval_subject.ts';
 import {
   askApproval,

@@ -15,7 +15,7 @@ import {
   type McpServerRecord,
   mcpServersPage,
   readSnapshotMcpServers,
-} from '../shared/wire/mcp_servers.ts';
+} from '../shared/wire/mcp/mcp_servers.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';
 import { storeMcpCredential } from './services/mcp/mcp_credentials.ts';
 import { createMcpServer, getMcpServer, putMcpServer, removeMcpServer } from './services/mcp/mcp_servers.ts';

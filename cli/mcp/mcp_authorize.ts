@@ -3,8 +3,8 @@ import {
   type McpAuthorizationInput,
   mcpAuthorizeReply,
   type McpAuthorizeReply,
-} from '../../shared/wire/mcp_authorization.ts';
-import { mcpServerRecord, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+} from '../../shared/wire/mcp/mcp_authorization.ts';
+import { mcpServerRecord, type McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type ClientSecretOptions, clientSecret } from '../connectors/connector_authorize.ts';

@@ -1,12 +1,12 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { withOwnId } from '../../shared/wire/mcp_references.ts';
+import { withOwnId } from '../../shared/wire/mcp/mcp_references.ts';
 import {
   mcpServerInput,
   mcpServerRecord,
   type McpServerRecord,
   listMissingCredentials,
   toMcpServer,
-} from '../../shared/wire/mcp_servers.ts';
+} from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

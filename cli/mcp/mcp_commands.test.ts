@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
 
 let home: TestHome;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { consentText } from '../../shared/mcp/consent_hash.ts';
-import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
-import type { ListedServer } from '../../shared/wire/mcp_gateway.ts';
+import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
+import type { ListedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { PROXY_URL, runCli, TestHome, type Answer } from '../testing/run_cli.ts';
 
 let home: TestHome;

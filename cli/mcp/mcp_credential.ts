@@ -1,7 +1,7 @@
 import { mcpReference, referencesOf } from '../../shared/mcp/references.ts';
 import { mcpVaultPath, type McpServer } from '../../shared/model/mcp_server.ts';
-import { mcpCredentialName } from '../../shared/wire/mcp_server_fields.ts';
-import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import { mcpCredentialName } from '../../shared/wire/mcp/mcp_server_fields.ts';
+import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { ownReference, withOwnReferences } from '../../shared/wire/mcp_references.ts';
-import { MCP_SERVER_FIELDS, mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { ownReference, withOwnReferences } from '../../shared/wire/mcp/mcp_references.ts';
+import { MCP_SERVER_FIELDS, mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
 /** The options of `svc mcp add` and `svc mcp update` that become fields of a server. */

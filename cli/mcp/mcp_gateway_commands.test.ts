@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { snapshotRecord } from '../../shared/wire/mcp_gateway.ts';
+import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { PROXY_URL, runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
 

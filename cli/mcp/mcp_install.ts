@@ -6,7 +6,7 @@ import {
   marketplacePreviewReply,
   type MarketplacePreviewReply,
 } from '../../shared/wire/marketplace.ts';
-import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import { askYes } from '../terminal/ask.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

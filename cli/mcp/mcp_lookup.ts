@@ -1,5 +1,5 @@
 import { marketplaceDetail, type MarketplaceDetail } from '../../shared/wire/marketplace.ts';
-import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';

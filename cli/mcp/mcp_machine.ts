@@ -1,7 +1,7 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
-import { type ListedServer, serversReply } from '../../shared/wire/mcp_gateway.ts';
+import { type ListedServer, serversReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { mcpServerInput } from '../../shared/wire/mcp_servers.ts';
+import { mcpServerInput } from '../../shared/wire/mcp/mcp_servers.ts';
 import type {
   InstallPreview,
   MarketplaceDetail,

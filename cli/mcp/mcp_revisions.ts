@@ -1,4 +1,4 @@
-import { mcpRevisionsReply, mcpServerRecord, type McpRevisionsReply } from '../../shared/wire/mcp_servers.ts';
+import { mcpRevisionsReply, mcpServerRecord, type McpRevisionsReply } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

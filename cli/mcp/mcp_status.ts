@@ -1,5 +1,5 @@
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
-import { logsReply } from '../../shared/wire/mcp_gateway.ts';
+import { logsReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';

@@ -1,4 +1,4 @@
-import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { replace } from './mcp_change.ts';

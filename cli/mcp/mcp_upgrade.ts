@@ -1,6 +1,6 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { marketplaceInstallReply, upgradeReply, type UpgradeReply } from '../../shared/wire/marketplace.ts';
-import { type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, toMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import { askYes } from '../terminal/ask.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

@@ -1,4 +1,4 @@
-import { type McpServerRecord, listMissingCredentials } from '../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { listAllMcpServers, findMcpServer, type OwnerOption } from './mcp_lookup.ts';

@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { planLockReply, type PlanLockContent, type SealedStep } from '../../shared/wire/plan_lock.ts';
+import { planLockReply, type PlanLockContent, type SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { contentOf, parseLock } from '../../sandbox/plan/lock_file.ts';
 import { freezePlan } from '../../sandbox/plan/freeze_plan.ts';
 import { planTemplate } from '../../sandbox/plan/plan_template.ts';

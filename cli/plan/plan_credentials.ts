@@ -1,4 +1,4 @@
-import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';

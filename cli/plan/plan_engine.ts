@@ -1,5 +1,5 @@
 import { err, type Result } from '../../shared/model/result.ts';
-import type { PlanLockContent } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import type { ContainerRuntime, ImageConfig, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
 import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';

@@ -1,4 +1,4 @@
-import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { listReachedHosts, formatReachedHosts, type ReachedHost } from '../../sandbox/plan/reached_hosts.ts';
 import { OUTCOME_WORDS, type PlanEnd, type PlanRun } from '../../sandbox/plan/run_plan.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import type { BindMount, ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { err, ok } from '../../shared/model/result.ts';
-import { stepScopeReply } from '../../shared/wire/plan_lock.ts';
+import { stepScopeReply } from '../../shared/wire/plan/plan_lock.ts';
 import type { NewPlanSession, PlanSessions } from '../../sandbox/plan/plan_ports.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

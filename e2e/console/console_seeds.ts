@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { meReply } from '../../shared/wire/account.ts';
 import { deviceReply } from '../../shared/wire/device.ts';
 import { newId } from '../../shared/wire/ids.ts';
-import { mcpServersPage } from '../../shared/wire/mcp_servers.ts';
+import { mcpServersPage } from '../../shared/wire/mcp/mcp_servers.ts';
 import { sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { signInsPage } from '../../shared/wire/sign_ins.ts';
 import { insertUser } from '../../worker/store/accounts.ts';

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, test } from 'vitest';
-import { mcpServersPage } from '../../shared/wire/mcp_servers.ts';
+import { mcpServersPage } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { startOnNode } from '../runtimes/programs.ts';
 import { consoleSuite } from './console_suite.ts';

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { mcpServerRecord, mcpServersPage } from '../../shared/wire/mcp_servers.ts';
+import { mcpServerRecord, mcpServersPage } from '../../shared/wire/mcp/mcp_servers.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../runtimes/oauth_provider.ts';
 import { listen } from '../support/tls_upstream.ts';

@@ -4,7 +4,7 @@ import { signInLinkReply } from '../../shared/wire/account.ts';
 import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
 import { installReply } from '../../shared/wire/connectors.ts';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
-import { mcpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { mcpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { fetchAs } from '../support/fetch_as.ts';
 import { countOf } from '../support/full_counts.ts';

@@ -14,7 +14,7 @@ import {
   snapshotProof,
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
-import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { createdToken, keySet } from '../../shared/wire/tokens.ts';
 import { fetchAs } from '../support/fetch_as.ts';
 import { describeCodedReplies } from './coded_replies_suite.ts';

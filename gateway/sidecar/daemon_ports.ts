@@ -2,7 +2,7 @@ import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import {
   eventsReply,
   type GatewayEventRecord,
@@ -13,7 +13,7 @@ import {
   type ReportedServer,
   type ServersReply,
   serversReply,
-} from '../../shared/wire/mcp_gateway.ts';
+} from '../../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { DaemonCalls, DaemonRefusal } from './daemon_calls.ts';
 import { EventOutbox } from './event_outbox.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { err, ok } from '../../shared/model/result.ts';
-import type { GatewayEventRecord } from '../../shared/wire/mcp_gateway.ts';
+import type { GatewayEventRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { EventOutbox } from './event_outbox.ts';
 
 type Sent = Awaited<ReturnType<ConstructorParameters<typeof EventOutbox>[0]['send']>>;

@@ -1,5 +1,5 @@
 import type { Result } from '../../shared/model/result.ts';
-import type { GatewayEventRecord } from '../../shared/wire/mcp_gateway.ts';
+import type { GatewayEventRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { backoffMs } from '../../shared/net/backoff.ts';
 import type { DaemonRefusal } from './daemon_calls.ts';
 

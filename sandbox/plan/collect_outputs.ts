@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { CollectedTree, CollectRefusal, type CollectLimits } from './collected_tree.ts';
 import type { PlanContainer } from './plan_container.ts';
 import type { PlanPorts } from './plan_ports.ts';

@@ -1,7 +1,7 @@
 import type { Plan } from '../../shared/model/plan.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { planDigests, sealPlan } from '../../shared/plan/seal.ts';
-import type { PlanLockContent } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { formatLock } from './lock_file.ts';
 import { openLock, type LockKey } from './lock_key.ts';
 

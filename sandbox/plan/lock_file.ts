@@ -1,6 +1,6 @@
 import { placeText } from './plan_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { planLockFile, type PlanLockContent, type PlanLockFile } from '../../shared/wire/plan_lock.ts';
+import { planLockFile, type PlanLockContent, type PlanLockFile } from '../../shared/wire/plan/plan_lock.ts';
 
 /** A lock holds what a plan says and one signature over it. */
 export const MAX_LOCK_FILE_BYTES = 8 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { compactVerify, importJWK, type CryptoKey } from 'jose';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { PLAN_LOCK_TYP, planLockPayload, type PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import { PLAN_LOCK_TYP, planLockPayload, type PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import { identityPath } from '../../machine/sidecar_identity.ts';
 import { readPrivateFile } from '../../machine/state_file.ts';

@@ -2,7 +2,7 @@ import { isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, typ
 import type { z } from 'zod';
 import type { Plan } from '../../shared/model/plan.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { planInput, toPlan } from '../../shared/wire/plan.ts';
+import { planInput, toPlan } from '../../shared/wire/plan/plan.ts';
 
 /** A plan file is written by hand; one that is larger than this is none. */
 export const MAX_PLAN_FILE_BYTES = 1024 * 1024;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { err, ok } from '../../shared/model/result.ts';
-import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import type { SandboxSession } from '../launch/launch_ports.ts';
 import type { PlanPorts, StepScope } from './plan_ports.ts';
 import { runPlan, type PlanRun } from './run_plan.ts';

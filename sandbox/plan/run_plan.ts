@@ -1,4 +1,4 @@
-import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import type { Egress } from '../launch/launch_ports.ts';
 import { LaunchError, valueOrThrow } from '../launch/launch_error.ts';
 import { removeContainer } from '../engine/remove_container.ts';

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import type { SandboxSession } from '../launch/launch_ports.ts';
 import { collectOutputs, type Collected } from './collect_outputs.ts';
 import type { PlanContainer } from './plan_container.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { PlanLockContent } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { freezePlan } from './freeze_plan.ts';
 import { formatLock } from './lock_file.ts';
 import { parsePlan } from './plan_file.ts';

@@ -1,7 +1,7 @@
 import type { Plan } from '../../shared/model/plan.ts';
 import { differences, type Difference } from '../../shared/plan/differences.ts';
 import { lockDigest, planDigests, sealPlan } from '../../shared/plan/seal.ts';
-import type { PlanLockContent, PlanLockFile, PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockContent, PlanLockFile, PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { contentOf, formatLock, parseLock } from './lock_file.ts';
 import { openLock, type LockKey } from './lock_key.ts';
 import { parsePlan, planProblemText } from './plan_file.ts';

@@ -9,7 +9,7 @@ import { installationOptions, planInstallation } from './installation.ts';
 import { isNpmName, isNpmVersion, isNugetName, isNugetVersion, isPypiName, isPypiVersion } from './package_specs.ts';
 import { readOciReference } from './oci_reference.ts';
 import { referenceProblem } from './references.ts';
-import { mcpServerInput } from '../wire/mcp_servers.ts';
+import { mcpServerInput } from '../wire/mcp/mcp_servers.ts';
 import { readRegistryEntry } from './registry_entry.ts';
 import { localServer, SERVER_ID } from './testing/servers.ts';
 

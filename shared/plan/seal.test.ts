@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Plan } from '../model/plan.ts';
-import { planLockContent } from '../wire/plan_lock.ts';
+import { planLockContent } from '../wire/plan/plan_lock.ts';
 import { lockDigest, planDigests, sealPlan } from './seal.ts';
 
 const PLAN: Plan = {

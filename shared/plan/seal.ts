@@ -1,6 +1,6 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
 import { PLAN_VERSION, type Plan, type PlanStep } from '../model/plan.ts';
-import type { PlanLockContent, SealedPlan, SealedStep } from '../wire/plan_lock.ts';
+import type { PlanLockContent, SealedPlan, SealedStep } from '../wire/plan/plan_lock.ts';
 
 /** The digests of `plan.yaml`: of the file's bytes, and of its content. */
 export interface PlanDigests {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { OWNERS } from '../model/host_binding.ts';
 import { MCP_TRANSPORTS } from '../model/mcp_server.ts';
-import { mcpServerRecord } from './mcp_servers.ts';
-import { mcpNameText } from './mcp_server_fields.ts';
+import { mcpServerRecord } from './mcp/mcp_servers.ts';
+import { mcpNameText } from './mcp/mcp_server_fields.ts';
 import { owner, time } from './primitives.ts';
 
 /** The registry's page limit. */

@@ -4,7 +4,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type AuditHead, MAX_KNOWN_HEADS, writeKnownHeads } from '../../shared/wire/audit_heads.ts';
 import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
-import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import { callToken } from './call_token.ts';
 import { mayAskProvider } from './connector_reference.ts';

@@ -4,7 +4,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
 import type { AcknowledgedHead, AuditHead, StoodHead } from '../../shared/wire/audit_heads.ts';
-import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type { ChannelError } from './channel_error.ts';
 

@@ -6,7 +6,7 @@ import {
   type PlanLockContent,
   type PlanLockPayload,
   planLockPayload,
-} from '../../shared/wire/plan_lock.ts';
+} from '../../shared/wire/plan/plan_lock.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { Identity } from '../../machine/sidecar_identity.ts';
 

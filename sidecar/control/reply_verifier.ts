@@ -25,7 +25,7 @@ import {
   snapshotProof,
 } from '../../shared/wire/channel.ts';
 import { readSnapshotConnectors } from '../../shared/wire/connectors.ts';
-import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
 import type { ReleasedCredential } from '../ports.ts';

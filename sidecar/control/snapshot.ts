@@ -5,7 +5,7 @@ import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { PolicySource } from '../ports.ts';
 import { channelError, unavailableRefusal, type ChannelError } from './channel_error.ts';
-import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
 import type { Link } from './link.ts';
 import { Pacer } from '../spool/pacer.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { auditHead } from '../../shared/wire/audit_heads.ts';
 import { allowedHostText, credentialRefText } from '../../shared/wire/host_binding_fields.ts';
-import { imageId, planLockContent } from '../../shared/wire/plan_lock.ts';
+import { imageId, planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, line } from '../../shared/wire/primitives.ts';
 
 const DEFAULT_TTL_SECONDS = 24 * 3600;

@@ -5,7 +5,7 @@ import type { GatewayChild } from '../mcp/gateway_child.ts';
 import type { HealthBoard } from '../mcp/health_board.ts';
 import type { ServerDirectory } from '../mcp/server_directory.ts';
 import type { CredentialSource, NotApproved } from '../ports.ts';
-import type { GatewayFacts } from '../../shared/wire/mcp_gateway.ts';
+import type { GatewayFacts } from '../../shared/wire/mcp/mcp_gateway.ts';
 
 /** The local API's dependencies for MCP servers. */
 export interface McpOptions {

@@ -9,7 +9,7 @@ import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
-import type { ReleaseInput, releaseReply } from '../../shared/wire/mcp_gateway.ts';
+import type { ReleaseInput, releaseReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 
 type Released = z.output<typeof releaseReply>;
 

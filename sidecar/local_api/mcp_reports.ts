@@ -4,7 +4,7 @@ import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError, noSessionError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
 import { noServerError } from './mcp_release.ts';
-import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from '../../shared/wire/mcp_gateway.ts';
+import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from '../../shared/wire/mcp/mcp_gateway.ts';
 
 const MAX_REMEMBERED = 256;
 

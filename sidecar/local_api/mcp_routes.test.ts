@@ -7,7 +7,7 @@ import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/s
 import { refusal } from '../../shared/model/refusal.ts';
 import { err } from '../../shared/model/result.ts';
 import { type McpHealthState, mcpOAuthRef, type McpServer } from '../../shared/model/mcp_server.ts';
-import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { consentOf } from '../mcp/server_directory.ts';
 import { HOST_TOKEN, LocalApiBench } from '../testing/local_api_bench.ts';
 import { type McpBench, mcpOptions } from '../testing/mcp_options.ts';

@@ -16,7 +16,7 @@ import {
   healthInput,
   releaseInput,
   serversQuery,
-} from '../../shared/wire/mcp_gateway.ts';
+} from '../../shared/wire/mcp/mcp_gateway.ts';
 import { replyOf } from './reply_of.ts';
 import { checkInput, inputOf } from './request_input.ts';
 

@@ -14,7 +14,7 @@ import {
   type ServersReply,
   type serversQuery,
   snapshotRecord,
-} from '../../shared/wire/mcp_gateway.ts';
+} from '../../shared/wire/mcp/mcp_gateway.ts';
 
 /** Time between two checks, so that changes without a notification (a policy that becomes too old) are seen too. */
 const LOOK_MS = 5_000;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { stepScopeReply } from '../../shared/wire/plan_lock.ts';
+import { stepScopeReply } from '../../shared/wire/plan/plan_lock.ts';
 import { LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
 import { samplePlanLock, sampleSealedStep } from '../testing/sample_plan_lock.ts';
 

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import type { StepReach } from '../session/step_scope.ts';
 import type { Session } from '../session/session.ts';
 import type { PlanLockInput, StepScopeInput, StepStartInput } from './inputs.ts';

@@ -6,7 +6,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import { reachProblem } from '../reach/reach_problem.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';

@@ -1,4 +1,4 @@
-import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import { isRunning } from '../../machine/process_identity.ts';
 import type { Session } from '../session/session.ts';
 import type { LocalApiOptions } from './local_api_options.ts';

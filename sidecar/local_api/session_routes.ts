@@ -1,6 +1,6 @@
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import type { McpHealthState } from '../../shared/model/mcp_server.ts';
-import type { ReportedServer } from '../../shared/wire/mcp_gateway.ts';
+import type { ReportedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { HealthBoard, healthReport } from './health_board.ts';
 import type { KnownServer } from './server_directory.ts';

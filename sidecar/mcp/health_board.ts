@@ -1,6 +1,6 @@
 import type { McpHealthState } from '../../shared/model/mcp_server.ts';
-import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
-import type { GatewayIdentity, HealthInput, ReportedServer } from '../../shared/wire/mcp_gateway.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
+import type { GatewayIdentity, HealthInput, ReportedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { KnownServer } from './server_directory.ts';
 

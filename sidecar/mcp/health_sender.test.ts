@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import { GATHER_MS, HealthSender } from './health_sender.ts';
 
 type State = McpHealthReport['servers'][number]['state'];

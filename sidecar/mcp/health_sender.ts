@@ -1,5 +1,5 @@
 import type { Result } from '../../shared/model/result.ts';
-import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 
 export interface HealthSenderOptions {
   /** The report to send now; null while nothing is known. */

@@ -1,7 +1,7 @@
 import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
 import { referencesOf } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
 import type { CredentialCache } from '../control/credentials.ts';
 import { Waiters } from '../control/waiters.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import type { LiveSession } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';

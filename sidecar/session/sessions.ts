@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '../../shared/wire/ids.ts';
-import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LiveSession, SessionDirectory } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';

@@ -12,7 +12,7 @@ import {
 } from 'jose';
 import { z } from 'zod';
 import { approvalRequest } from '../../shared/wire/approvals.ts';
-import { mcpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import { mcpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import {
   APPROVAL_TYP,
   CALL_TYP,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ToolApprovalRequest } from '../control/approvals.ts';
 import type { McpOptions } from '../local_api/mcp_options.ts';
 import { Consents } from '../mcp/consents.ts';

@@ -1,5 +1,5 @@
 import { lockDigest } from '../../shared/plan/seal.ts';
-import type { PlanLockContent, PlanLockPayload, SealedPlan, SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { PlanLockContent, PlanLockPayload, SealedPlan, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 
 export const PINNED_IMAGE = `sha256:${'a'.repeat(64)}`;
 

@@ -18,7 +18,7 @@ import type {
   VerifiedSnapshot,
 } from '../control/control_channel.ts';
 import type { AuditHead } from '../../shared/wire/audit_heads.ts';
-import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { Link } from '../control/link.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 

@@ -10,7 +10,7 @@ import {
   type McpServerInput,
   listMissingCredentials,
   type ValidMcpServer,
-} from '../../shared/wire/mcp_servers.ts';
+} from '../../shared/wire/mcp/mcp_servers.ts';
 import { type Caller, ownerId, writableOwner } from '../kernel/caller.ts';
 import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
 import { toRecordOf } from '../services/mcp/mcp_server_records.ts';

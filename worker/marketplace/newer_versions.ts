@@ -1,4 +1,4 @@
-import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, lt, ne, or, sql } from 'drizzle-orm';
 import { MCP_VAULT_PREFIX, mcpVaultPath } from '../../shared/model/mcp_server.ts';
-import { MAX_MCP_REVISIONS } from '../../shared/wire/mcp_servers.ts';
+import { MAX_MCP_REVISIONS } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type Database, guard, type Statement } from './database.ts';
 import { mcpHealth, mcpReferences, mcpServerRevisions, mcpServers, secrets } from './tables.ts';
 

@@ -1,5 +1,5 @@
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
-import { PLAN_LOCK_TYP, type PlanLockContent } from '../../../shared/wire/plan_lock.ts';
+import { PLAN_LOCK_TYP, type PlanLockContent } from '../../../shared/wire/plan/plan_lock.ts';
 import type { LockKey } from '../lock_key.ts';
 
 export const SIDECAR_ID = `sdc_${'0'.repeat(26)}`;

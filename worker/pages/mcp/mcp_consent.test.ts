@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mcpServerInput, type McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { mcpServerInput, type McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { consentPanel } from './mcp_consent.ts';
 
 function serverOf(command: readonly string[]): McpServerRecord {

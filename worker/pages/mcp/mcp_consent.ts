@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { commandDangers } from '../../../shared/mcp/command_dangers.ts';
 import { mcpReference } from '../../../shared/mcp/references.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignCommand } from '../components/foreign_command.ts';

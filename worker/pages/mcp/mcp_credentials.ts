@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { mcpReference } from '../../../shared/mcp/references.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
-import type { McpRevisionsReply, McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpRevisionsReply, McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { UpgradeReply } from '../../../shared/wire/marketplace.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert } from '../components/alert.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { McpMode } from '../../../shared/model/mcp_server.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { type FormState, formRefusal, radioField, selectField, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { tabs } from '../components/tabs.ts';

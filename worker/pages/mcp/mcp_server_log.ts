@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { wordBadge } from '../audit/event_table.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { dataTable } from '../components/data_table.ts';

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { timeAgo } from '../components/time.ts';

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';

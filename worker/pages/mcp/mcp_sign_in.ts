@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import type { McpAuthorizeReply } from '../../../shared/wire/mcp_authorization.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import type { McpAuthorizeReply } from '../../../shared/wire/mcp/mcp_authorization.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { aboveOf } from './mcp_server_changes.ts';

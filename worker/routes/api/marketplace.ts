@@ -20,7 +20,7 @@ import { browse } from '../../marketplace/browse.ts';
 import { install } from '../../marketplace/install.ts';
 import { previewInstall } from '../../marketplace/install_plan.ts';
 import { showUpgrade, upgrade } from '../../marketplace/upgrade.ts';
-import { mcpServerParams } from '../../../shared/wire/mcp_servers.ts';
+import { mcpServerParams } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { showEntry } from '../../marketplace/detail.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';

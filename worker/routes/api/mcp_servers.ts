@@ -1,5 +1,5 @@
 import { Secret } from '../../../shared/model/secret.ts';
-import { mcpAuthorizationInput, mcpAuthorizeReply } from '../../../shared/wire/mcp_authorization.ts';
+import { mcpAuthorizationInput, mcpAuthorizeReply } from '../../../shared/wire/mcp/mcp_authorization.ts';
 import {
   mcpCredentialInput,
   mcpCredentialParams,
@@ -11,7 +11,7 @@ import {
   mcpServerRecord,
   mcpServersPage,
   mcpServersQuery,
-} from '../../../shared/wire/mcp_servers.ts';
+} from '../../../shared/wire/mcp/mcp_servers.ts';
 import { beginMcpAuthorisation, removeMcpAuthorisation } from '../../services/mcp/mcp_authorisation.ts';
 import { removeMcpCredential, storeMcpCredential } from '../../services/mcp/mcp_credentials.ts';
 import {

@@ -9,7 +9,7 @@ import {
 } from '../../../shared/wire/channel.ts';
 import { auditHeadsQuery } from '../../../shared/wire/audit_heads.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
-import { mcpHealthReport } from '../../../shared/wire/mcp_servers.ts';
+import { mcpHealthReport } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { tellHeads } from '../../services/audit/audit_heads.ts';
 import { releaseCredentials, releaseUnsealed } from '../../services/sidecars/credential_release.ts';
 import { acceptEvents } from '../../services/audit/event_intake.ts';

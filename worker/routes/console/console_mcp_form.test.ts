@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mcpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { formOfServer, readServerForm } from './console_mcp_form.ts';
 
 const ID = 'mcp_01k0000000000000000000000a';

@@ -1,7 +1,7 @@
 import { mcpReference } from '../../../shared/mcp/references.ts';
 import { type ApiError, type FieldProblem, fieldProblems } from '../../../shared/wire/errors.ts';
-import { ownReference, withOwnReferences } from '../../../shared/wire/mcp_references.ts';
-import { mcpServerInput, type McpServerRecord, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import { ownReference, withOwnReferences } from '../../../shared/wire/mcp/mcp_references.ts';
+import { mcpServerInput, type McpServerRecord, type ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import { readable } from '../../pages/mcp/mcp_consent.ts';
 import { SERVER_FIELDS } from '../../pages/mcp/mcp_server_form.ts';

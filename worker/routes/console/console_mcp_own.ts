@@ -1,6 +1,10 @@
 import type { ApiError } from '../../../shared/wire/errors.ts';
-import { withOwnId } from '../../../shared/wire/mcp_references.ts';
-import { type McpServerRecord, listMissingCredentials, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import { withOwnId } from '../../../shared/wire/mcp/mcp_references.ts';
+import {
+  type McpServerRecord,
+  listMissingCredentials,
+  type ValidMcpServer,
+} from '../../../shared/wire/mcp/mcp_servers.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import { pathWith } from '../../pages/components/pager.ts';

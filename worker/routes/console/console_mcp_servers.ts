@@ -6,7 +6,7 @@ import {
   mcpServersQuery,
   type McpServerInput,
   type McpServerRecord,
-} from '../../../shared/wire/mcp_servers.ts';
+} from '../../../shared/wire/mcp/mcp_servers.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { newerVersions } from '../../marketplace/newer_versions.ts';
 import { showUpgrade } from '../../marketplace/upgrade.ts';

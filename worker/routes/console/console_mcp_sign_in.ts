@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { mcpAuthorizationInput } from '../../../shared/wire/mcp_authorization.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { mcpAuthorizationInput } from '../../../shared/wire/mcp/mcp_authorization.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import {
   mcpSignInForgetPage,

@@ -1,4 +1,4 @@
-import { mcpRollbackInput } from '../../../shared/wire/mcp_servers.ts';
+import { mcpRollbackInput } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { upgradeInput } from '../../../shared/wire/marketplace.ts';
 import { apiError } from '../../../shared/wire/errors.ts';
 import { showUpgrade, upgrade } from '../../marketplace/upgrade.ts';

@@ -1,6 +1,6 @@
 import { credentialNameOf, namesSecret } from '../../../shared/mcp/install/input_names.ts';
 import { hasReference } from '../../../shared/mcp/references.ts';
-import { ownReference, withOwnReferences } from '../../../shared/wire/mcp_references.ts';
+import { ownReference, withOwnReferences } from '../../../shared/wire/mcp/mcp_references.ts';
 
 // Finds secrets typed into a configuration, by their names. A configuration is shown and stored as it is; a secret
 // belongs in the vault.

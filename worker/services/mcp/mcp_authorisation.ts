@@ -2,7 +2,7 @@ import { MCP_OAUTH_NAME } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { McpAuthorizeReply, ValidMcpAuthorization } from '../../../shared/wire/mcp_authorization.ts';
+import type { McpAuthorizeReply, ValidMcpAuthorization } from '../../../shared/wire/mcp/mcp_authorization.ts';
 import { deleteMcpAuthorization, findMcpAuthorization, putMcpAuthorization } from '../../store/mcp_authorizations.ts';
 import { isStill, type McpServerRow } from '../../store/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';

@@ -3,7 +3,7 @@ import { MCP_OAUTH_NAME, mcpVaultPath } from '../../../shared/model/mcp_server.t
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { McpCredentialReply } from '../../../shared/wire/mcp_servers.ts';
+import type { McpCredentialReply } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { Statement } from '../../store/database.ts';
 import {
   deleteMcpCredential,

@@ -1,4 +1,4 @@
-import type { McpHealthReport } from '../../../shared/wire/mcp_servers.ts';
+import type { McpHealthReport } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { noteMcpHealth } from '../../store/mcp_health.ts';
 import { findKnownMcpServers } from '../../store/mcp_servers.ts';
 import { visibleOwners } from '../../kernel/caller.ts';

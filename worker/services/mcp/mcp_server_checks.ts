@@ -4,8 +4,8 @@ import type { Danger } from '../../../shared/mcp/dangers/danger.ts';
 import { referenceProblem } from '../../../shared/mcp/references.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError, type FieldProblem } from '../../../shared/wire/errors.ts';
-import { withOwnId } from '../../../shared/wire/mcp_references.ts';
-import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import { withOwnId } from '../../../shared/wire/mcp/mcp_references.ts';
+import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { type McpConfiguration, toApiDanger } from './mcp_server_records.ts';
 
 /**

@@ -7,7 +7,7 @@ import {
   type SnapshotMcpServerRecord,
   toMcpServer,
   type ValidMcpServer,
-} from '../../../shared/wire/mcp_servers.ts';
+} from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { ConnectorCredentialRow } from '../../store/connectors.ts';
 import { mcpAuthorizationsOf } from '../../store/mcp_authorizations.ts';
 import { type McpHealthRow, mcpHealthOf } from '../../store/mcp_health.ts';

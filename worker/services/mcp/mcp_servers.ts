@@ -7,7 +7,7 @@ import { mcpVaultPath } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { McpRevisionsReply, McpServerRecord, ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import type { McpRevisionsReply, McpServerRecord, ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import { deleteMcpAuthorization } from '../../store/mcp_authorizations.ts';

@@ -4,13 +4,13 @@ import {
   MAX_COMMAND_BYTES,
   MAX_COMMAND_WORDS,
   MAX_STEP_TIMEOUT_SECONDS,
-} from '../model/plan.ts';
-import { parseVaultReference } from '../model/vault_path.ts';
-import { normaliseHost } from '../net/host.ts';
-import { isIpLiteral } from '../net/ip_literal.ts';
-import { checkedText } from './checked_text.ts';
-import { placeholderProblem } from './placeholder.ts';
-import { lineProblem } from './primitives.ts';
+} from '../../model/plan.ts';
+import { parseVaultReference } from '../../model/vault_path.ts';
+import { normaliseHost } from '../../net/host.ts';
+import { isIpLiteral } from '../../net/ip_literal.ts';
+import { checkedText } from '../checked_text.ts';
+import { placeholderProblem } from '../placeholder.ts';
+import { lineProblem } from '../primitives.ts';
 
 const MAX_PATH_CHARACTERS = 1024;
 const WHOLE_SECONDS = `write a whole number of seconds from 1 to ${MAX_STEP_TIMEOUT_SECONDS}`;

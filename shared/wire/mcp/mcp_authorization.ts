@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { line, time } from './primitives.ts';
-import { secretValue } from './secrets.ts';
+import { line, time } from '../primitives.ts';
+import { secretValue } from '../secrets.ts';
 
 const scope = z.string().regex(/^[!#-[\]-~]{1,200}$/, 'is not a scope: printable ASCII without spaces and quotes');
 

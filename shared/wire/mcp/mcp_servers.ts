@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OWNERS } from '../model/host_binding.ts';
+import { OWNERS } from '../../model/host_binding.ts';
 import {
   MCP_AUTHORIZATION_STATES,
   MCP_HEALTH_STATES,
@@ -9,9 +9,9 @@ import {
   MCP_TRANSPORTS,
   type McpAuthorizationState,
   type McpServer,
-} from '../model/mcp_server.ts';
-import { oneOfValues } from './host_binding_fields.ts';
-import { describeUnknownFields } from './host_binding_rules.ts';
+} from '../../model/mcp_server.ts';
+import { oneOfValues } from '../host_binding_fields.ts';
+import { describeUnknownFields } from '../host_binding_rules.ts';
 import {
   mcpCommand,
   mcpCredentialName,
@@ -26,9 +26,9 @@ import {
 } from './mcp_server_fields.ts';
 import { withOwnId } from './mcp_references.ts';
 import { checkMcpServer } from './mcp_server_rules.ts';
-import { toShownLine } from '../model/shown_text.ts';
-import { id, owner, page, pageQuery, time } from './primitives.ts';
-import { secretValue } from './secrets.ts';
+import { toShownLine } from '../../model/shown_text.ts';
+import { id, owner, page, pageQuery, time } from '../primitives.ts';
+import { secretValue } from '../secrets.ts';
 
 /** Every field of a server that a person writes. A reference in them may use `{id}` for the server's own id. */
 const fields = {

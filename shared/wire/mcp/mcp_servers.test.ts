@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fieldProblems } from './errors.ts';
+import { fieldProblems } from '../errors.ts';
 import { withOwnId } from './mcp_references.ts';
 import {
   mcpHealthReport,

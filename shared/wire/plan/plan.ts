@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EFFECTS } from '../model/host_binding.ts';
+import { EFFECTS } from '../../model/host_binding.ts';
 import {
   MAX_PLAN_STEPS,
   MAX_STEP_COLLECTS,
@@ -9,9 +9,9 @@ import {
   type CollectedPath,
   type Plan,
   type PlanStep,
-} from '../model/plan.ts';
-import { oneOfValues } from './host_binding_fields.ts';
-import { describeUnknownFields } from './host_binding_rules.ts';
+} from '../../model/plan.ts';
+import { oneOfValues } from '../host_binding_fields.ts';
+import { describeUnknownFields } from '../host_binding_rules.ts';
 import {
   collectNameText,
   commandWords,

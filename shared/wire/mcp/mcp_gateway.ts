@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../model/audit_event.ts';
-import { MCP_HEALTH_STATES } from '../model/mcp_server.ts';
+import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../../model/audit_event.ts';
+import { MCP_HEALTH_STATES } from '../../model/mcp_server.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
-import { id, line, time } from './primitives.ts';
+import { id, line, time } from '../primitives.ts';
 
 /** The calls between the sidecar, its gateways and the CLI, all programs of the same user on this machine. */
 

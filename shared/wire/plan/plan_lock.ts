@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { EFFECTS } from '../model/host_binding.ts';
-import { MAX_PLAN_STEPS, MAX_STEP_COLLECTS, MAX_STEP_HOSTS, MAX_STEP_MOUNTS, PLAN_VERSION } from '../model/plan.ts';
+import { EFFECTS } from '../../model/host_binding.ts';
+import { MAX_PLAN_STEPS, MAX_STEP_COLLECTS, MAX_STEP_HOSTS, MAX_STEP_MOUNTS, PLAN_VERSION } from '../../model/plan.ts';
 import {
   collectNameText,
   commandWords,
@@ -14,7 +14,7 @@ import {
   timeoutSecondsNumber,
 } from './plan_fields.ts';
 import { checkHosts, checkStepIds } from './plan_rules.ts';
-import { id, time } from './primitives.ts';
+import { id, time } from '../primitives.ts';
 
 /** The `typ` of a plan lock's JWS, so that nothing else signed by the sidecar can pass for a lock. */
 export const PLAN_LOCK_TYP = 'svc-plan-lock+jws';

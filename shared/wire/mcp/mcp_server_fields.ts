@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { MCP_CREDENTIAL_NAME, MCP_SERVER_NAME } from '../model/mcp_server.ts';
-import { checkedText } from './checked_text.ts';
-import { headerNameProblem } from './injection_place.ts';
+import { MCP_CREDENTIAL_NAME, MCP_SERVER_NAME } from '../../model/mcp_server.ts';
+import { checkedText } from '../checked_text.ts';
+import { headerNameProblem } from '../injection_place.ts';
 import { otherReferenceProblem, withoutReferences } from './mcp_references.ts';
-import { lineProblem } from './primitives.ts';
-import { listHiddenCharacters } from '../model/shown_text.ts';
+import { lineProblem } from '../primitives.ts';
+import { listHiddenCharacters } from '../../model/shown_text.ts';
 
 const MAX_ARGUMENTS = 128;
 const MAX_COMMAND_CHARACTERS = 64 * 1024;
