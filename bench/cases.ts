@@ -9,7 +9,7 @@ export interface LoadCase {
   readonly title: string;
   readonly path: string;
   readonly connections: number;
-  /** Each request on a tunnel of its own. */
+  /** Each request on its own tunnel. */
   readonly newTunnel: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What was started, ended in the reverse order: at the end, on an error and on Ctrl-C. */
+/** Ends everything that was started, in reverse order: at the end, on an error and on Ctrl-C. */
 export class CleanUp {
   readonly #steps: (() => Promise<unknown> | void)[] = [];
   #running: Promise<void> | null = null;
@@ -27,7 +27,7 @@ export class CleanUp {
     }
   }
 
-  /** Ctrl-C ends what was started before it ends this program. */
+  /** On Ctrl-C, ends everything that was started before this program. */
   onSignal(): void {
     const INTERRUPTED = 130;
     process.once('SIGINT', () => void this.run().then(() => process.exit(INTERRUPTED)));

@@ -10,7 +10,7 @@ const OPERATIONS = 50;
 const LOOKUPS = 500_000;
 const LIMIT_MICROSECONDS = 5;
 
-/** On every fifth host some operations need an approval: there the readings of every other path are looked at too. */
+/** On every fifth host some operations need an approval, so the readings of every other path are checked too. */
 const GUARDED_HOSTS = 5;
 
 function operationNumber(n: number, approval: Operation['approval']): Operation {
@@ -26,7 +26,7 @@ function operationNumber(n: number, approval: Operation['approval']): Operation 
   return { name: `operation${n}`, method, path, ...rest };
 }
 
-/** Ten connectors share a host, as those of one vendor do. */
+/** Ten connectors share a host, like those of one vendor. */
 function connectorNumber(n: number): InstalledConnector {
   const isGuarded = Math.floor(n / 10) % GUARDED_HOSTS === 0;
   const operations = Array.from({ length: OPERATIONS }, (_, index) =>

@@ -55,7 +55,7 @@ const ON_SERVER: ReadonlyMap<string, Start> = new Map([
   ['workerd-server', startOnWorkerd],
 ]);
 
-/** The runtime that was asked for, with an empty database. */
+/** The requested runtime, with an empty database. */
 async function startRuntime(name: string): Promise<Pick<ControlPlaneUnderTest, 'url' | 'localKey' | 'stop'>> {
   if (name === 'node-file') return startOnNode();
   const start = ON_SERVER.get(name);
@@ -113,7 +113,7 @@ function send(target: Target, agent: Agent, call: ApiCall): Promise<void> {
   });
 }
 
-/** Makes `calls` calls, `concurrency` at a time; each one's time in ms, sorted. */
+/** Makes `calls` calls, `concurrency` at a time; returns their times in ms, sorted. */
 async function timed(target: Target, of: () => ApiCall, calls: number, concurrency: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
   const times: number[] = [];

@@ -29,7 +29,7 @@ const SCENARIOS: readonly Scenario[] = [
   { name: 'passthrough 256 MiB', host: HOST, bytes: 256 * 1024 * 1024, connections: 1 },
 ];
 
-/** Sends requests one after the other until `until`; adds each one's time, in milliseconds, to `times`. */
+/** Sends requests one after the other until `until`; adds each time, in milliseconds, to `times`. */
 async function run(scenario: Scenario, open: () => Promise<TLSSocket>, until: number, times: number[]): Promise<void> {
   const request = `GET /${scenario.bytes} HTTP/1.1\r\nHost: ${scenario.host}\r\nUser-Agent: bench/1.0\r\nAccept: application/json\r\nAccept-Encoding: gzip, br\r\n\r\n`;
   let socket = await open();
@@ -52,13 +52,13 @@ function wholeReply(socket: TLSSocket): Promise<void> {
       if (left > 0) return;
       socket.off('data', onData);
       if (left === 0) resolve();
-      else reject(new Error('more came than was asked for'));
+      else reject(new Error('more bytes arrived than requested'));
     };
     socket.on('data', onData);
   });
 }
 
-/** How much of the reply is still to come after its first piece, which holds the whole head. */
+/** How much of the reply is missing after its first piece, which contains the whole head. */
 function expectedAfter(first: Buffer): number {
   const end = first.indexOf('\r\n\r\n') + 4;
   const head = first.toString('latin1', 0, end);

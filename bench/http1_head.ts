@@ -1,4 +1,4 @@
-/** Prints what reading and writing heads and bodies costs, in ns of one core. Run: `node bench/http1_head.ts`. */
+/** Prints the cost of parsing and writing heads and bodies, in ns of one core. Run: `node bench/http1_head.ts`. */
 import { Buffer } from 'node:buffer';
 import { stdout } from 'node:process';
 import {
@@ -52,7 +52,7 @@ const REPLY = Buffer.from(
   'latin1',
 );
 
-/** The least of several rounds, so that another program's work does not count. */
+/** The minimum of several rounds, so that other programs' work does not count. */
 function nsPerCall(calls: number, run: () => void): number {
   let best = Infinity;
   for (let round = 0; round < 12; round += 1) {

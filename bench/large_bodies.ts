@@ -1,6 +1,6 @@
 /**
- * What bodies of any size cost in memory: `node bench/large_bodies.ts [GiB]` sends one of 10 GiB (or as many as are given)
- * each way through the whole data plane, with a credential and without, and watches the proxy's memory.
+ * Memory use for bodies of any size: `node bench/large_bodies.ts [GiB]` sends one of 10 GiB (or the given size) each way
+ * through the whole data plane, with a credential and without, and watches the proxy's memory.
  */
 import { once } from 'node:events';
 import type { TLSSocket } from 'node:tls';
@@ -12,7 +12,7 @@ import { figure, table } from './table.ts';
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
 const LOOK_EVERY_MS = 250;
-/** What is sent before the watch begins, so that the compilers and buffers of a busy connection are not taken for growth. */
+/** Sent before the measurement, so that the compilers and buffers of a busy connection do not count as growth. */
 const WARM_UP_BYTES = GIB / 2;
 const PIECE = Buffer.alloc(64 * 1024, '{"id":1234,"name":"a value of some length","ok":true},');
 
@@ -30,7 +30,7 @@ async function download(socket: TLSSocket, host: string, bytes: number): Promise
     got = got === -1 ? data.length - data.indexOf('\r\n\r\n') - 4 : got + data.length;
     if (got >= bytes) break;
   }
-  if (got !== bytes) throw new Error(`${got} bytes came instead of ${bytes}`);
+  if (got !== bytes) throw new Error(`${got} bytes arrived instead of ${bytes}`);
 }
 
 async function upload(socket: TLSSocket, host: string, bytes: number): Promise<void> {
@@ -40,14 +40,14 @@ async function upload(socket: TLSSocket, host: string, bytes: number): Promise<v
     if (!socket.write(left < PIECE.length ? PIECE.subarray(0, left) : PIECE)) await once(socket, 'drain');
   }
   const [reply]: Buffer[] = await answered;
-  if (reply?.toString('latin1').startsWith('HTTP/1.1 204') !== true) throw new Error('the upload was not taken');
+  if (reply?.toString('latin1').startsWith('HTTP/1.1 204') !== true) throw new Error('the upload was not accepted');
 }
 
 function soon(): Promise<string> {
   return new Promise((resolve) => void setTimeout(resolve, LOOK_EVERY_MS, 'soon'));
 }
 
-/** Resident memory of the proxy while `moving` is under way: at its begin, and the most. */
+/** Resident memory of the proxy during `moving`: at the start, and the maximum. */
 async function watched(proxy: Started, moving: () => Promise<void>): Promise<{ begin: number; most: number }> {
   const begin = (await usage(proxy)).rss;
   let most = begin;
@@ -83,7 +83,7 @@ async function main(): Promise<void> {
     proxy.child.disconnect();
   }
   upstream.child.disconnect();
-  const columns = [`${gibibytes} GiB`, 'seconds', 'MiB/s', 'RSS at begin, MiB', 'RSS at most, MiB', 'growth, MiB'];
+  const columns = [`${gibibytes} GiB`, 'seconds', 'MiB/s', 'RSS at start, MiB', 'maximum RSS, MiB', 'growth, MiB'];
   process.stdout.write(`${table(columns, rows)}\n`);
 }
 

@@ -1,4 +1,4 @@
-/** `node bench/launch.ts [ROUNDS]`: what `svc launch` takes longer than a plain `docker run` of the same image. */
+/** `node bench/launch.ts [ROUNDS]`: how much longer `svc launch` takes than a plain `docker run` of the same image. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,10 +36,10 @@ function waysOf(engine: DockerEngine, svc: Svc, image: string, folder: string): 
   ];
 }
 
-/** Milliseconds of each way, in turns, so that a busy moment of the machine does not hit one of them alone. */
+/** Milliseconds per way, measured in turns, so that a busy moment of the machine does not affect only one of them. */
 async function measure(ways: readonly Way[], rounds: number): Promise<ReadonlyMap<string, readonly number[]>> {
   const taken = new Map<string, number[]>(ways.map(({ name }) => [name, []]));
-  // The first round fills caches, and the check of the image is remembered from it on.
+  // The first round fills caches, including the remembered check of the image.
   for (let round = -1; round < rounds; round += 1) {
     for (const way of ways) {
       const began = performance.now();

@@ -1,4 +1,4 @@
-/** `npm run bench`: what the whole product costs, beside other proxies of its kind. */
+/** `npm run bench`: the cost of the whole product, compared with other proxies of its kind. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,10 +24,10 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Straight to the upstream there is only latency to compare. */
+/** Directly to the upstream only latency can be compared. */
 const DIRECT_CASES: ReadonlySet<string> = new Set(['keepalive_1', 'keepalive_32']);
 
-/** Each round begins with another subject, so that none is always the one after a pause. */
+/** Each round starts with another subject, so that none always follows a pause. */
 function rotated<T>(items: readonly T[], by: number): readonly T[] {
   const at = by % items.length;
   return [...items.slice(at), ...items.slice(0, at)];
@@ -52,7 +52,7 @@ async function oneRound(
   return samples;
 }
 
-/** Node's compilers are still at work in the first seconds of a load. */
+/** Node's compilers are still working in the first seconds of a load. */
 const WARM_UP_SECONDS = 5;
 
 async function warmUp(cases: readonly Case[], subjects: readonly Subject[], upstream: Upstream): Promise<void> {
@@ -64,7 +64,7 @@ function p99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? Number.NaN;
 }
 
-/** The sidecar goes on with the policy and the credential that it has; what it records waits in its spool. */
+/** The sidecar continues with its policy and credential; its events wait in the spool. */
 function holdWorker({ companion }: SvcProxy, cleanUp: CleanUp): void {
   if (companion === null) return;
   process.kill(companion.pid, 'SIGSTOP');

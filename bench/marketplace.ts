@@ -24,13 +24,13 @@ import type { Verdict } from './targets.ts';
 
 const FIRST_LIMIT_MS = 2_000;
 const SEARCH_LIMIT_MS = 30;
-/** What an isolate of the platform has. */
+/** The limit of an isolate on the platform. */
 const ISOLATE_MIB = 128;
 const COPY_LIMIT_MIB = 64;
 const PATIENCE_MS = 15 * 60_000;
 const LOOK_MS = 1_000;
 
-/** What people look for: common words, parts of words, a name, a letter, and what is not there. */
+/** Typical searches: common words, parts of words, a name, a letter, and something that does not exist. */
 const TEXTS = [
   'github',
   'mcp',
@@ -50,7 +50,7 @@ const page = z.object({ items: z.array(z.unknown()), partial: z.boolean(), stale
 interface Subject {
   readonly url: string;
   readonly memory: () => ProcessMemory;
-  /** What the worker's heap holds; null where there is no way to ask. */
+  /** The size of the worker's heap; null if it cannot be inspected. */
   readonly heap: (() => Promise<HeapUse>) | null;
   readonly stop: () => Promise<void>;
 }
@@ -76,7 +76,7 @@ async function startNode(registry: RegistryServer): Promise<Subject> {
   return { url: control.url, memory: () => memoryOf(pid), heap: null, stop };
 }
 
-/** workerd itself, without the tools that start it for a developer, and with the heap that an isolate has. */
+/** workerd itself, without the developer tools that start it, and with an isolate's heap limit. */
 async function startWorkerd(registry: RegistryServer): Promise<Subject> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const database = await startLibsqlServer();
@@ -101,7 +101,7 @@ async function startWorkerd(registry: RegistryServer): Promise<Subject> {
   return { url: workerd.url, memory: () => memoryOf(workerd.pid), heap: () => inspector.heap(ask), stop };
 }
 
-/** A workerd whose worker does nothing, when it has answered as many calls as the other. */
+/** A workerd with an empty worker, after as many calls as the other. */
 async function emptyWorkerdMib(calls: number): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   writeWorkers(directory);
@@ -129,7 +129,7 @@ async function search(subject: Subject, query: string) {
   return { ms: performance.now() - began, ...body };
 }
 
-/** Looks again until the mirror is complete: then the answer is no longer a partial one. */
+/** Polls until the mirror is complete: then the answer is no longer partial. */
 async function untilMirrored(subject: Subject): Promise<number> {
   const began = performance.now();
   while (performance.now() - began < PATIENCE_MS) {
@@ -148,7 +148,7 @@ async function searches(subject: Subject, count: number): Promise<readonly numbe
   return times.toSorted((a, b) => a - b);
 }
 
-/** A call that does next to nothing: what the runtime and this machine take. */
+/** A call that does almost nothing: the cost of the runtime and this machine. */
 async function healths({ url }: Pick<Subject, 'url'>, count: number): Promise<readonly number[]> {
   const times: number[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -209,7 +209,7 @@ function at(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Of the worker: what its process takes above one that does nothing, and its heap. */
+/** For the worker: its process's memory above that of an empty worker, and its heap. */
 async function memoryVerdicts(runtime: string, busy: ProcessMemory, heap: HeapUse): Promise<Verdict[]> {
   const empty = await emptyWorkerdMib(Number(options.searches));
   process.stdout.write(`${runtime} with a worker that does nothing: ${figure(empty)} MiB\n`);
@@ -225,7 +225,7 @@ async function memoryVerdicts(runtime: string, busy: ProcessMemory, heap: HeapUs
   ];
 }
 
-/** What the searchable copy takes of a heap, garbage aside: the same engine runs in every runtime. */
+/** The heap size of the search index, without garbage: every runtime uses the same engine. */
 function copyMib(): number {
   setFlagsFromString('--expose_gc');
   const collect: unknown = runInNewContext('gc');
@@ -243,7 +243,7 @@ function copyMib(): number {
 function* generated(count: number): Iterable<IndexedServer> {
   for (let number = 0; number < count; number += 1) {
     const { server } = generatedEntry(number, 1);
-    // Texts of their own, as those that come from a database are.
+    // New strings, like those from a database.
     const description = Buffer.from(String(server['description'])).toString();
     yield { name: server.name, description, transports: ['stdio'], registryTypes: ['npm'] };
   }
@@ -256,7 +256,7 @@ const RUNTIMES = new Map([
 
 process.stdout.write(`${machineLine(machine())}\n`);
 const verdicts: Verdict[] = [
-  { what: 'the searchable copy, of a heap', unit: 'MiB', measured: copyMib(), limit: COPY_LIMIT_MIB },
+  { what: 'the search index, in heap', unit: 'MiB', measured: copyMib(), limit: COPY_LIMIT_MIB },
 ];
 for (const runtime of options.runtime) {
   const start = RUNTIMES.get(runtime);

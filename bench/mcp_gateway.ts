@@ -1,6 +1,6 @@
 /**
- * `node bench/mcp_gateway.ts [CALLS]`: what a tool call takes longer through the gateway than on a connection of its own,
- * and what 50 servers take to start and to hold. The ports are in the gateway's process: nothing is asked of a daemon.
+ * `node bench/mcp_gateway.ts [CALLS]`: how much longer a tool call takes through the gateway than on a direct connection,
+ * and the start time and memory of 50 servers. The ports run in the gateway's process: no sidecar is called.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ function gatewayArgs(home: string, count: number): readonly string[] {
   return [GATEWAY, JSON.stringify({ home, servers })];
 }
 
-/** Milliseconds of each call, one after the other, in turns of the ways. */
+/** Milliseconds of each call, sequentially, alternating between the ways. */
 async function measure(
   ways: readonly Way[],
   calls: number,

@@ -8,7 +8,7 @@ import { runWrk } from './load/wrk.ts';
 import { forwarderSettingsOf, type Proxy } from './peers/proxy.ts';
 import type { Sample } from './sample.ts';
 
-/** Something that the load can go through; `direct` goes through the same forwarder, without a proxy behind it. */
+/** A way for the load; `direct` uses the same forwarder without a proxy behind it. */
 export interface Subject {
   readonly proxy: Proxy | null;
   readonly forwarder: Listening;
@@ -26,7 +26,7 @@ function cpuOf(proxy: Proxy): readonly [number, number] {
   return [cpuMicroseconds(proxy.pid), proxy.companion === null ? 0 : cpuMicroseconds(proxy.companion.pid)];
 }
 
-/** Runs the load and gives what it used of the proxy's CPU, per unit. */
+/** Runs the load and returns the proxy's CPU time per unit. */
 async function withCpu<T extends { readonly units: number }>(proxy: Proxy, run: () => Promise<T>) {
   const [own, companion] = cpuOf(proxy);
   const done = await run();
@@ -60,7 +60,7 @@ async function measureLoad(
   const run = async () => {
     const { path, connections } = of;
     const report = await runWrk({ port: forwarder.port, path, headers, connections, seconds });
-    // wrk's clock starts after the handshake: for a new tunnel it would say nothing.
+    // wrk's clock starts after the handshake, so it says nothing about new tunnels.
     const latency = of.newTunnel
       ? { p50Ms: null, p99Ms: null }
       : { p50Ms: report.p50 / 1000, p99Ms: report.p99 / 1000 };
@@ -71,12 +71,12 @@ async function measureLoad(
 }
 
 const TRANSFER_ATTEMPTS = 5;
-/** A share of the file that says something about the whole. */
+/** A share of the file that is representative of the whole. */
 const LEAST_SHARE = 1 / 8;
 
 /**
- * A transfer that the proxy breaks off counts for the share that it moved: squid 5 ends most fast uploads early (it takes
- * the client to have finished). svc has to move it all.
+ * A transfer that the proxy cuts off counts for the share that it moved: squid 5 ends most fast uploads early (it believes
+ * that the client has finished). svc has to move everything.
  */
 async function measureTransfer(of: TransferCase, proxy: Proxy, upstream: Upstream): Promise<Measured> {
   for (let attempt = 1; attempt <= TRANSFER_ATTEMPTS; attempt += 1) {
@@ -104,7 +104,7 @@ async function transferOnce(of: TransferCase, proxy: Proxy, upstream: Upstream):
   return { ...moved, p50Ms: null, p99Ms: null, extraMib: Math.max(0, peak - before) };
 }
 
-/** Runs one case through one subject; null where it does not apply. */
+/** Runs one case through one subject; null if it does not apply. */
 export function measure(of: Case, subject: Subject, upstream: Upstream, seconds: number): Promise<Measured> | null {
   if (of.kind === 'load') return measureLoad(of, subject, upstream, seconds);
   return subject.proxy === null ? null : measureTransfer(of, subject.proxy, upstream);

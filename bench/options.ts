@@ -5,15 +5,15 @@ export interface Options {
   readonly quick: boolean;
   readonly rounds: number;
   readonly seconds: number;
-  /** Names of proxies to measure; empty: all that are there. */
+  /** Names of proxies to measure; empty: all that are installed. */
   readonly only: readonly string[];
-  /** A file for everything that was measured, as JSON. */
+  /** A file for all measurements, as JSON. */
   readonly out: string | null;
   /** A folder for the charts. */
   readonly plots: string | null;
-  /** Measures with the control worker stopped: what sending it the events costs shows in the difference. */
+  /** Measures with the control worker stopped: the difference is the cost of sending it the events. */
   readonly holdWorker: boolean;
-  /** Instead of measuring: what the sidecar spends its time on. */
+  /** Profiles the sidecar in place of measuring. */
   readonly profile: boolean;
 }
 

@@ -14,7 +14,7 @@ const list = z.union([
   z.object({ servers: z.array(z.unknown()) }).transform(({ servers }) => servers),
 ]);
 
-/** What became of one entry. */
+/** The outcome for one entry. */
 interface Outcome {
   readonly name: string;
   readonly ecosystem: string;
@@ -23,7 +23,7 @@ interface Outcome {
   readonly shown: string;
 }
 
-/** Prints what becomes of every entry of a data folder: how many install, by ecosystem, and why the others do not. */
+/** Prints the outcome for every entry of a data folder: how many install, by ecosystem, and why the others do not. */
 function main(folder: string | undefined, wanted: string | undefined): void {
   if (folder === undefined) throw new Error('usage: node bench/registry_install.ts DATA_FOLDER [REASON]');
   for (const [title, entries] of collections(folder)) {
@@ -71,7 +71,7 @@ function completed(name: string, plan: InstallationPlan): Outcome {
   return { name, ecosystem, result: 'refused', reason: 'cannot be answered', shown: `${shown}: ${problems}` };
 }
 
-/** An answer to every input that has to be given. */
+/** A value for every required input. */
 function answers(plan: InstallationPlan): InputValues {
   const asked = plan.inputs.filter(({ required, default: given }) => required && given === null);
   return Object.fromEntries(asked.map((input) => [input.name, answer(input)]));
@@ -108,7 +108,7 @@ function printCounts(outcomes: readonly Outcome[]): void {
     print(`${String(count).padStart(6)}  ${key}`);
 }
 
-/** The sentence that a person reads for each entry that is not installed, with how many entries have it. */
+/** The reasons of the entries that are not installed, with the number of entries for each. */
 function printRefusals(outcomes: readonly Outcome[]): void {
   const counts = new Map<string, number>();
   for (const { result, shown } of outcomes) {

@@ -32,7 +32,7 @@ export function machineLine(of: Machine): string {
 
 const MICROSECONDS_PER_MS = 1000;
 
-/** In microseconds, or in milliseconds when there are many. */
+/** In microseconds, or in milliseconds for large values. */
 function time(microseconds: number | null): string {
   if (microseconds === null) return figure(null);
   if (microseconds < 10 * MICROSECONDS_PER_MS) return `${microseconds.toFixed(0)} us`;
@@ -95,7 +95,7 @@ function withUnit(value: number | null, unit: string): string {
   return value === null ? '-' : `${figure(value)} ${unit}`.trim();
 }
 
-/** The targets and what was measured of them; `source` is where they stand. */
+/** The targets and the measured values; `source` is where the targets are documented. */
 export function verdictsTable(verdicts: readonly Verdict[], source = 'design section 12'): string {
   const rows = verdicts.map((one) => [
     one.what,

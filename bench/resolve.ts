@@ -25,7 +25,7 @@ function bindingNumber(n: number): HostBinding {
   };
 }
 
-/** The longest walk has as many labels as fit into a host name. */
+/** The longest walk uses as many labels as fit into a host name. */
 const KINDS: Readonly<Record<string, (n: number) => string>> = {
   exact: (n) => `api${n * 2}.service${(n * 2) % 97}.example.com`,
   wildcard: (n) => `a.b.tenant${n * 4 + 1}.example.net`,

@@ -5,7 +5,7 @@ import { PROXY_NAMES } from './peers/proxy.ts';
 export const SUBJECTS = ['direct', ...PROXY_NAMES] as const;
 export type Subject = (typeof SUBJECTS)[number];
 
-/** One run of one case through one proxy, or straight to the upstream. */
+/** One run of one case through one proxy, or directly to the upstream. */
 export const sample = z.object({
   round: z.number(),
   caseId: z.enum(CASE_IDS),
@@ -16,13 +16,13 @@ export const sample = z.object({
   cpuMicroseconds: z.number().nullable(),
   /** CPU per unit of the process that works for the proxy in the background. */
   companionMicroseconds: z.number().nullable(),
-  /** Of one request, from its first byte to the last of its reply; null where that says nothing. */
+  /** Of one request, from its first byte to the last byte of its reply; null if not meaningful. */
   p50Ms: z.number().nullable(),
   p99Ms: z.number().nullable(),
   residentMib: z.number().nullable(),
-  /** How far memory rose above where it stood before, at its highest; transfers only. */
+  /** The maximum rise of memory above its earlier level; transfers only. */
   extraMib: z.number().nullable(),
-  /** Connections that ended other than they should. */
+  /** Connections that did not end normally. */
   failed: z.number(),
 });
 export type Sample = z.infer<typeof sample>;
@@ -41,7 +41,7 @@ export function samplesOf(samples: readonly Sample[], caseId: Sample['caseId'], 
   return samples.filter((one) => one.caseId === caseId && one.subject === subject);
 }
 
-/** The median over the rounds, or null where it was not measured. */
+/** The median over the rounds, or null if not measured. */
 export function medianOf(
   samples: readonly Sample[],
   caseId: Sample['caseId'],
@@ -53,7 +53,7 @@ export function medianOf(
   return values.length === 0 ? null : median(values);
 }
 
-/** The median of the ratios of each round: what disturbs the machine disturbs both sides of a round alike. */
+/** The median of the ratios of each round: a disturbance of the machine affects both sides of a round alike. */
 export function ratioOf(
   samples: readonly Sample[],
   caseId: Sample['caseId'],

@@ -1,6 +1,6 @@
 /**
- * What scrubbing costs: `node bench/scrub.ts`. Prints microseconds for each 64 KiB of reply that holds no secret, by kind of
- * reply and length of secret, and for a reply head.
+ * The cost of scrubbing: `node bench/scrub.ts`. Prints microseconds per 64 KiB of reply without a secret, by kind of reply
+ * and length of secret, and for a reply head.
  */
 import { performance } from 'node:perf_hooks';
 import { SAMPLE_SEARCH_KEY } from '../shared/inject/sample_requests.ts';
@@ -41,7 +41,7 @@ function main(): void {
     const patterns = compileScrubPatterns([secret], SAMPLE_SEARCH_KEY);
     const scrubber = new StreamScrubber(patterns);
     for (const [replyName, byteAt] of Object.entries(REPLIES)) {
-      // A Buffer, as sockets and decoders give.
+      // A Buffer, as returned by sockets and decoders.
       const chunk = Buffer.from(Uint8Array.from({ length: CHUNK_BYTES }, (_, index) => byteAt(index)));
       const microseconds = medianMicroseconds(() => scrubber.push(chunk));
       process.stdout.write(`${secretName} secret, 64 KiB of ${replyName}: ${microseconds.toFixed(1)} us\n`);

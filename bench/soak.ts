@@ -1,6 +1,6 @@
 /**
- * `node bench/soak.ts [--minutes N] [--plots FOLDER]`: the whole product under a full and mixed load. Exits 1 when the
- * sidecar's memory grew by more than a tenth after its warm-up, or when a socket is left once every client is gone.
+ * `node bench/soak.ts [--minutes N] [--plots FOLDER]`: the whole product under a full and mixed load. Exits 1 if the
+ * sidecar's memory grew by more than a tenth after its warm-up, or if a socket is left once every client is gone.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -48,7 +48,7 @@ async function startProduct(directory: string, cleanUp: CleanUp): Promise<{ svc:
   return { svc, upstream };
 }
 
-/** Gives the number of replies. */
+/** Returns the number of replies. */
 async function loadUntil(endMs: number, load: Load, port: number): Promise<number> {
   const close = load.newTunnel ? ['Connection: close'] : [];
   let replies = 0;

@@ -5,8 +5,8 @@ import type { Session } from './support/svc.ts';
 import type { SeenRequest } from './support/tls_upstream.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Placeholders that `svc binding add` makes, held by the agent where its credential goes (specification section 2, Emit
-// mechanisms), and several bindings of one host: accounts that are told apart by them, and places of their own.
+// Placeholders that `svc binding add` makes, which the agent uses in place of its credential (specification section 2, Emit
+// mechanisms), and several bindings of one host: accounts chosen by placeholder, and bindings in different places.
 
 const GITHUB = 'api.github.com';
 const SUPABASE = 'abc.supabase.co';
@@ -64,7 +64,7 @@ function placeholder(env: string): string {
   return found.value;
 }
 
-/** Sends one request; gives what the upstream saw, and the types of the events that it left. */
+/** Sends one request; returns what the upstream received, and the types of the events. */
 async function send(host: string, lines: readonly string[], target = '/', body = '') {
   const client = await connectThroughProxy(session, host);
   const length = body === '' ? [] : [`Content-Length: ${body.length}`];
@@ -98,7 +98,7 @@ describe('a placeholder that svc binding add makes', () => {
     expect(seen.headers('authorization')).toEqual([`Bearer ${WORK}`]);
   });
 
-  it('is inert everywhere but in its place', async () => {
+  it('is inert everywhere except in its place', async () => {
     const token = placeholder('SUPABASE_KEY');
     const body = JSON.stringify({ messages: [{ content: `my key is ${token}, and Bearer ${token}` }] });
     const { seen } = await send(SUPABASE, [`apikey: ${token}`, `Cookie: key=${token}`], `/x?apikey=${token}`, body);
@@ -126,7 +126,7 @@ describe('several accounts on one host', () => {
     expect(types).toEqual(['sandbox.proxy.binding_injected']);
   });
 
-  it('are chosen anew by each request of a tunnel, each on a connection of its own', async () => {
+  it('are chosen for each request of a tunnel, each on its own connection', async () => {
     const client = await connectThroughProxy(session, GITHUB);
     const envs = ['WORK_TOKEN', 'HOME_TOKEN', 'WORK_TOKEN', 'HOME_TOKEN'];
     for (const env of envs) {
@@ -149,7 +149,7 @@ describe('several accounts on one host', () => {
     { what: 'no placeholder', lines: [] },
     { what: 'a token of its own', lines: ['Authorization: Bearer of-its-own'] },
     { what: 'no placeholder in the place', lines: ['X-Note: PLACEHOLDER'] },
-  ])('get nothing of a request with $what', async ({ lines }) => {
+  ])('are not used for a request with $what', async ({ lines }) => {
     const sent = lines.map((line) => line.replace('PLACEHOLDER', placeholder('WORK_TOKEN')));
     const { seen, types } = await send(GITHUB, sent);
     expect(secretsIn(seen)).toEqual([]);
@@ -159,13 +159,13 @@ describe('several accounts on one host', () => {
 });
 
 describe('bindings of one host in different places', () => {
-  it('adds no credential beside one that the client brought in another place', async () => {
+  it('adds no credential beside one that the client sent in another place', async () => {
     const { seen, types } = await send(GITLAB, [basic('of-its-own')], '/group/repository.git/info/refs');
     expect(seen.lines.slice(1)).toEqual([basic('of-its-own')]);
     expect(types).toEqual(['sandbox.proxy.foreign_credential_kept']);
   });
 
-  it('adds the one that needs no placeholder where the client brought none', async () => {
+  it('adds the one without a placeholder if the client sent none', async () => {
     const { seen } = await send(GITLAB, [], '/api/v4/user');
     expect(seen.lines.slice(1)).toEqual([`PRIVATE-TOKEN: ${WORK}`]);
   });

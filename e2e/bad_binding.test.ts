@@ -80,7 +80,7 @@ describe('a binding by the API', () => {
     expect(JSON.stringify(reply.body).replaceAll('\\"', '"')).toMatch(message);
   });
 
-  it('of more than the largest body is refused before it is read', async () => {
+  it('over the largest body size is refused before it is read', async () => {
     const client = await connectPlain(svc.runFile.control_url);
     const host = new URL(svc.runFile.control_url).host;
     const key = readFileSync(join(svc.home, 'local.key'), 'utf8').trim();
@@ -124,7 +124,7 @@ describe('a host', () => {
 });
 
 describe('two bindings for one pattern', () => {
-  it('are an error on write, also when written differently', async () => {
+  it('are an error on write, also if written differently', async () => {
     const id = await svc.binding(BASE);
     for (const host of ['api.example.test', 'API.Example.Test']) {
       const reply = await svc.api('POST', '/v1/host-bindings', { ...BASE, host });
@@ -136,7 +136,7 @@ describe('two bindings for one pattern', () => {
     await svc.api('DELETE', `/v1/host-bindings/${id}`);
   });
 
-  it('are an error in one file, which then changes nothing', async () => {
+  it('are an error within one file, which then changes nothing', async () => {
     const file = join(folder, 'bindings.yaml');
     const entry = '- {host: api.example.test, scheme: bearer, credential_ref: "vault://user/demo"}\n';
     writeFileSync(file, `bindings:\n${entry}${entry}`);
@@ -168,7 +168,7 @@ describe('a file of bindings', () => {
     expect(done.stderr).not.toMatch(/\n\s+at /);
   });
 
-  it('that is not there is named', async () => {
+  it('that does not exist is named', async () => {
     const done = await svc.cli(['binding', 'apply', '-f', join(folder, 'absent.yaml')]);
     expect(done.code).toBeGreaterThan(0);
     expect(done.stderr).toContain('absent.yaml');
@@ -226,7 +226,7 @@ describe('the control API', () => {
     expect(await seen.json()).toMatchObject({ error: { code: 'unauthenticated' } });
   });
 
-  it('answers to loopback names alone, so that no web page can rebind its own name to it', async () => {
+  it('answers only to loopback names, so that no web page can rebind its own name to it', async () => {
     const client = await connectPlain(svc.runFile.control_url);
     const seen = await client.exchange('GET /v1/health HTTP/1.1\r\nHost: attacker.example.test\r\n\r\n');
     client.close();
@@ -234,7 +234,7 @@ describe('the control API', () => {
     expect(seen.json()).toMatchObject({ error: { code: 'misdirected_host' } });
   });
 
-  it('says what is wrong by a code: broken JSON, another media type, an unknown path', async () => {
+  it('reports a problem with a code: broken JSON, another media type, an unknown path', async () => {
     const broken = await svc.cli(['api', 'POST', '/v1/host-bindings', '--data', '{"host":']);
     expect(broken.code).toBeGreaterThan(0);
     const headers = { authorization: `Bearer ${readFileSync(join(svc.home, 'local.key'), 'utf8').trim()}` };

@@ -12,10 +12,11 @@ import { type Finished, run, SVC } from './support/program.ts';
 import { readRunFile, Svc } from './support/svc.ts';
 import { listen } from './support/tls_upstream.ts';
 
-// Bad state under $SVC_HOME and bad surroundings at start: a clear refusal, nothing lost, and it starts again once put right.
+// Bad state under $SVC_HOME and a bad environment at start: a clear refusal, nothing is lost, and it starts again once
+// fixed.
 
 const SECRET = plantSecret();
-/** A home with one secret, as a clean stop leaves it; each test works on a copy. */
+/** A home with one secret after a clean stop; each test works on a copy. */
 const template = mkdtempSync(join(tmpdir(), 'svc-e2e-template-'));
 let home: string;
 
@@ -37,7 +38,7 @@ function up(env: Readonly<Record<string, string>> = {}, flags: readonly string[]
   return run(SVC, ['up', '--home', home, ...ports, ...flags], { env });
 }
 
-/** What a refusal to start looks like from outside. */
+/** A refusal to start, as seen from outside. */
 function seen(done: Finished) {
   const said = done.stdout + done.stderr;
   return {
@@ -48,7 +49,7 @@ function seen(done: Finished) {
   };
 }
 
-/** It refused for that reason, said so in plain words, and left nothing running. */
+/** It was refused for that reason, with a plain message, and nothing is left running. */
 function refusal(message: RegExp) {
   return { refused: true, said: expect.stringMatching(message), trace: false, left: undefined };
 }
@@ -64,7 +65,7 @@ async function secretsAfterStart(): Promise<string> {
 const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 describe('the vault key, the database and the identity', () => {
-  it('are refused when the vault key is another, none, missing or damaged, and start again once it is put right', async () => {
+  it('are refused if the vault key is another, missing or damaged, and start again once it is fixed', async () => {
     const file = join(home, 'vault.key');
     const text = readFileSync(file, 'utf8');
     expect(seen(await up({ SVC_VAULT_KEY: randomBytes(32).toString('base64url') }))).toEqual(
@@ -88,7 +89,7 @@ describe('the vault key, the database and the identity', () => {
     expect(await secretsAfterStart()).toContain('user/demo');
   });
 
-  it('are refused by name when the database or the identity is damaged, and left as they are', async () => {
+  it('are refused by name if the database or the identity is damaged, and left unchanged', async () => {
     const identityFile = join(home, 'sidecar', 'identity.json');
     writeFileSync(identityFile, '{"version": 1, "half');
     const damagedIdentity = digest(identityFile);
@@ -126,7 +127,7 @@ describe('the audit log', () => {
 });
 
 describe('the state of the sidecar', () => {
-  it('that can be had again is: a damaged snapshot is fetched anew, and a damaged line of the spool loses only that line', async () => {
+  it('is restored where possible: a damaged snapshot is fetched again, and a damaged line of the spool loses only that line', async () => {
     writeFileSync(join(home, 'sidecar', 'snapshot.jws'), 'garbage');
     const spool = join(home, 'sidecar', 'spool', '000000000001.jsonl');
     writeFileSync(spool, '{"garbage\n', { mode: 0o600 });
@@ -134,7 +135,7 @@ describe('the state of the sidecar', () => {
   });
 });
 
-describe('a run.json that is left over', () => {
+describe('a left-over run.json', () => {
   it.each([
     ['garbage', 'garbage'],
     [
@@ -148,7 +149,7 @@ describe('a run.json that is left over', () => {
         started_at: '2026-01-01T00:00:00.000Z',
       }),
     ],
-  ])('%s does not stop a start, and is not believed by the CLI', async (_, text) => {
+  ])('%s does not stop a start, and is ignored by the CLI', async (_, text) => {
     writeFileSync(join(home, 'run.json'), text);
     const list = await run(SVC, ['secret', 'list'], { env: { SVC_HOME: home } });
     expect(list.code).toBe(3);
@@ -156,8 +157,8 @@ describe('a run.json that is left over', () => {
   });
 });
 
-describe('a start that cannot be', () => {
-  it('because the port of either flag is taken names the port', async () => {
+describe('a start that is impossible', () => {
+  it('because a port is taken names the port and its flag', async () => {
     const server = createServer();
     const port = await listen(server);
     for (const flag of ['--control-port', '--proxy-port']) {
@@ -170,7 +171,7 @@ describe('a start that cannot be', () => {
     expect(await secretsAfterStart()).toContain('user/demo');
   });
 
-  it('because another runs on the same home names it and leaves it alone', async () => {
+  it('because another instance runs on the same home names it and leaves it alone', async () => {
     const first = await Svc.up({ home });
     const second = await up();
     expect(second.code).toBeGreaterThan(0);
@@ -190,7 +191,7 @@ describe('a start that cannot be', () => {
     expect(seen(await up(env, flags))).toEqual(refusal(message));
   });
 
-  it('because a file of roots holds no certificate names it', async () => {
+  it('because a file of roots contains no certificate names it', async () => {
     const file = join(home, 'empty.pem');
     writeFileSync(file, 'no certificate\n');
     expect(seen(await up({}, ['--upstream-ca', file]))).toEqual(refusal(/empty\.pem/));
@@ -240,8 +241,8 @@ async function call(svc: Svc, change: { skewSeconds?: number; target?: string; a
   return fetch(`${svc.runFile.control_url}${target}`, { headers: { authorization: `Bearer ${token}` } });
 }
 
-describe('a call of the sidecar by hand', () => {
-  it('is refused when its clock, target or audience is wrong, and the clock error says the time', async () => {
+describe("a manual call in the sidecar's name", () => {
+  it('is refused if its clock, target or audience is wrong, and the clock error has the time', async () => {
     const svc = await Svc.up({ home });
     expect((await call(svc, {})).status).toBe(200);
     for (const skewSeconds of [-180, 180]) {

@@ -6,7 +6,7 @@ import type { Session } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// What a change of bindings and secrets does to sessions that run, and whose secret a binding may name.
+// The effect of changes to bindings and secrets on running sessions, and whose secret a binding may name.
 
 const HOST = 'api.example.test';
 const SHARED = 'shared.example.test';
@@ -30,12 +30,12 @@ async function get(host = HOST): Promise<SeenReply> {
   return seen;
 }
 
-/** What the upstream sees in the place of the credential; `refused` when the request does not get there. */
+/** The credential that the upstream received; `refused` if the request does not get there. */
 async function credentialSeen(host = HOST): Promise<readonly string[] | 'refused'> {
   return (await get(host)).status === 200 ? world.upstream.last().headers('authorization') : 'refused';
 }
 
-describe('in a session that runs', () => {
+describe('in a running session', () => {
   it('a new binding, a new value and a removed binding take effect without a restart', async () => {
     const [first, second] = [plantSecret(), plantSecret()];
     expect(await credentialSeen()).toEqual([]);
@@ -91,7 +91,7 @@ describe('svc explain', () => {
   });
 });
 
-/** A tunnel that is open while the sidecar hears of it ends without an answer: that request is made again. */
+/** A tunnel that is open when the sidecar learns of the revocation ends without an answer: repeat that request. */
 async function answerOf(host: string): ReturnType<typeof get> {
   for (;;) {
     const answer = await get(host).catch(() => null);
@@ -102,7 +102,7 @@ async function answerOf(host: string): ReturnType<typeof get> {
 describe('a sidecar that is revoked', () => {
   const sidecars = z.object({ items: z.array(z.object({ id: z.string() })) });
 
-  it('refuses every request within one poll, also with what it had cached', async () => {
+  it('refuses every request within one poll, also with cached data', async () => {
     expect((await get(SHARED)).status).toBe(200);
     const { items } = sidecars.parse((await world.svc.api('GET', '/v1/sidecars')).body);
     expect(items).toHaveLength(1);

@@ -10,7 +10,7 @@ import { Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
 import { reply, startTlsUpstream, type TlsUpstream } from './support/tls_upstream.ts';
 
-// Programs nobody here wrote, each run by `svc run` as an agent runs it, through the real proxy to real TLS upstreams.
+// Third-party programs, each run by `svc run` as an agent would, through the real proxy to real TLS upstreams.
 
 const CLIENTS = join(import.meta.dirname, 'clients');
 const API = 'api.example.test';
@@ -68,7 +68,7 @@ describe('curl', () => {
     expectBearer();
   });
 
-  it('follows what the upstream says about the protocol: HTTP/1.1 is agreed on, and a second request reuses the tunnel', async () => {
+  it("follows the upstream's protocol: HTTP/1.1 is negotiated, and a second request reuses the tunnel", async () => {
     api.reset();
     const said = await agent(
       'curl',
@@ -121,7 +121,7 @@ describe('node fetch', () => {
 });
 
 describe.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('git', () => {
-  it('clones and pushes with basic authentication it does not hold', async () => {
+  it('clones and pushes with basic authentication that it does not have itself', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-clone-'));
     const inClone = (...args: string[]) =>
       svc.ok(['run', '--', 'git', '-c', 'user.name=Agent', '-c', 'user.email=agent@example.test', ...args], {
@@ -165,7 +165,7 @@ describe('@aws-sdk/client-s3', () => {
 });
 
 describe('the audit log afterwards', () => {
-  it('holds one event for each request of each client, and verifies', async () => {
+  it('has one event for each request of each client, and verifies', async () => {
     const injected = (await svc.events()).filter((event) => event.type === 'sandbox.proxy.binding_injected');
     const count = (host: string) => injected.filter((event) => event.data['svc.proxy.upstream.host'] === host).length;
     expect(count(GIT)).toBe(git.authorizations.length);

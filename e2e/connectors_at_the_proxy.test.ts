@@ -89,7 +89,7 @@ async function connectorEvents(): Promise<z.infer<typeof events>['items']> {
 }
 
 describe('an operation of an installed connector', () => {
-  it('gives the same through the proxy, the local API and the request boundary, masked and without cookies', async () => {
+  it('gives the same reply through the proxy, the local API and the request endpoint, masked and without cookies', async () => {
     const { status, raw } = await asked(`GET /items/7 HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer own\r\n\r\n`);
     const masked = `{"got":"${'*'.repeat(secret.length)}"}`;
     expect([status, raw.endsWith(masked), /set-cookie/i.test(raw)]).toEqual([200, true, false]);
@@ -123,7 +123,7 @@ describe('an operation of an installed connector', () => {
   });
 
   it.each(['//items/7', '/%69tems/7', '/x/..%2fitems/7', '/items/7/'])(
-    'has no way round it: %s is refused',
+    'cannot be bypassed: %s is refused',
     async (path) => {
       const seen = await asked(`GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
       expect([seen.status, seen.raw.includes('ambiguous_target')]).toEqual([400, true]);
@@ -131,7 +131,7 @@ describe('an operation of an installed connector', () => {
     },
   );
 
-  it('that needs an approval is held until somebody decides; it covers that request', async () => {
+  it('that needs an approval is held until a person decides, and the approval covers that request', async () => {
     const held = asked(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
     const pending = async (): Promise<z.infer<typeof approvals>['items']> =>
       approvals.parse((await world.svc.api('GET', '/v1/approvals?state=pending')).body).items;

@@ -1,6 +1,6 @@
-// Pins the files that may take a credential out of its `Secret`: only where it is written onto a request, sealed, or made
-// unrecognisable in a reply. A file that reveals and is not listed fails, and so does a listed file that reveals no more.
-// Run by `npm test`; alone: `node tools/check_reveal.mjs`.
+// Pins the files that may take a credential out of its `Secret`: only to write it onto a request, to seal it, or to mask it
+// in a reply. An unlisted file that reveals fails the check, and so does a listed file that no longer does. Run by `npm
+// test`; alone: `node tools/check_reveal.mjs`.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,9 +11,9 @@ export const MAY_REVEAL = {
   'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
   'gateway/servers/launch_values.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
-  'sidecar/local_api/launch_routes.ts': 'hands out a credential that a container gets unsealed, which is recorded',
+  'sidecar/local_api/launch_routes.ts': 'releases a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':
-    'hands the gateway of this machine what it starts an MCP server with, which was consented to here',
+    'releases to the local gateway the values with which it starts an MCP server that was consented to here',
   'worker/entries/node_database.ts': 'hands the database token to the libSQL client',
   'worker/entries/workerd.ts': 'hands the database token to the libSQL client',
   'worker/services/connectors/connector_call.ts':
@@ -25,7 +25,7 @@ export const MAY_REVEAL = {
     'puts the verifier or device code of an authorisation into the text that the vault seals',
   'worker/services/oauth/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
-  'worker/installation/local_home.ts': 'tells which of two master keys is the one in the file',
+  'worker/installation/local_home.ts': 'tells which of two master keys the file contains',
   'worker/entries/vault_key_files.ts': 'writes a new master key into the file of the local one',
   'worker/installation/start.ts': 'hashes the local sign-in key, to know it again',
   'worker/services/people/passwords.ts': 'hashes a password',
@@ -41,15 +41,15 @@ export const MAY_REVEAL = {
 const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'catalog'];
 const DEFINITION = 'shared/model/secret.ts';
 const COMMENT = /\/\*[^]*?\*\/|(^|[^:'"`])\/\/[^\n]*/g;
-// Any way to name the method counts, also without a call, so that it can't be passed along under another name.
+// Any mention of the method's name counts, also without a call, so that it cannot be passed on under another name.
 const REVEALS = /[.]\s*reveal\b|\[\s*['"`]reveal['"`]\s*\]|[{,]\s*reveal\s*[,:}]/;
 
-/** True when the source text reaches for a secret's value, outside comments. */
+/** True if the source text accesses a secret's value, outside comments. */
 export function reveals(source) {
   return REVEALS.test(source.replace(COMMENT, '$1'));
 }
 
-/** The problems found, one sentence each: `files` maps a path to its text, `allowed` a path to its reason. */
+/** The problems, one sentence each: `files` maps a path to its text, `allowed` a path to its reason. */
 export function revealProblems(files, allowed) {
   const revealing = Object.keys(files).filter((path) => path !== DEFINITION && reveals(files[path]));
   return [
@@ -58,7 +58,7 @@ export function revealProblems(files, allowed) {
       .map((path) => `${path} reveals a Secret and is not in MAY_REVEAL (tools/check_reveal.mjs)`),
     ...Object.keys(allowed)
       .filter((path) => !revealing.includes(path))
-      .map((path) => `${path} is in MAY_REVEAL (tools/check_reveal.mjs) and reveals nothing: take it out`),
+      .map((path) => `${path} is in MAY_REVEAL (tools/check_reveal.mjs) but reveals nothing: remove it`),
   ];
 }
 

@@ -21,11 +21,11 @@ describe('check_reveal', () => {
     '/* `reveal()` is called\n * elsewhere: x.reveal() */',
     'revealed.value',
     'x.revealAll()',
-  ])('lets %j pass', (source) => {
+  ])('allows %j', (source) => {
     expect(reveals(source)).toBe(false);
   });
 
-  it('names a file that reveals and is not listed, and one that is listed and does not', () => {
+  it('names an unlisted file that reveals, and a listed one that does not', () => {
     const files = { 'shared/a.ts': 's.reveal()', 'shared/b.ts': 's.reveal()', 'shared/c.ts': '' };
     expect(revealProblems(files, { 'shared/b.ts': 'writes it', 'shared/c.ts': 'did once' })).toEqual([
       expect.stringContaining('shared/a.ts reveals a Secret'),

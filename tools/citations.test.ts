@@ -5,7 +5,7 @@ import { type Citation, findAnchors, findCitations, findLinks, hasAnchor } from 
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDERS = 'shared machine sandbox gateway sidecar cli worker tools e2e bench catalog docs bin'.split(' ');
-/** What is generated, or quotes citations to test them. */
+/** Generated files, and files that quote citations to test them. */
 const LEFT_OUT = ['tools/citations.ts', 'tools/citations.test.ts'];
 
 function filesOf(folder: string): readonly string[] {
@@ -33,7 +33,7 @@ function exists(citation: Citation): boolean {
 }
 
 describe('every citation', () => {
-  it('leads to a section, a row, a decision or a file of the project', () => {
+  it('points to a section, a row, a decision or a file of the project', () => {
     const broken = readable.flatMap((file) =>
       findCitations(read(file))
         .filter((citation) => !exists(citation))
@@ -42,7 +42,7 @@ describe('every citation', () => {
     expect(broken).toEqual([]);
   });
 
-  it('that is a link in a document leads to a file, and to an anchor there', () => {
+  it('that is a link in a document points to a file, and to an anchor in it', () => {
     const broken = documents.flatMap((document) =>
       findLinks(read(document))
         .filter(({ path, anchor }) => {
@@ -94,7 +94,7 @@ describe('findCitations', () => {
 });
 
 describe('findAnchors', () => {
-  it('has explicit ids and headings, and no heading of a code block', () => {
+  it('has explicit ids and headings, but no heading in a code block', () => {
     const markdown = '<a id="1-flag"></a>\n\n## What `svc` does, in short\n\n```sh\n# no heading\n```\n';
     expect([...findAnchors(markdown)]).toEqual(['1-flag', 'what-svc-does-in-short']);
   });

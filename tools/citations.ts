@@ -15,7 +15,7 @@ export interface Link {
   readonly anchor: string;
 }
 
-/** Folders whose files are named in texts by their path from the top. */
+/** Folders whose files are cited by their path from the top. */
 const FOLDERS = 'shared|machine|sandbox|gateway|sidecar|cli|worker|tools|e2e|bench|catalog|docs';
 const SECTION =
   /\b([Ss]pecification|[Ss]pec|[Dd]esign)(?:'s)?,? (?:sections? )?(\d{1,2})(?:\.(\d))?((?:(?:, and|,| and| to) \d{1,2}\b)*)(?:, (?:(item|order|invariants?) (\d)(?: (?:to|and) (\d))?(?: and (\d))?|(?!RFC)(`[^`]+`|[A-Z][^,;:)(|.`]*)))?/g;
@@ -39,7 +39,7 @@ export function findLinks(markdown: string): readonly Link[] {
     .map((target) => ({ path: target.split('#')[0] ?? '', anchor: target.split('#')[1] ?? '' }));
 }
 
-/** The anchors of a Markdown document: the explicit ids, and the ids that a reader gives the headings. */
+/** The anchors of a Markdown document: the explicit ids, and the ids that renderers give the headings. */
 export function findAnchors(markdown: string): ReadonlySet<string> {
   const ids = [...markdown.matchAll(/<a id="([^"]+)">/g)].map((match) => match[1] ?? '');
   const headings = [...withoutFences(markdown).matchAll(/^#{1,6} (.+)$/gm)].map((match) => headingId(match[1] ?? ''));
@@ -71,7 +71,7 @@ function sections(text: string): readonly Citation[] {
   });
 }
 
-/** `Tool-step egress 1 to 4` names numbered items below a heading; any other name is a heading or a row. */
+/** `Tool-step egress 1 to 4` cites numbered items below a heading; any other name is a heading or a row. */
 function namedIds(section: string, name: string): readonly string[] {
   const items = /^(.*?) (\d)(?: to (\d))?$/.exec(name.trim());
   if (items === null) return [`${section}-${slug(name)}`];
@@ -94,7 +94,7 @@ function paths(text: string): readonly Citation[] {
   return [...found, ...documents].map((path) => ({ kind: 'path' as const, path, text: path }));
 }
 
-/** Joins the lines of comments, so that a citation may go over the end of a line. */
+/** Joins the lines of comments, so that a citation may span two lines. */
 function withoutCommentMarks(text: string): string {
   return text.replace(/\n\s*(?:\*(?!\/)|\/\/|#)? */g, ' ');
 }
@@ -115,7 +115,7 @@ function headingId(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-/** As the anchors of docs/specification.md are named. */
+/** Named like the anchors of docs/specification.md. */
 function slug(name: string): string {
   return name
     .toLowerCase()

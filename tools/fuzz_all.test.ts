@@ -8,7 +8,7 @@ const SEED = 20260101;
 const RUNS = 4000;
 const forRuns = (most: number) => (runs: number) => runs < most;
 
-describe('a short run of the fuzzer finds nothing wrong with', () => {
+describe('a short run of the fuzzer finds no bug in', () => {
   it.each(FUZZ_TARGETS.map((target) => ({ name: target.name, target })))('$name', ({ target }) => {
     const result = fuzz(target, { seed: SEED, goOn: forRuns(RUNS) });
     expect(result.failure).toBeNull();
@@ -29,17 +29,17 @@ describe('the fuzzer', () => {
     check: (input) => (/\r\n[^]*:\r\n/.test(input) ? 'the bug' : null),
   };
 
-  it('finds a bug and gives the smallest input that shows it', () => {
+  it('finds a bug and returns the smallest input that shows it', () => {
     const { failure } = fuzz(broken, { seed: SEED, goOn: forRuns(100_000) });
     expect(failure).toEqual({ input: '\r\n:\r\n', problem: 'the bug' });
   });
 
-  it('takes an exception for a bug', () => {
+  it('counts an exception as a bug', () => {
     const thrower: FuzzTarget = { ...broken, check: breaksAtColon };
     expect(fuzz(thrower, { seed: SEED, goOn: forRuns(10_000) }).failure?.input).toBe(':');
   });
 
-  it('keeps the inputs that reach something new, and those alone', () => {
+  it('keeps only the inputs that reach new code', () => {
     const reached = new Set<string>();
     const check = (input: string): string | null => {
       if (input.includes(':')) reached.add('colon');
@@ -65,7 +65,7 @@ describe('the fuzzer', () => {
     expect(seen[0]).toEqual(seen[1]);
   });
 
-  it('cuts bytes into pieces that make the whole', () => {
+  it('cuts bytes into pieces that add up to the whole', () => {
     const bytes = Uint8Array.from({ length: 100 }, (_, at) => at);
     expect(piecesOf(bytes, 7, 9).flatMap((piece) => [...piece])).toEqual([...bytes]);
   });

@@ -1,7 +1,7 @@
 /**
- * Fuzzes everything of ours that reads what others wrote, guided by which blocks of code an input reaches, each part against
- * a slow and obvious second reading. Run: `node tools/fuzz_all.ts [--seconds N] [--seed N] [--only NAME]`. Prints the smallest
- * input that fails and exits 1.
+ * Fuzzes all code that reads untrusted input, guided by the blocks of code that an input reaches. Each part is compared with
+ * a slow and obvious second implementation. Run: `node tools/fuzz_all.ts [--seconds N] [--seed N] [--only NAME]`. Prints the
+ * smallest failing input and exits 1.
  */
 import { argv, exit, stdout } from 'node:process';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 import { Session } from 'node:inspector';
 
-/** Which blocks of our own code ran, from V8's own counters. */
+/** The blocks of our own code that ran, from V8's counters. */
 export class BlockCoverage {
   readonly #session = new Session();
 
@@ -11,7 +11,7 @@ export class BlockCoverage {
     this.take();
   }
 
-  /** The blocks that ran since the last look. Answers at once: the session is in this process. */
+  /** The blocks that ran since the last call. Synchronous, because the inspector session is in this process. */
   take(): ReadonlySet<string> {
     const ran = new Set<string>();
     this.#session.post('Profiler.takePreciseCoverage', (_error, taken) => {

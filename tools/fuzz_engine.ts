@@ -1,38 +1,38 @@
 import { mutated, SeededRandom } from './fuzz_random.ts';
 
-/** A part of our code that reads what others wrote, and what must hold of it for every input. */
+/** A part of our code that reads untrusted input, and the property that must hold for every input. */
 export interface FuzzTarget {
   readonly name: string;
-  /** Inputs to begin with, as latin1 text. */
+  /** Initial inputs, as latin1 text. */
   readonly seeds: readonly [string, ...string[]];
-  /** What is likely to matter. */
+  /** Words that are likely to matter. */
   readonly words: readonly [string, ...string[]];
-  /** What is wrong with the input's treatment; null when nothing is. To throw is wrong too. */
+  /** What is wrong with the handling of the input; null if nothing is. An exception is a failure too. */
   check(input: string): string | null;
 }
 
 export interface FuzzOptions {
   readonly seed: number;
-  /** Whether to go on, asked between batches. */
+  /** Whether to continue, called between batches. */
   goOn(runs: number): boolean;
-  /** The blocks of code that ran since it was last asked; without it, inputs are not kept for what they reach. */
+  /** The blocks of code that ran since the last call; without it, inputs are not kept for coverage. */
   blocksRun?: () => ReadonlySet<string>;
 }
 
 export interface FuzzResult {
   readonly runs: number;
-  /** Inputs that were kept because they reached something new. */
+  /** Inputs that were kept because they reached new code. */
   readonly kept: number;
-  /** Blocks of code that the seeds alone reach. */
+  /** Blocks of code that the seeds reach. */
   readonly seedBlocks: number;
-  /** Blocks of code that were reached. */
+  /** Blocks of code that were reached in total. */
   readonly blocks: number;
   readonly failure: { readonly input: string; readonly problem: string } | null;
 }
 
 const BATCH = 400;
 
-/** Runs a target on its seeds and on changed inputs until one fails or it is time to stop. */
+/** Runs a target on its seeds and on mutated inputs until one fails or the time is up. */
 export function fuzz(target: FuzzTarget, options: FuzzOptions): FuzzResult {
   const run = new FuzzRun(target, options);
   let failing = run.try(target.seeds);
@@ -74,7 +74,7 @@ class FuzzRun {
     return this.#known.size;
   }
 
-  /** Changes inputs and tries them; gives the one that fails. */
+  /** Mutates inputs and tries them; returns the failing one. */
   batch(): string | null {
     const random = this.#random;
     const inputs = Array.from({ length: BATCH }, () =>
@@ -94,7 +94,7 @@ class FuzzRun {
     return null;
   }
 
-  /** What ran for the first time since the last look. */
+  /** The blocks that ran for the first time since the last call. */
   reached(): ReadonlySet<string> {
     const ran = this.#options.blocksRun?.() ?? NOTHING;
     const reached = new Set([...ran].filter((block) => !this.#known.has(block)));
@@ -102,7 +102,7 @@ class FuzzRun {
     return reached;
   }
 
-  /** Keeps those of the inputs that reach one of the blocks, by trying halves of them again and again. */
+  /** Keeps the inputs that reach one of the new blocks, found by bisecting. */
   #keep(inputs: readonly string[], blocks: ReadonlySet<string>): void {
     this.try(inputs);
     const ran = this.#options.blocksRun?.() ?? NOTHING;
@@ -128,7 +128,7 @@ export function problemOf(target: FuzzTarget, input: string): string | null {
   }
 }
 
-/** The input with everything taken out that it fails without. */
+/** The smallest input that still fails, made by removing parts. */
 function minimised(target: FuzzTarget, input: string): string {
   let smallest = input;
   for (let size = Math.ceil(input.length / 2); size > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {

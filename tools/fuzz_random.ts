@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats (mulberry32). */
+/** Random numbers that are reproducible from a seed (mulberry32). */
 export class SeededRandom {
   #state: number;
 
@@ -20,14 +20,14 @@ export class SeededRandom {
   }
 }
 
-/** A number that depends on every character: for choices that an input makes about itself, such as where it is cut. */
+/** A number that depends on every character: for choices derived from the input itself, such as where it is cut. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
   return hash >>> 0;
 }
 
-/** `bytes` cut into pieces of up to `most` bytes, as the seed says. */
+/** `bytes` cut into pieces of up to `most` bytes, determined by the seed. */
 export function piecesOf(bytes: Uint8Array, seed: number, most: number): Uint8Array[] {
   const random = new SeededRandom(seed);
   const pieces: Uint8Array[] = [];
@@ -62,7 +62,7 @@ const CHANGES: readonly [Change, ...Change[]] = [
   },
 ];
 
-/** An ASCII letter in the other case; anything else as it is, since it may have no other case in latin1. */
+/** An ASCII letter in the other case; anything else unchanged, because it may have no other case in latin1. */
 function otherCase(character: string): string {
   return /[a-z]/.test(character)
     ? character.toUpperCase()

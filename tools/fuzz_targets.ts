@@ -7,7 +7,7 @@ import { INJECT_TARGETS } from './fuzz_targets_inject.ts';
 import { NAME_TARGETS } from './fuzz_targets_names.ts';
 import { SCRUB_TARGETS } from './fuzz_targets_scrub.ts';
 
-/** Everything that is fuzzed. */
+/** All fuzz targets. */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   ...HTTP1_TARGETS,
   ...NAME_TARGETS,

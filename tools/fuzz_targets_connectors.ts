@@ -17,7 +17,7 @@ const INDEX = compileConnectors([
   ),
 ]);
 
-/** The path with dot segments applied, empty ones dropped, and no last slash: what routers compare. */
+/** The path with dot segments applied, empty segments dropped, and no final slash: the form that routers compare. */
 function resolved(path: string): string {
   const kept: string[] = [];
   for (const segment of path.split('/')) {
@@ -27,7 +27,7 @@ function resolved(path: string): string {
   return `/${kept.join('/')}`;
 }
 
-/** The same, with empty segments counted as any other (RFC 3986 section 5.2.4). */
+/** The same, but empty segments count like others (RFC 3986 section 5.2.4). */
 function resolvedUnmerged(path: string): string {
   const kept: string[] = [];
   for (const segment of path.slice(1).split('/')) {
@@ -41,7 +41,7 @@ const decoded = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_escape, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 const withoutParameters = (path: string): string => path.replaceAll(/;[^/]*/g, '');
 
-/** How servers read a path before they route it. */
+/** The ways in which servers read a path before routing. */
 const SERVERS: Readonly<Record<string, (path: string) => string>> = {
   'one that only applies dot segments': resolved,
   'one that keeps empty segments': (path) => resolvedUnmerged(decoded(path)),
@@ -52,7 +52,7 @@ const SERVERS: Readonly<Record<string, (path: string) => string>> = {
   'one that takes backslashes for slashes': (path) => resolved(decoded(path).replaceAll('\\', '/')),
 };
 
-/** The operation whose path has only literals that a server would run; the others take any value. */
+/** The operation that a server would run: the one whose path has only matching literals, else one with templates. */
 const literalOperation = (path: string): string | null =>
   PATHS.find((one) => !one.includes('{') && one === path) ?? null;
 
@@ -61,7 +61,7 @@ function operationOf(path: string): string | null {
   return found.kind === 'operation' ? found.match.operation.name : null;
 }
 
-/** Every byte that a request line may hold in a path, which has no question mark. */
+/** Every byte that a request line may contain in a path, without the question mark. */
 const PATH_BYTES = /^\/[\x21-\x3e\x40-\x7e\x80-\xff]*$/;
 
 const evasions: FuzzTarget = {
@@ -108,7 +108,7 @@ type Step = (text: string) => string;
 const asIs: Step = (text) => text;
 const LETTERS_AND_DIGITS = /[\p{L}\p{N}]/u;
 
-/** What servers do to a path, in this order, each with the other ways of doing it. */
+/** The steps that servers apply to a path, in this order, each with its variants. */
 const STEPS: readonly (readonly Step[])[] = [
   [asIs, decoded, (text) => decoded(decoded(text)), (text) => decoded(decoded(decoded(text)))],
   [asIs, (text) => text.replaceAll('\\', '/')],
@@ -126,7 +126,7 @@ const LAST_STEPS: readonly Step[] = [
       .join(''),
 ];
 
-/** Every reading that the steps make, as segments. */
+/** Every reading that the steps produce, as segments. */
 function slowReadings(path: string): string[][] {
   const paths = STEPS.reduce(
     (texts, ways) => [...new Set(texts.flatMap((text) => ways.map((way) => way(text))))],
@@ -145,7 +145,7 @@ function slowReadings(path: string): string[][] {
   );
 }
 
-/** The operation that a server's router takes for the segments: of those that fit, none is more literal. */
+/** The operation that a server's router picks for the segments: a matching one than which none is more literal. */
 function routed(segments: readonly string[]): readonly string[] {
   const fitting = TEMPLATES.filter((template) => {
     const names = template.slice(1).toLowerCase().split('/');
@@ -219,7 +219,7 @@ const SPEC = {
   ],
 };
 
-/** What every spec that is taken in must be, whatever its text: read again by plain rules. */
+/** What must hold for every accepted spec, checked again with simple rules. */
 function specProblem({ hosts, operations, credential }: ConnectorSpec): string | null {
   const all = [...hosts, ...operations.flatMap((operation) => operation.hosts ?? [])];
   const bad = all.find((host) => !/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/.test(host) || isIpLiteral(host));
@@ -248,7 +248,7 @@ const ARGS: Readonly<Record<string, unknown>> = {
   object: {},
 };
 
-/** Each operation of a spec can be run, is sent to a host of its own, and is found again by what was sent. */
+/** Each operation of a spec can be run, is sent to one of its own hosts, and is recognised from the sent request. */
 function runProblem(spec: ConnectorSpec): string | null {
   const connector = { ...sampleConnector([]), spec };
   const index = compileConnectors([connector]);

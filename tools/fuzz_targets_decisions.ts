@@ -14,7 +14,7 @@ const base: HostBinding = {
   body: 'buffer',
 };
 
-/** Patterns, one a line; those that begin with `e:` are the enterprise's. */
+/** Patterns, one per line; those that begin with `e:` are the enterprise's. */
 function bindingsOf(lines: readonly string[]): HostBinding[] {
   return lines
     .filter((line) => line.length > 2)
@@ -29,14 +29,14 @@ function bindingsOf(lines: readonly string[]): HostBinding[] {
     });
 }
 
-/** Labels of the pattern that a host matches; 0 when it does not, and more than any wildcard for an exact match. */
+/** The number of labels of the pattern that a host matches; 0 if it does not match, and more than any wildcard for an exact match. */
 function rank(pattern: string, host: string): number {
   if (!pattern.startsWith('*')) return pattern === host ? Infinity : 0;
   const suffix = pattern.slice(1);
   return suffix.startsWith('.') && host.endsWith(suffix) && host.length > suffix.length ? suffix.length : 0;
 }
 
-/** Looks at every binding: those of the best pattern, and of them the personal ones if there are any. */
+/** Checks every binding: those of the best pattern and, among them, the personal ones if there are any. */
 function slowBindings(bindings: readonly HostBinding[], host: string): readonly HostBinding[] {
   const best = Math.max(0, ...bindings.map((binding) => rank(binding.host, host)));
   const matching = bindings.filter((binding) => best > 0 && rank(binding.host, host) === best);
@@ -54,7 +54,7 @@ const policies: FuzzTarget = {
   words: ['\n', 'e:', '*.', '.', 'a', 'b', 'c', '.d', 'a.b', '\n*.c.d', '\ne:*.c.d', '..', 'aa'],
   check(input) {
     const [host = '', ...lines] = input.split('\n');
-    // A host never begins with a dot, and a wildcard is always followed by one: both are refused where they are read.
+    // A host never begins with a dot, and a wildcard always has one after it: both are refused when parsed.
     if (host === '' || host.startsWith('.') || host.startsWith('*')) return null;
     const bindings = bindingsOf(lines).filter(({ host: pattern }) => /^(\*\.[^*]+|[^*]+)$/.test(pattern));
     const resolution = resolve(compilePolicy(bindings), { method: 'GET', host, path: '/' });

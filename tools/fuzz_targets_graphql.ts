@@ -11,7 +11,7 @@ const SCHEMA = buildSchema(
   `type T { ${FIELDS} } type Query { ${FIELDS} } type Mutation { ${FIELDS} } type Subscription { ${FIELDS} }`,
 );
 
-/** What the executor of graphql-js runs of a document: every field of a root type whose resolver it calls, without validation. */
+/** The fields that the executor of graphql-js runs for a document: every field of a root type whose resolver it calls, without validation. */
 function executed(document: DocumentNode, operationName: string | null): readonly string[] {
   const ran: string[] = [];
   const result = execute({
@@ -25,12 +25,12 @@ function executed(document: DocumentNode, operationName: string | null): readonl
       return {};
     },
   });
-  // Nothing here is a promise, so that what runs has run.
+  // Nothing here is a promise, so execution is complete on return.
   void result;
   return ran;
 }
 
-/** What some operation of a text runs that the reading of it does not tell; null when there is nothing. */
+/** A field that some operation of a text runs but our reading does not list; null if there is none. */
 function untold(text: string, told: GraphqlDocument): string | null {
   const document = parse(text);
   const names = document.definitions.flatMap((each) =>
@@ -71,7 +71,7 @@ const CANDIDATES: readonly ConnectorOperation[] = GRAPHQL_TYPES.map((type) => ({
   operation: sampleOperation({ name: type, graphql: { type } }),
 }));
 
-/** How servers find the document of a body. */
+/** The ways in which servers find the document in a body. */
 const SERVERS: Readonly<Record<string, (body: string) => unknown>> = {
   'one that takes the last of two keys': (body) => memberOf(JSON.parse(body), 'query'),
   'one that takes the first of two keys': (body) => firstMember(body),
@@ -89,7 +89,7 @@ function memberOf(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null ? Object.entries(value).find(([name]) => name === key)?.[1] : null;
 }
 
-/** Of an object without others in it: there the first text that is a key is one of its keys. */
+/** For an object without nested ones: the first string that is a key is one of its keys. */
 function firstMember(body: string): unknown {
   const value: unknown = JSON.parse(body);
   if (Object.values(Object(value)).some((member) => typeof member === 'object')) return null;
@@ -121,7 +121,7 @@ const bodies: FuzzTarget = {
   },
 };
 
-/** A server that cannot read what it is sent runs nothing. */
+/** A server that cannot read a request runs nothing. */
 function problemAt(read: (body: string) => unknown, body: string, told: GraphqlDocument): string | null {
   try {
     const text = read(body);

@@ -16,7 +16,7 @@ const LIMITS = { maxHeaders: 20 };
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const TEXT = '[\\t\\x20-\\x7e\\x80-\\xff]*';
 const FIELDS = `((?:${TOKEN}:${TEXT}\\r\\n)*)\\r\\n$`;
-/** The grammar of a head, written down a second time, as one expression (RFC 9112 sections 3 to 5). */
+/** The grammar of a head, written a second time, as one expression (RFC 9112 sections 3 to 5). */
 const REQUEST = new RegExp(`^(${TOKEN}) ([\\x21-\\x7e\\x80-\\xff]+) HTTP/(1\\.[01])\\r\\n${FIELDS}`);
 const REPLY = new RegExp(`^HTTP/(1\\.[01]) ([1-9][0-9]{2})(?: (${TEXT}))?\\r\\n${FIELDS}`);
 
@@ -28,7 +28,7 @@ const WORDS = [
 
 const linesOf = (fields: string): string[] => fields.split('\r\n').slice(0, -1);
 
-/** The fields as the slow reading has them: whole lines, names in lower case, values without spaces and tabs around them. */
+/** The fields according to the slow parser: whole lines, names in lower case, values without surrounding spaces and tabs. */
 function fieldsDiffer(fields: readonly HeaderField[], text: string): string | null {
   const expected = linesOf(text).map((line) => ({
     name: line.slice(0, line.indexOf(':')).toLowerCase(),
@@ -50,7 +50,7 @@ const requestHead: FuzzTarget = {
     const bytes = Buffer.from(input, 'latin1');
     const end = findHeadEnd(bytes, 0);
     const slowEnd = input.indexOf('\r\n\r\n');
-    if (end !== (slowEnd < 0 ? -1 : slowEnd + 4)) return `the head ends at ${end}, not behind ${slowEnd}`;
+    if (end !== (slowEnd < 0 ? -1 : slowEnd + 4)) return `the head ends at ${end}, not after ${slowEnd}`;
     const text = end < 0 ? input : input.slice(0, end);
     const read = parseRequestHead(text, LIMITS);
     const match = REQUEST.exec(text);
@@ -86,7 +86,7 @@ const replyHead: FuzzTarget = {
   },
 };
 
-/** The framing that the header lines declare, told from the lines themselves; 'refused' where they can be read twice. */
+/** The framing that the header lines declare, derived from the lines themselves; 'refused' if ambiguous. */
 function slowFraming(fields: readonly HeaderField[], version: string, isReply: boolean): BodyFraming | 'refused' {
   const named = (name: string): string[] =>
     fields.map((field) => field.line).filter((line) => line.toLowerCase().startsWith(`${name}:`));
@@ -136,7 +136,7 @@ interface Dechunked {
   readonly trailers: string;
 }
 
-/** A whole chunked body at the start of the text, read one chunk after the other; null when there is none. */
+/** A whole chunked body at the start of the text, read chunk by chunk; null if there is none. */
 function slowDechunked(text: string): Dechunked | null {
   let data = '';
   for (let at = 0; ;) {
@@ -184,13 +184,13 @@ const chunkedBodies: FuzzTarget = {
     const whole = fastDechunked([bytes]);
     const inPieces = fastDechunked(piecesOf(bytes, hashOf(input), 7));
     const slow = slowDechunked(input);
-    if (JSON.stringify(whole) !== JSON.stringify(inPieces)) return 'is read in another way when it comes in pieces';
+    if (JSON.stringify(whole) !== JSON.stringify(inPieces)) return 'is read differently in pieces';
     if (JSON.stringify(whole) !== JSON.stringify(slow)) return `${JSON.stringify(whole)}, not ${JSON.stringify(slow)}`;
     return whole === null ? null : rewritten(whole);
   },
 };
 
-/** What we write is what we read. */
+/** Our writer's output must parse back to the same. */
 function rewritten({ data, trailers }: Dechunked): string | null {
   const body = [...encodeChunk([Buffer.from(data, 'latin1')]), encodeLastChunk(trailers)];
   const again = slowDechunked(Buffer.concat(body).toString('latin1'));

@@ -31,7 +31,7 @@ function requestOf(target: string, fields: readonly HeaderField[] = []): Outgoin
   return { method: 'GET', target, host: 'a.test', fields };
 }
 
-/** What is written in the place of the scheme; null when it is refused. */
+/** The value written in the scheme's place; null if refused. */
 function written(injection: Injection, request: OutgoingRequest, sentinel: string | null): OutgoingRequest | null {
   const write = adapterOf(injection).write(injection, {
     request,
@@ -50,20 +50,20 @@ function written(injection: Injection, request: OutgoingRequest, sentinel: strin
 const encodedBytes = (part: string): string =>
   part.replaceAll(/[&\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
 
-/** Pairs as servers split them: all at `&`, some at `;` too. */
+/** Pairs as servers split them: all at `&`, some also at `;`. */
 const pairs = (target: string, at: RegExp): [string, string][] => {
   const start = target.indexOf('?');
   const parts = start < 0 ? [] : target.slice(start + 1).split(at);
   return parts.flatMap((part) => [...new URLSearchParams(`&${encodedBytes(part)}`).entries()].slice(0, 1));
 };
 
-/** Whether servers find a pair by a name: as it stands or without an index; punctuation and case aside. */
+/** Whether servers find a pair by a name: as written or without an index, ignoring punctuation and case. */
 function isRead(given: string, name: string): boolean {
   const [, head = given] = /^([^]+?)\[[^]*\]/.exec(given) ?? [];
   return given === name || lettersOf(given) === name || lettersOf(head) === name;
 }
 
-/** What is left of a name that is cut at a NUL, decoded once more as IIS does, and rid of punctuation and case. */
+/** A name cut at a NUL, decoded once more like IIS does, without punctuation and case. */
 function lettersOf(name: string): string {
   const [cut = ''] = name.split('\0');
   const decoded = cut.replaceAll(/%u[\da-f]{4}/gi, (one) => String.fromCharCode(Number(`0x${one.slice(2)}`)));
@@ -83,7 +83,7 @@ const queryParams: FuzzTarget = {
   words: QUERY_WORDS,
   check(target) {
     const injection: Injection = { scheme: 'query-param', queryParam: 'key' };
-    // A request line has no other characters, and the path is what the target begins with.
+    // A request line has no other characters, and the target begins with the path.
     if (!/^\/[\x21-\x7e\x80-\xff]*$/.test(target)) return null;
     const presented = adapterOf(injection).findPresented(injection, requestOf(target), SENTINEL);
     const named = pairs(target, /[&;]/).filter(([name]) => isRead(name, 'key'));
@@ -119,7 +119,7 @@ function queryProblem(before: string, after: string | null, swapped: boolean): s
 
 const isMine = (part: string): boolean => isRead(pairs(`?${part}`, /&/)[0]?.[0] ?? '', 'key');
 
-/** The pairs that are not the credential's, without the parts behind a `;` that are. */
+/** The pairs that are not the credential's, without the parts after a `;` that are. */
 function otherPairs(target: string): string[] {
   const [, query = ''] = /^[^?]*\?([^]*)$/.exec(target) ?? [];
   const others = query.split('&').filter((pair) => !isMine(pair));
@@ -133,7 +133,7 @@ function otherPairs(target: string): string[] {
   );
 }
 
-/** The target with these pairs and the credential's behind them; an empty last pair is where it goes. */
+/** The target with these pairs and the credential's after them; an empty last pair is its place. */
 function withPair(target: string, others: readonly string[]): string {
   const before = others.at(-1) === '' ? others.slice(0, -1) : others;
   return `${target.split('?')[0]}?${[...before, `key=${encodeURIComponent(CREDENTIAL)}`].join('&')}`;
@@ -181,7 +181,7 @@ const presigned: FuzzTarget = {
     const has = (name: string): boolean => query.some(([one]) => one === name);
     const valuesOf = (name: string): string[] =>
       query.filter(([one]) => one === name).map(([, value]) => value.split('/')[0] ?? '');
-    // A signature without a key is somebody's, too; one called just `signature` is a signature only beside its key.
+    // A signature without a key counts as foreign too; a parameter named just `signature` counts only beside its key.
     const keysOf = (name: string): (string | null)[] => (valuesOf(name).length > 0 ? valuesOf(name) : [null]);
     const keys = [
       ...(has('x-amz-signature') ? keysOf('x-amz-credential') : []),
@@ -243,7 +243,7 @@ const headers: FuzzTarget = {
   },
 };
 
-/** Whether CGI makes the same variable of both names. */
+/** Whether CGI maps both names to the same variable. */
 function isVariable(name: string, place: string): boolean {
   return name.split(/\W|_/).join('_') === place.replaceAll('-', '_');
 }
@@ -258,7 +258,7 @@ function headerProblem(
   const mine = after?.fields.filter(({ name }) => isVariable(name, place)) ?? [];
   const [only] = mine;
   if (mine.length !== 1 || only === undefined) return `is sent ${mine.length} times`;
-  // The user name of a swapped Basic pair is the client's own.
+  // The user name of a swapped Basic pair stays the client's own.
   const isBasic = value.startsWith('Basic ') && swapped;
   const sent = isBasic ? atob(only.value.slice(6)).replace(/^[^:]*/, 'u') : only.value;
   if (sent !== (isBasic ? `u:${CREDENTIAL}` : value)) return `is sent as ${only.value}`;

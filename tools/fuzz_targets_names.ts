@@ -15,7 +15,7 @@ const NAME_SEEDS = [
   '*.example.com', 'xn--mnchen-3ya.example', '8.8.8.8', '[::ffff:10.0.0.1]', '[64:ff9b::808:808]', '[2002:a00:1::]', '*.co.uk',
 ] as const; // prettier-ignore
 
-/** The host as a URL parser reads it, without a trailing dot; null when it reads none. */
+/** The host as a URL parser reads it, without a trailing dot; null if it finds none. */
 function urlAuthority(authority: string): { host: string; port: number | null } | null {
   try {
     const url = new URL(`ftp://${authority}/`);
@@ -67,7 +67,7 @@ const typedHosts: FuzzTarget = {
   },
 };
 
-/** By labels: as many of the last ones as the pattern has are the same, and there is at least one more. */
+/** By labels: the last ones equal the pattern's, and there is at least one more. */
 function slowMatch(pattern: string, host: string): boolean {
   if (!pattern.startsWith('*.')) return pattern === host;
   const wanted = pattern.slice(2).split('.');
@@ -112,7 +112,7 @@ const V6_RANGES: readonly (readonly [string, number])[] = [
   ['fe80::', 9], ['fc00::', 7], ['ff00::', 8], ['100::', 64], ['2001:db8::', 32], ['2001:2::', 48], ['2001:10::', 28], ['2001:20::', 28], ['3fff::', 20],
   ['5f00::', 16], ['64:ff9b:1::', 48],
 ]; // prettier-ignore
-/** How an IPv6 address begins and ends that carries an IPv4 one, and after how many bits. */
+/** The prefix and suffix of IPv6 forms that embed an IPv4 address, and the bit offset of that address. */
 const CARRIERS: readonly (readonly [string, string, number])[] = [
   ['::', '', 96], ['::ffff:', '', 96], ['::ffff:0:', '', 96], ['64:ff9b::', '', 96], ['2002:', '::', 16],
 ]; // prettier-ignore
@@ -151,19 +151,19 @@ const ipLiterals: FuzzTarget = {
   ],
   words: NAME_WORDS,
   check(input) {
-    // What a URL parser drops, or takes for the end of the host, is in no host that is asked about here.
+    // Characters that a URL parser drops, or reads as the end of the host, are in no host that is checked here.
     if (/[\0-\x20/\\?#@]/.test(input)) return null;
     const url = urlAuthority(input);
     const host = url?.host.replace(/^\[(.*)\]$/, '$1') ?? '';
     const family = isIP(host);
     const read = parseAuthority(input);
     if (read.ok && isRefusedIpLiteral(read.value.host) !== isRefusedIpLiteral(input.replace(/:\d+$/, ''))) {
-      return `${input} and its canonical ${read.value.host} are told apart`;
+      return `${input} and its canonical ${read.value.host} are judged differently`;
     }
     if (family === 0 || url?.port !== null) return null;
     if (REFUSED.check(host, family === 4 ? 'ipv4' : 'ipv6') && !isRefusedIpLiteral(input))
       return `${host} is not refused`;
-    return isIpLiteral(input) ? null : `${host} is no address`;
+    return isIpLiteral(input) ? null : `${host} is not an address`;
   },
 };
 
@@ -213,7 +213,7 @@ const paths: FuzzTarget = {
   },
 };
 
-/** Whether an encoded slash still stands beside a dot segment. */
+/** Whether an encoded slash is still beside a dot segment. */
 function hidesDots(path: string): boolean {
   return path.split(/\/|%2f|%5c/i).some((segment) => segment === '.' || segment === '..');
 }

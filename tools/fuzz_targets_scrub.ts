@@ -9,7 +9,7 @@ import { WebSocketScrubber } from '../shared/inject/scrub/web_socket_scrubber.ts
 import type { FuzzTarget } from './fuzz_engine.ts';
 import { hashOf, piecesOf, SeededRandom } from './fuzz_random.ts';
 
-/** Secrets that are awkward to search for: periodic ones, ones with signs that every encoding writes differently. */
+/** Secrets that are hard to search for: periodic ones, and ones with characters that every encoding writes differently. */
 const SECRETS: readonly [string, ...string[]] = [
   'aaaaaaaa',
   'abababababab',
@@ -36,7 +36,7 @@ function spellingsOf(secret: string): string[] {
   return [...dense, ...sparse];
 }
 
-/** A character, and the place in the text that it was read from. */
+/** A character, and its position in the original text. */
 interface ReadCharacter {
   readonly character: string;
   readonly start: number;
@@ -70,7 +70,7 @@ const NAMES: Readonly<Record<string, string>> = {
   plus: '+',
 };
 
-/** One level of escapes undone, by a regular expression; null when there is none. */
+/** One level of escapes undone, by a regular expression; null if there is none. */
 function slowlyUnescaped(read: readonly ReadCharacter[]): readonly ReadCharacter[] | null {
   const text = read.map(({ character }) => character).join('');
   const result: ReadCharacter[] = [];
@@ -99,7 +99,7 @@ function standsFor({ groups = {} }: RegExpExecArray): string | null {
   return point > 0x10ffff ? null : Buffer.from(String.fromCodePoint(point)).toString('latin1');
 }
 
-/** The text with a star for every character of every place where one of the encodings stands. */
+/** The text with a star for every character of each place where one of the encodings matches. */
 function slowMasked(text: string, encodings: readonly string[]): string {
   const characters = text.split('');
   let read: readonly ReadCharacter[] | null = characters.map((character, start) => ({
@@ -149,7 +149,7 @@ const texts: FuzzTarget = {
     const { patterns, encodings } = secretOf(input);
     const body = input.slice(1);
     const expected = slowMasked(body, encodings);
-    if (scrubText(body, patterns) !== expected) return 'the text is masked in another way';
+    if (scrubText(body, patterns) !== expected) return 'the text is masked differently';
     const scrubber = new StreamScrubber(patterns);
     const out = piecesOf(Buffer.from(body, 'latin1'), hashOf(input), 1 + (hashOf(input) % 40)).flatMap((piece) =>
       scrubber.push(piece),
@@ -161,7 +161,7 @@ const texts: FuzzTarget = {
   },
 };
 
-/** Longer than a tail, a text is searched in parts, and what an escape at their seam means may be read in two ways. */
+/** A text longer than a tail is searched in parts, and an escape at their boundary can be read in two ways. */
 function isMasked(streamed: string, body: string, expected: string, tailBytes: number): boolean {
   if (body.length <= tailBytes) return streamed === expected;
   const isFine = (character: string, at: number): boolean =>
@@ -174,7 +174,7 @@ interface Frame {
   readonly payload: string;
 }
 
-/** The text as the frames of a server: messages of one or more fragments, with control frames between them. */
+/** The text as a server's frames: messages of one or more fragments, with control frames in between. */
 function framesOf(body: string, seed: number): Frame[] {
   const random = new SeededRandom(seed);
   const frames: Frame[] = [];
@@ -192,7 +192,7 @@ function framesOf(body: string, seed: number): Frame[] {
   return frames;
 }
 
-/** What a client reads: the messages and the control frames, each in their order. */
+/** What a client reads: the messages and the control frames, each in order. */
 function readFrames(stream: Buffer): Record<'messages' | 'controls', string[]> {
   const read: Record<'messages' | 'controls', string[]> = { messages: [], controls: [] };
   let message = '';

@@ -10,7 +10,7 @@ function textOf(alphabet: string, minLength: number, maxLength: number): fc.Arbi
   return fc.string({ unit: fc.constantFrom(...alphabet.split('')), minLength, maxLength });
 }
 
-/** Names that frame the message, and that both readers act on; the framing part of a message is generated apart. */
+/** Names that frame the message, which both parsers act on; the framing part of a message is generated separately. */
 const ACTED_ON = new Set([
   'content-length',
   'transfer-encoding',
@@ -95,7 +95,7 @@ export const replyHeadText: fc.Arbitrary<string> = fc
   .tuple(statusLine, fc.array(fieldLine, { maxLength: 12 }))
   .map(([start, fields]) => `${[start, ...fields].join('\r\n')}\r\n\r\n`);
 
-/** A legal final reply with its body, as latin1 text; without a framing header its body lasts until the close. */
+/** A legal final reply with its body, as latin1 text; without a framing header the body ends with the connection. */
 export const reply: fc.Arbitrary<string> = fc
   .tuple(fc.integer({ min: 200, max: 599 }), innerText, lines, octets)
   .map(([status, reason, { fields, body }, rest]) => {
@@ -132,7 +132,7 @@ function damaged(text: string, { place, removed, inserted, atLine }: Damage): st
   return text.slice(0, at) + inserted + text.slice(at + removed);
 }
 
-/** Text of the given kind, damaged in up to four places with what smuggling attacks are made of. */
+/** Text of the given kind, damaged in up to four places with typical parts of smuggling attacks. */
 export function damagedText(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(whole, fc.array(damage, { minLength: 1, maxLength: 4 }))

@@ -1,4 +1,4 @@
-/** What our own reader makes of a byte stream, in the shape of the llhttp oracle, and where the two may differ. */
+/** Our own parser's reading of a byte stream, in the form of the llhttp oracle, and the allowed differences. */
 import { Buffer } from 'node:buffer';
 import { BodyReader, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
 import {
@@ -18,7 +18,7 @@ const LIMITS = { maxHeaders: 2000 };
 interface ReadBody {
   readonly body: string;
   readonly trailers: ReadMessage['trailers'];
-  /** Where the body ends in the input; null when the input ends before it. */
+  /** The end of the body in the input; null if the input ends before it. */
   readonly end: number | null;
   readonly refusal: string | null;
 }
@@ -44,7 +44,7 @@ function isPersistent(head: RequestHead): boolean {
   return head.version === '1.1' ? !tokens.has('close') : tokens.has('keep-alive') && !tokens.has('close');
 }
 
-/** Every request that we read from `input`, up to the first that closes the connection. */
+/** Every request that our parser reads from `input`, up to the first one that closes the connection. */
 export function ourRequests(input: Uint8Array): Reading {
   const messages: ReadMessage[] = [];
   const stop = (end: Reading['end'], reason = ''): Reading => ({ messages, end, reason });
@@ -72,7 +72,7 @@ function noReply(end: Reading['end'], reason: string): Reading {
   return { messages: [], end, reason };
 }
 
-/** The final reply that we read from `input` as the answer to `method`; interim replies before it are skipped. */
+/** The final reply that our parser reads from `input` as the answer to `method`; skips interim replies before it. */
 export function ourReply(input: Uint8Array, method: string): Reading {
   for (let at = 0; ;) {
     const headEnd = findHeadEnd(input, at);
@@ -93,9 +93,9 @@ export function ourReply(input: Uint8Array, method: string): Reading {
 }
 
 interface Leniency {
-  /** The error codes that llhttp gives. */
+  /** llhttp's error codes. */
   readonly codes: readonly string[];
-  /** The messages that it holds for. */
+  /** The messages that it applies to. */
   readonly applies: (message: ReadMessage) => boolean;
   readonly why: string;
 }
@@ -104,7 +104,7 @@ const isBodiless = (message: ReadMessage): boolean => /^1\.[01] (?:204|304) /.te
 const isChunked = (message: ReadMessage): boolean =>
   message.fields.some(([name]) => name.toLowerCase() === 'transfer-encoding');
 
-/** All that llhttp refuses and we accept, and why. Anything else that only we accept is a disagreement. */
+/** Everything that llhttp refuses and we accept, with the reason. Any other input that only we accept is a disagreement. */
 export const MORE_LENIENT: readonly Leniency[] = [
   {
     codes: ['HPE_INVALID_METHOD'],
@@ -129,7 +129,7 @@ export const MORE_LENIENT: readonly Leniency[] = [
   {
     codes: ['HPE_UNEXPECTED_CONTENT_LENGTH', 'HPE_INVALID_CONTENT_LENGTH', 'HPE_INVALID_TRANSFER_ENCODING'],
     applies: isBodiless,
-    why: 'a 204 or 304 has no body whatever it declares (RFC 9112 section 6.3)',
+    why: 'a 204 or 304 has no body regardless of its headers (RFC 9112 section 6.3)',
   },
 ];
 
@@ -138,8 +138,8 @@ function isListed(message: ReadMessage | undefined, code: string): boolean {
 }
 
 /**
- * How two readings of one input disagree; null when they do not. Both must read the same messages; where one of them
- * stops early we may be the stricter one, and llhttp may be for a listed reason.
+ * How two readings of one input disagree; null if they do not. Both must read the same messages. If one stops early, we may
+ * be the stricter one, or llhttp may be for a listed reason.
  */
 export function disagreement(ours: Reading, llhttp: Reading): string | null {
   const shared = Math.min(ours.messages.length, llhttp.messages.length);

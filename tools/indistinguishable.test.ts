@@ -6,7 +6,7 @@ import { masksWholeMatches, wholeSpellings } from './whole_matches.ts';
 
 const SEED = 20_266_015;
 
-/** What a scrubber does in place of ours, and tells something of a credential by. */
+/** A faulty scrubber in place of ours, which leaks something about a credential. */
 type Fault = (own: ObservedScrubber, credential: Credential) => Partial<ObservedScrubber>;
 
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -76,7 +76,7 @@ function withFault(fault: Fault): MakeScrubber {
   };
 }
 
-/** A WebSocket scrubber whose frames wait while a piece ends with a prefix of the credential. */
+/** A WebSocket scrubber that delays frames while a piece ends with a prefix of the credential. */
 function makeWaiting(type: string, credential: Credential): ObservedScrubber {
   const own = makeScrubber(type, credential);
   if (type !== 'WebSocket') return own;
@@ -93,7 +93,7 @@ function makeWaiting(type: string, credential: Credential): ObservedScrubber {
 }
 
 describe('searchDifference', () => {
-  it('finds nothing that tells two credentials apart but the whole of one', () => {
+  it('finds nothing that distinguishes two credentials except a whole one', () => {
     const { compared, masked, found } = searchDifference(3000, SEED);
     expect({ compared, found }).toEqual({ compared: 3000, found: null });
     expect(masked).toBeGreaterThan(30);
@@ -105,7 +105,7 @@ describe('searchDifference', () => {
     });
   }
 
-  it('finds a WebSocket scrubber whose frames wait for a prefix of the credential', () => {
+  it('finds a WebSocket scrubber that delays frames for a prefix of the credential', () => {
     expect(searchDifference(20_000, SEED, makeWaiting).found).not.toBeNull();
   });
 });
@@ -115,14 +115,14 @@ describe('masksWholeMatches', () => {
   const masks = (source: string, output: string): boolean =>
     masksWholeMatches(Buffer.from(source, 'latin1'), Buffer.from(output, 'latin1'), wholeSpellings(secret));
 
-  it('takes a whole credential in any spelling', () => {
+  it('accepts a whole credential in any spelling', () => {
     for (const text of [secret, Buffer.from(secret).toString('hex'), encodeURIComponent(secret)]) {
       expect(masks(`a ${text} b`, `a ${hidden(text)} b`)).toBe(true);
       expect(masks(`a ${text} b`, `a ${hidden(text).slice(1)}${text.slice(-1)} b`)).toBe(false);
     }
   });
 
-  it('refuses a mask of less, of more, and beside a whole one', () => {
+  it('refuses a mask that is shorter, longer, or beside a whole credential', () => {
     const most = secret.slice(0, -1);
     expect(masks(`a ${most} b`, `a ${hidden(most)} b`)).toBe(false);
     expect(masks(`a ${secret}!b`, `a ${hidden(secret)}*b`)).toBe(false);
@@ -132,19 +132,19 @@ describe('masksWholeMatches', () => {
     expect(masks(`a ${secret}\n`, `a ${hidden(secret)}*`)).toBe(false);
   });
 
-  it('takes a whole credential that what stands beside it would change', () => {
-    // `&` ends the credential. Read with what follows, it is the beginning of a reference.
+  it('accepts a whole credential that its context would change', () => {
+    // `&` ends the credential. Together with the following text it would start a character reference.
     const spelled = Array.from(secret.slice(0, -1), (character) => `&#${character.charCodeAt(0)};`).join('');
     expect(masks(`${spelled}&#38;#118;`, `${hidden(spelled)}*#38;#118;`)).toBe(true);
   });
 
-  it('takes a whole credential whose line breaks stay', () => {
+  it('accepts a whole credential whose line breaks stay', () => {
     const spellings = wholeSpellings(String.raw`VI&VMcH\n`);
     expect(masksWholeMatches(Buffer.from('a VI&VMcH\n\nb'), Buffer.from('a *******\n\nb'), spellings)).toBe(true);
     expect(masksWholeMatches(Buffer.from('a VI&VMcH b'), Buffer.from('a ******* b'), spellings)).toBe(false);
   });
 
-  it('takes the characters of base64 that no neighbour changes', () => {
+  it('accepts base64 characters that do not depend on their neighbours', () => {
     for (const before of ['', 'x', 'xy']) {
       const text = Buffer.from(`${before}${secret}z`).toString('base64');
       const [start, end] = [Math.ceil((before.length * 8) / 6), Math.floor(((before.length + secret.length) * 8) / 6)];

@@ -1,8 +1,8 @@
 /**
- * Looks for a reply that tells two credentials apart (design section 13, invariant 9): two runs that differ in the credential
- * alone have to give pieces of the same sizes at the same moments. Their bytes are those of the reply, but for whole matches
- * of the one credential that the run has; a reply without one gives the same bytes in both.
- *   node tools/indistinguishable.ts [--cases N] [--seed S]
+ * Searches for a reply that distinguishes two credentials (design section 13, invariant 9): two runs that differ only in the
+ * credential must write pieces of the same sizes at the same moments. The bytes are the reply's, except whole matches of the
+ * run's own credential; a reply without a match gives the same bytes in both runs.
+ * node tools/indistinguishable.ts [--cases N] [--seed S]
  */
 import { Buffer } from 'node:buffer';
 import { parseArgs } from 'node:util';
@@ -48,9 +48,9 @@ const BREAKS: [string, ...string[]] = [
   ' ',
 ];
 
-/** Two credentials of one length. */
+/** Two credentials of equal length. */
 interface Pair {
-  /** How either may be spelled. */
+  /** The spellings of each. */
   readonly spellings: readonly string[];
   readonly credentials: readonly [Credential, Credential];
 }
@@ -61,7 +61,7 @@ export interface Credential {
   readonly wholes: readonly Buffer[];
 }
 
-/** What masks a credential in the replies of one type. `counts`: whether it has masked something. */
+/** Masks a credential in the replies of one type. `counts`: whether it has masked something. */
 export interface ObservedScrubber {
   readonly push: (bytes: Uint8Array) => readonly Uint8Array[];
   readonly flush: () => readonly Uint8Array[];
@@ -84,7 +84,7 @@ export function makeScrubber(type: string, { patterns }: Credential): ObservedSc
   };
 }
 
-/** A reply as it comes, in pieces. */
+/** A reply as it arrives, in pieces. */
 interface Document {
   readonly type: string;
   readonly pieces: readonly Uint8Array[];
@@ -110,7 +110,7 @@ function documentOf(seed: number, { spellings }: Pair): Document {
   return { type, pieces: piecesOf(body, seed ^ 0x5bd1e995, random.pick([3, 60, 700, 1024, 5000])) };
 }
 
-/** What tells the two apart, if anything does, and whether the whole of one was masked. */
+/** What distinguishes the two, if anything does, and whether the whole of one was masked. */
 function compare(document: Document, { credentials }: Pair, make: MakeScrubber): Omit<Comparison, 'compared'> {
   const [first, second] = credentials;
   const [one, other] = [observe(document, first, make), observe(document, second, make)];
@@ -122,12 +122,12 @@ function compare(document: Document, { credentials }: Pair, make: MakeScrubber):
   return { masked, found: problemOf(document, source, one, first) ?? problemOf(document, source, other, second) };
 }
 
-/** What an agent sees of a reply. */
+/** What an agent observes of a reply. */
 interface Observed {
-  /** The size of each write; -1 after what leaves for one piece that comes. */
+  /** The size of each write; -1 marks the end of the writes for one input piece. */
   readonly sizes: readonly number[];
   readonly output: Buffer;
-  /** Whether it counts as a reply that was masked: too many of them pause the binding. */
+  /** Whether it counts as a masked reply: too many of them pause the binding. */
   readonly counts: boolean;
 }
 
@@ -147,7 +147,7 @@ function observe({ type, pieces }: Document, credential: Credential, make: MakeS
   return { sizes, output: Buffer.concat(output), counts: scrubber.counts() };
 }
 
-/** What changed in a reply other than by masking whole matches; null when nothing did. */
+/** A change to a reply other than masking whole matches; null if there is none. */
 function problemOf({ type }: Document, source: Buffer, { output, counts }: Observed, own: Credential): string | null {
   const [sent, left] = [source, output].map((bytes) => (type === 'WebSocket' ? messagesIn(bytes) : [bytes]));
   if (sent === undefined || left === undefined || sent.length !== left.length) return 'messages';
@@ -157,7 +157,7 @@ function problemOf({ type }: Document, source: Buffer, { output, counts }: Obser
   return isMasked === counts ? null : 'count';
 }
 
-/** The payloads of control frames, then those of messages, each with its opcode before it. */
+/** The payloads of control frames, then those of messages, each preceded by its opcode. */
 function messagesIn(frames: Buffer): Buffer[] {
   const controls: Buffer[] = [];
   const messages: Buffer[] = [];
@@ -186,7 +186,7 @@ function wordOf(random: SeededRandom, length: number): string {
   return Array.from({ length }, () => ALPHABET[random.below(ALPHABET.length)]).join('');
 }
 
-/** Filling, a format's signs, or a part of a spelling of a secret: its beginning or its end, once or many times; seldom all of it. */
+/** Filler, a format's syntax, or a part of a spelling of a secret: its start or its end, once or repeated; rarely all of it. */
 function partOf(random: SeededRandom, spellings: readonly string[]): string {
   const kind = random.below(6);
   if (kind === 0) return random.pick(BREAKS);
@@ -214,7 +214,7 @@ function hexOf(character: string, width: number): string {
   return character.charCodeAt(0).toString(16).padStart(width, '0');
 }
 
-/** The text in messages of a server, some of them in fragments, with control frames in between. */
+/** The text as a server's messages, some in fragments, with control frames in between. */
 function framesOf(text: Buffer, random: SeededRandom, spellings: readonly string[]): Buffer {
   let opcode = 1;
   const frames = piecesOf(text, random.below(2 ** 31), 1500).flatMap((payload) => {
@@ -235,16 +235,16 @@ function controlFrame(random: SeededRandom, spellings: readonly string[]): Uint8
 /** Compiling a credential costs more than a document does. */
 const DOCUMENTS_OF_A_PAIR = 32;
 
-/** What came of a search. */
+/** The result of a search. */
 interface Comparison {
   readonly compared: number;
-  /** In how many of the documents a whole credential was masked. */
+  /** The number of documents in which a whole credential was masked. */
   readonly masked: number;
-  /** The first document that tells its two credentials apart, and how. */
+  /** The first document that distinguishes its two credentials, and how. */
   readonly found: string | null;
 }
 
-/** Compares `cases` documents, or as many as it takes to find one that tells its two credentials apart. */
+/** Compares `cases` documents, or stops at the first one that distinguishes its two credentials. */
 export function searchDifference(cases: number, seed: number, make: MakeScrubber = makeScrubber): Comparison {
   let [compared, masked] = [0, 0];
   for (let own = seed >>> 0; compared < cases; own = (own + 1) >>> 0) {
@@ -259,7 +259,7 @@ export function searchDifference(cases: number, seed: number, make: MakeScrubber
   return { compared, masked, found: null };
 }
 
-/** How many documents are compared between two lines that say how far the search is. */
+/** The number of documents between two lines of progress. */
 const CASES_OF_A_LINE = 10_000 * DOCUMENTS_OF_A_PAIR;
 
 function main(): void {
@@ -270,9 +270,9 @@ function main(): void {
   while (compared < cases && found === null) {
     const part = searchDifference(Math.min(CASES_OF_A_LINE, cases - compared), seed + compared / DOCUMENTS_OF_A_PAIR);
     [compared, masked, found] = [compared + part.compared, masked + part.masked, part.found];
-    const result = found ?? 'none tells two credentials apart';
+    const result = found ?? 'none distinguished two credentials';
     process.stdout.write(
-      `seed ${seed}: ${compared} replies compared, ${masked} of them held a credential; ${result}\n`,
+      `seed ${seed}: ${compared} replies compared, ${masked} of them contained a credential; ${result}\n`,
     );
   }
   process.exitCode = found === null ? 0 : 1;

@@ -1,6 +1,7 @@
-// Installs the locked dependencies when they are missing or stale, and does nothing when they are in place.
-//   node tools/install.mjs [--omit=dev]
-// `--omit=dev` is satisfied by a full install too. Plain JavaScript: the system's Node (20) runs it before anything is installed.
+// Installs the locked dependencies if they are missing or stale, else does nothing.
+// node tools/install.mjs [--omit=dev]
+// `--omit=dev` is satisfied by a full install too. Plain JavaScript: the system's Node (20) runs it before anything is
+// installed.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ const LOCK = '.svc-install.lock';
 const LOCK_POLL_MS = 250;
 const LOCK_STALE_MS = 15 * 60_000;
 
-/** The install mode that the arguments ask for, or a sentence with what is wrong. */
+/** The install mode for the arguments, or a sentence with what is wrong. */
 export function parseArguments(args) {
   const unknown = args.find((arg) => arg !== '--omit=dev');
   if (unknown !== undefined) return { error: `unknown argument ${JSON.stringify(unknown)}: only --omit=dev is known` };
@@ -18,9 +19,9 @@ export function parseArguments(args) {
 }
 
 /**
- * Why an install is needed, as words for a person, or null. `locked` is package-lock.json's `packages`; `installed` is the
- * same part of the record that npm writes into node_modules when an install is complete (null: there is none).
- * Optional packages may be missing: npm leaves out those of other platforms.
+ * Why an install is needed, in words, or null. `locked` is package-lock.json's `packages`; `installed` is the same part of
+ * the record that npm writes into node_modules after a complete install (null: there is none). Optional packages may be
+ * missing: npm leaves out those of other platforms.
  */
 export function staleness(locked, installed, mode, isThere) {
   if (installed === null) return 'missing';
@@ -52,7 +53,7 @@ export function stalenessOf(root, mode) {
 
 const say = (text) => process.stderr.write(`${text}\n`);
 
-/** Only one install at a time writes node_modules: another one waits, and then finds the work done. */
+/** Only one install at a time writes node_modules: a second one waits, and then finds nothing to do. */
 async function takeLock(root) {
   const lock = join(root, LOCK);
   for (let told = false; ; told = true) {
@@ -80,9 +81,9 @@ function lockIsStale(lock) {
   }
 }
 
-/** Runs `npm ci`; its output is passed on to the person, on stderr, so that stdout stays the program's own. */
+/** Runs `npm ci`; its output goes to stderr, so that stdout stays the program's own. */
 function npmCi(root, mode) {
-  // Without its warnings: they are about the system's Node, under which nothing but this runs.
+  // Without its warnings: they concern the system's Node, which runs only this script.
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', ...(mode === 'production' ? ['--omit=dev'] : [])];
   return new Promise((resolve) => {
     const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], env: npmEnvironment(process.env) });
@@ -95,7 +96,7 @@ function npmCi(root, mode) {
   });
 }
 
-/** The environment without what an outer `npm run` set for itself: its `omit` and its prefix would change this install. */
+/** The environment without the variables that an outer `npm run` set: its `omit` and its prefix would change this install. */
 export function npmEnvironment(env) {
   const dropped =
     /^(npm_(config_(omit|include|prefix|global|local_prefix|production|package_lock.*)|package_.*|lifecycle_.*)|NODE_ENV)$/i;
@@ -112,7 +113,7 @@ async function install(root, mode) {
     const problem = await npmCi(root, mode);
     if (problem !== null) {
       say(`The dependencies could not be installed: ${problem}.`);
-      say('What npm said stands above. Check the network and the free space, then run the same command again.');
+      say("See npm's output above. Check the network and the free space, then run the same command again.");
       return 1;
     }
     say(`Dependencies installed in ${Math.round((Date.now() - began) / 1000)} s.`);

@@ -45,7 +45,7 @@ test('an unknown argument is refused by name', () => {
   expect(parseArguments(['--omit=optional']).error).toContain('"--omit=optional"');
 });
 
-test('what an outer npm run set for itself does not reach the install, and the registry settings do', () => {
+test('variables of an outer npm run do not reach the install, but registry settings do', () => {
   const env = {
     npm_config_omit: 'dev',
     NODE_ENV: 'production',
@@ -95,7 +95,7 @@ describe('the program', () => {
     expect(install().status).toBe(0);
   });
 
-  test('a lock left by a process that is gone does not block', () => {
+  test('a lock left by a dead process does not block', () => {
     const gone = spawnSync(process.execPath, ['-e', '']).pid;
     writeFileSync(join(root, '.svc-install.lock'), `${gone}\n`);
     fakeNpm(record);

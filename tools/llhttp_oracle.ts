@@ -1,13 +1,13 @@
 /**
- * Node's own HTTP parser (llhttp) as a second reader: a real `http.Server` or client over an in-memory stream, no
- * sockets, strict mode. What it reads is compared with what shared/net/http1_*.ts reads from the same bytes.
+ * Node's own HTTP parser (llhttp) as a second parser: a real `http.Server` or client over an in-memory stream, no sockets,
+ * strict mode. Its reading is compared with that of shared/net/http1_*.ts for the same bytes.
  */
 import { Buffer } from 'node:buffer';
 import { createServer, request } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Duplex } from 'node:stream';
 
-/** One message as a reader understood it; all text is latin1. */
+/** One message as a parser read it; all text is latin1. */
 export interface ReadMessage {
   /** `METHOD target version` of a request, `version status reason` of a reply. */
   readonly start: string;
@@ -17,7 +17,7 @@ export interface ReadMessage {
   readonly trailers: readonly (readonly [string, string])[];
 }
 
-/** The messages that were read in full, and how it ended: at the end of the input, within a message, or at a refusal. */
+/** The messages that were read completely, and how reading ended: at the end of the input, within a message, or with a refusal. */
 export interface Reading {
   readonly messages: readonly ReadMessage[];
   readonly end: 'complete' | 'truncated' | 'refused';
@@ -30,7 +30,7 @@ function pairs(raw: readonly string[]): [string, string][] {
   return raw.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : []));
 }
 
-/** A stream whose readable side gives `input` once, then ends, and whose writable side takes everything. */
+/** A stream whose readable side delivers `input` once and then ends, and whose writable side accepts everything. */
 function inMemorySocket(input: Uint8Array): Duplex {
   let given = false;
   return new Duplex({
@@ -46,7 +46,7 @@ function inMemorySocket(input: Uint8Array): Duplex {
   });
 }
 
-/** Takes a message's payload as it comes, so that a message that is complete can be read whole at any time. */
+/** Collects a message's payload as it arrives, so that a complete message can be read at any time. */
 class Collected {
   readonly #message: IncomingMessage;
   readonly #pieces: Buffer[] = [];
@@ -57,7 +57,7 @@ class Collected {
     message.on('error', () => undefined);
   }
 
-  /** The message, if the parser has seen its end; what is still buffered is taken now. */
+  /** The message, if the parser has seen its end, including what is still buffered. */
   whole(start: string): ReadMessage[] {
     if (!this.#message.complete) return [];
     while (this.#message.read() !== null);
@@ -76,7 +76,7 @@ function endOf(error: unknown): Pick<Reading, 'end' | 'reason'> {
 /** Every request that llhttp reads from `input`, which then ends. */
 export function llhttpRequests(input: Uint8Array): Promise<Reading> {
   const server = createServer({ ...STRICT, requireHostHeader: false, connectionsCheckingInterval: 2 ** 30 });
-  // Without this the server drops the requests that it has read but not yet given out when the input ends.
+  // Otherwise the server drops requests that it has read but not yet emitted when the input ends.
   Object.assign(server, { httpAllowHalfOpen: true });
   const incoming: { readonly start: string; readonly collected: Collected }[] = [];
   const onRequest = (message: IncomingMessage, response: ServerResponse): void => {
@@ -93,13 +93,13 @@ export function llhttpRequests(input: Uint8Array): Promise<Reading> {
       server.close();
     };
     server.on('clientError', (error) => finish(endOf(error)));
-    // The server looks at the end of the input after this listener did, so a truncated message is known one turn later.
+    // The server handles the end of the input after this listener, so a truncated message is known one turn later.
     socket.on('end', () => setImmediate(() => finish({ end: 'complete', reason: '' })));
     server.emit('connection', socket);
   });
 }
 
-/** The reply that llhttp reads from `input` as the answer to `method`; interim replies before it are skipped. */
+/** The reply that llhttp reads from `input` as the answer to `method`; skips interim replies before it. */
 export function llhttpReply(input: Uint8Array, method: string): Promise<Reading> {
   const createConnection = (): Duplex => inMemorySocket(input);
   const client = request({ ...STRICT, createConnection, method, path: '/' });

@@ -1,6 +1,6 @@
-// Completes package-lock.json: every optional platform package that a locked package names has an entry, also where the
-// registry that wrote the lock does not carry it, so that `npm ci` accepts the lock on every platform.
-// Run after each change of dependencies: `node tools/lock_stubs.mjs`.
+// Completes package-lock.json: adds an entry for every optional platform package that a locked package names, even if the
+// registry that produced the lock does not have it, so that `npm ci` accepts the lock on every platform. Run after each
+// change of dependencies: `node tools/lock_stubs.mjs`.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const OS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32', 'windows'];

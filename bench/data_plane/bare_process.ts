@@ -1,6 +1,6 @@
 /**
- * The least that a proxy on Node's sockets can do, in place of `proxy_process.ts`: it ends TLS on both sides, finds the end
- * of each head, and copies. What the data plane costs above it is what deciding, injecting, scrubbing and recording cost.
+ * The minimum for a proxy on Node's sockets, in place of `proxy_process.ts`: it terminates TLS on both sides, finds the end
+ * of each head, and copies. The data plane's cost above it is that of deciding, injecting, scrubbing and recording.
  */
 import type { Socket } from 'node:net';
 import { createServer } from 'node:net';

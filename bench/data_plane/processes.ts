@@ -9,7 +9,7 @@ import { connect as connectTls } from 'node:tls';
 export const HOST = 'bench.example.test';
 export const BOUND_HOST = `bound.${HOST}`;
 
-/** A process of the bench, and what it told when it was ready. */
+/** A process of the bench, and what it reported when it was ready. */
 export interface Started {
   readonly child: ChildProcess;
   readonly told: Record<string, string | number>;
@@ -35,7 +35,7 @@ export async function usage({ child }: Started): Promise<Usage> {
   return told;
 }
 
-/** Opens TLS to the upstream, through the proxy when there is one. */
+/** Opens TLS to the upstream, through the proxy if there is one. */
 export async function opened(host: string, upstream: Started, proxy: Started | null): Promise<TLSSocket> {
   const socket = connectTcp({ port: Number((proxy ?? upstream).told['port']), host: '127.0.0.1', noDelay: true });
   if (proxy !== null) {
@@ -48,7 +48,7 @@ export async function opened(host: string, upstream: Started, proxy: Started | n
   return tls;
 }
 
-/** The upstream, and what starts the proxies before it need to know. */
+/** The upstream, and the settings to start the proxies before it. */
 export async function startUpstream(): Promise<{ readonly upstream: Started; readonly args: readonly string[] }> {
   const upstream = await started('./upstream_process.ts', [HOST]);
   const ca = Buffer.from(String(upstream.told['caPem'])).toString('base64');

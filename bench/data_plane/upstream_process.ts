@@ -1,6 +1,6 @@
 /**
- * The upstream process of `bench/data_plane.ts`: on raw TLS sockets it answers `/<bytes>` with as many bytes, and
- * takes the body of a PUT, which is to be the last request of its connection.
+ * The upstream process of `bench/data_plane.ts`: on raw TLS sockets it answers `/<bytes>` with as many bytes, and reads the
+ * body of a PUT, which must be the last request of its connection.
  */
 import { createServer } from 'node:tls';
 

@@ -1,6 +1,6 @@
 /**
- * A program: passes each connection on through a CONNECT of its own, byte for byte, so that a client that knows no proxies
- * (wrk) can be measured through one. Settings: see `start_forwarder.ts`.
+ * A program: forwards each connection through its own CONNECT, byte for byte, so that a client without proxy support (wrk)
+ * can be measured through a proxy. Settings: see `start_forwarder.ts`.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { announce, readSettings } from './programs.ts';
@@ -17,7 +17,7 @@ function relay(from: Socket, to: Socket): void {
   from.on('close', () => to.destroy());
 }
 
-/** Resolves once the proxy has answered the CONNECT with a 200. */
+/** Resolves when the proxy has answered the CONNECT with a 200. */
 function tunnelOpened(upstream: Socket): Promise<void> {
   return new Promise((resolve) => {
     let head = '';

@@ -13,18 +13,18 @@ export const NGINX: Tool = {
   install: 'apt-get install nginx-light',
 };
 
-/** The host that the credential is for, and one without a binding. */
+/** The credentialed host, and one without a binding. */
 export const CREDENTIALED_HOST = 'localhost';
 export const PASSTHROUGH_HOST = 'bulk.localhost';
 
 export const BULK_BYTES = 256 * 1024 * 1024;
 const REPLY_64K_BYTES = 64 * 1024;
 
-/** The upstream of every measurement. Both hosts are on one port; the credentialed one answers 401 without its bearer. */
+/** The upstream of every measurement. Both hosts use one port; the credentialed one answers 401 without its bearer. */
 export interface Upstream extends Running {
   readonly port: number;
   readonly caFile: string;
-  /** Its own certificate and key, for other upstreams to share. */
+  /** Its own certificate and key, shared with other upstreams. */
   readonly certFile: string;
   readonly keyFile: string;
   readonly bearer: string;
@@ -80,7 +80,7 @@ http {
 `;
 }
 
-/** Starts nginx as one process of this user, with all it writes below `directory`. Its certificate is for `moreHosts` too. */
+/** Starts nginx as one process of this user, with all its files below `directory`. Its certificate is valid for `moreHosts` too. */
 export async function startNginx(directory: string, moreHosts: readonly string[] = []): Promise<Upstream> {
   const ca = await createTestCa();
   const leaf = await ca.issue([CREDENTIALED_HOST, PASSTHROUGH_HOST, ...moreHosts]);

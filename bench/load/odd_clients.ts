@@ -1,7 +1,4 @@
-/**
- * A program: clients that are not in a hurry and clients that leave without a word, over and over, through a proxy.
- * Settings: see `start_odd_clients.ts`.
- */
+/** A program: slow clients and clients that disconnect without notice, repeatedly, through a proxy. Settings: see `start_odd_clients.ts`. */
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -31,7 +28,7 @@ function dial(settings: OddClientsSettings): Socket {
   return socket;
 }
 
-/** Half of those that leave do so with a reset. */
+/** Half of those that disconnect do so with a reset. */
 function leave(socket: Socket): void {
   if (Math.random() < 0.5) socket.resetAndDestroy();
   else socket.destroy();
@@ -51,7 +48,7 @@ class Clients {
     this.#ca = readFileSync(settings.caFile, 'utf8');
   }
 
-  /** A tunnel with TLS in it; null when the proxy did not open one. */
+  /** A tunnel with TLS in it; null if the proxy opened none. */
   open(host: string): Promise<Tunnel | null> {
     const raw = dial(this.#settings);
     raw.write(connectHead(host, this.#settings.authorization));
@@ -65,7 +62,7 @@ class Clients {
     });
   }
 
-  /** Listens to server-sent events for some seconds, as a client of a model does. */
+  /** Listens to server-sent events for some seconds, like a client of a model. */
   async listen(): Promise<void> {
     const { eventsHost } = this.#settings;
     const tunnel = await this.open(eventsHost);
@@ -76,7 +73,7 @@ class Clients {
     leave(tunnel.raw);
   }
 
-  /** Reads a large reply more slowly than it comes, and leaves before its end. */
+  /** Reads a large reply more slowly than it arrives, and disconnects before its end. */
   async readSlowly(): Promise<void> {
     const host = Math.random() < 0.5 ? this.#settings.bulkHost : this.#settings.credentialedHost;
     const tunnel = await this.open(host);
@@ -90,7 +87,7 @@ class Clients {
     leave(tunnel.raw);
   }
 
-  /** Sends part of what a client sends, at whatever stage, and leaves. */
+  /** Sends a part of a client's data, up to a random stage, and disconnects. */
   async vanish(): Promise<void> {
     const { credentialedHost: host, authorization } = this.#settings;
     const stage = Math.floor(between(0, 6));

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Memory of a process in MiB: now, and the most that it ever had. */
+/** Memory of a process in MiB: now, and its maximum so far. */
 export interface ProcessMemory {
   readonly residentMib: number;
   readonly peakMib: number;
@@ -12,7 +12,7 @@ interface ProcessFacts {
   readonly group: number;
 }
 
-/** The processes that are there; one that goes meanwhile is left out. */
+/** The running processes; one that ends in the meantime is left out. */
 function processes(): ProcessFacts[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
@@ -23,7 +23,7 @@ function processes(): ProcessFacts[] {
     });
 }
 
-/** The processes of this name in the group of the one whose command line has these words. */
+/** The processes of this name in the process group of the one whose command line contains these words. */
 export function processesBeside(words: readonly string[], name: string): number[] {
   const all = processes();
   const leaders = all.filter(({ pid }) => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 
-/** What Linux's /proc says about running processes. */
+/** Process information from Linux's /proc. */
 
 const MICROSECONDS_PER_TICK = 10_000;
 const KIB_PER_MIB = 1024;
@@ -27,7 +27,7 @@ function statOf(pid: number): Stat | null {
   }
 }
 
-/** The process and everything below it that runs now. */
+/** The process and all its running descendants. */
 export function processTree(root: number): readonly number[] {
   const running = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const stats = running.map((name) => statOf(Number(name))).filter((stat) => stat !== null);
@@ -38,7 +38,7 @@ export function processTree(root: number): readonly number[] {
   return tree;
 }
 
-/** CPU time that the process and everything below it has used so far. */
+/** CPU time used so far by the process and all its descendants. */
 export function cpuMicroseconds(root: number): number {
   const ticks = processTree(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0);
   return ticks * MICROSECONDS_PER_TICK;
@@ -53,17 +53,17 @@ function statusMib(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   }
 }
 
-/** Resident memory of the process and everything below it. */
+/** Resident memory of the process and all its descendants. */
 export function residentMib(root: number): number {
   return processTree(root).reduce((sum, pid) => sum + statusMib(pid, 'VmRSS'), 0);
 }
 
-/** The most memory the process alone has had resident since `forgetPeak`. */
+/** The process's own maximum resident memory since `forgetPeak`. */
 export function peakResidentMib(pid: number): number {
   return statusMib(pid, 'VmHWM');
 }
 
-/** Lets the kernel count a process's peak memory anew (proc(5), clear_refs). */
+/** Resets the kernel's count of a process's peak memory (proc(5), clear_refs). */
 export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
@@ -75,7 +75,7 @@ function socketInodes(pid: number): ReadonlySet<string> {
       const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${descriptor}`))?.[1];
       if (inode !== undefined) inodes.add(inode);
     } catch {
-      // Closed between the listing and the look.
+      // Closed between listing and reading.
     }
   }
   return inodes;
@@ -108,7 +108,7 @@ function portOf(hexAddress: string): number {
   return Number.parseInt(hexAddress.split(':')[1] ?? '', 16);
 }
 
-/** TCP sockets that the process holds open, without the listening ones and those to `exceptPort`. */
+/** TCP sockets that the process has open, without listening ones and those to `exceptPort`. */
 export function openTcpSockets(pid: number, exceptPort: number): readonly OpenSocket[] {
   const own = socketInodes(pid);
   const rows = ['tcp', 'tcp6'].flatMap((table) => readFileSync(`/proc/${pid}/net/${table}`, 'latin1').split('\n'));

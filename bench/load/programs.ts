@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { waitFor } from '../../e2e/support/wait_for.ts';
 import { takesConnections } from './ports.ts';
 
-/** A program that the bench drives, and how it comes onto a machine that lacks it. */
+/** A program that the bench uses, and how to install it. */
 export interface Tool {
   readonly name: string;
-  /** A shell command that succeeds where the program is there. */
+  /** A shell command that succeeds if the program is installed. */
   readonly probe: string;
   readonly install: string;
 }
@@ -26,7 +26,7 @@ export interface Running {
 
 const STOP_MS = 5_000;
 
-/** Ends the program and waits for its end; what does not end in time is killed. */
+/** Ends the program and waits for it; after a timeout it is killed. */
 export async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
@@ -41,7 +41,7 @@ export function runningOf(child: ChildProcess): Running {
   return { pid: child.pid, stop: () => stopChild(child) };
 }
 
-/** Starts a program that listens on `port`; gives it once it takes connections, or fails with what `log` says. */
+/** Starts a program that listens on `port`. Returns it once it accepts connections, or fails with the text of `log`. */
 export async function startServer(
   command: string,
   args: readonly string[],
@@ -61,7 +61,7 @@ export async function startServer(
   }
 }
 
-/** The text of a log file, or nothing while there is none. */
+/** The text of a log file; empty if there is none. */
 export function textOf(file: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
@@ -73,8 +73,8 @@ export interface Listening extends Running {
 }
 
 /**
- * Starts one of the bench's Node programs. It gets its settings as JSON on standard input, so that no credential stands on
- * a command line, and says `{"listening": PORT}` once it is ready.
+ * Starts one of the bench's Node programs. It reads its settings as JSON from standard input, so that no credential is on a
+ * command line, and prints `{"listening": PORT}` once it is ready.
  */
 export async function startNodeProgram(
   file: URL,
@@ -91,14 +91,14 @@ export async function startNodeProgram(
   return { ...runningOf(child), port: firstLine.parse(JSON.parse(line)).listening };
 }
 
-/** For such a program: its settings from standard input. */
+/** For such a program: reads its settings from standard input. */
 export async function readSettings<T>(schema: z.ZodType<T>): Promise<T> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
   return schema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')));
 }
 
-/** For such a program: says that it is ready. */
+/** For such a program: reports that it is ready. */
 export function announce(port: number): void {
   process.stdout.write(`${JSON.stringify({ listening: port })}\n`);
 }

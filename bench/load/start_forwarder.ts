@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Listening, startNodeProgram } from './programs.ts';
 
 export const forwarderSettings = z.object({
-  /** Where to: a proxy, or with `connect: null` the upstream itself. On this machine. */
+  /** The target on this machine: a proxy, or with `connect: null` the upstream itself. */
   port: z.number(),
   connect: z.object({ authority: z.string(), authorization: z.string().nullable() }).nullable(),
 });

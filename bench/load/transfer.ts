@@ -9,7 +9,7 @@ export interface Transfer {
   readonly proxyUrl: string;
   readonly proxyUser: string;
   readonly caFile: string;
-  /** A file to upload; else the URL is downloaded. */
+  /** A file to upload; without it the URL is downloaded. */
   readonly upload?: string;
 }
 
@@ -35,7 +35,7 @@ function configOf(transfer: Transfer): string {
 export interface Moved {
   readonly bytes: number;
   readonly seconds: number;
-  /** False when the proxy ended the connection before the end. */
+  /** False if the proxy closed the connection before the end. */
   readonly complete: boolean;
 }
 

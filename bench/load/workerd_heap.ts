@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { z } from 'zod';
 
-/** What a worker's heap holds, in MiB. */
+/** The size of a worker's heap, in MiB. */
 export interface HeapUse {
-  /** As it is, with the garbage that nobody has collected yet. */
+  /** The current size, including garbage. */
   readonly usedMib: number;
-  /** What is left after a collection. */
+  /** The size after a garbage collection. */
   readonly liveMib: number;
 }
 
@@ -44,7 +44,7 @@ export class WorkerInspector {
     return (usedSize + backingStorageSize) / MIB;
   }
 
-  /** `ask` makes the worker answer something: it collects only while it runs. */
+  /** `ask` makes the worker answer a request: it collects garbage only while it runs. */
   async heap(ask: () => Promise<unknown>): Promise<HeapUse> {
     const usedMib = await this.usedMib();
     await Promise.all([this.#call('HeapProfiler.collectGarbage'), ask()]);

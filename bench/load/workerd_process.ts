@@ -12,26 +12,26 @@ const BIN = join(ROOT, 'node_modules', '.bin');
 const START_LIMIT_MS = 20_000;
 const EMPTY_WORKER = 'export default { fetch: () => new Response("ok") };\n';
 
-/** A module that `writeWorkers` makes: the control worker as it is deployed, or one that does nothing. */
+/** A module made by `writeWorkers`: the control worker as deployed, or an empty one. */
 export type WorkerModule = 'workerd.js' | 'empty.js';
 
-/** What a worker runs with. */
+/** The settings of a worker. */
 export interface WorkerdOptions {
-  /** Where the modules are; the configuration is written beside them. */
+  /** The folder of the modules; the configuration is written there too. */
   readonly directory: string;
   readonly module: WorkerModule;
   readonly bindings: Readonly<Record<string, string>>;
-  /** The most that its heap may become, in MiB; what the engine chooses when nothing is said. */
+  /** The heap limit in MiB; by default the engine's own. */
   readonly maxHeapMib?: number;
-  /** Whether it can be asked what its heap holds; that makes its start slower. */
+  /** Whether its heap can be inspected; this makes its start slower. */
   readonly isInspected?: true;
 }
 
-/** A workerd that was started; it may not listen yet. */
+/** A started workerd, which may not listen yet. */
 export interface WorkerdProcess {
   readonly url: string;
   readonly pid: number;
-  /** Where it speaks the DevTools protocol, when it is inspected. */
+  /** The address of its DevTools protocol, if it is inspected. */
   readonly inspectorPort: number;
   readonly stop: () => Promise<void>;
 }
@@ -66,7 +66,7 @@ export async function spawnWorkerd(options: WorkerdOptions): Promise<WorkerdProc
   return { url: `http://127.0.0.1:${port}`, pid: child.pid ?? 0, inspectorPort, stop: () => stopChild(child) };
 }
 
-/** What the control worker imports as text, under the names that its bundle gives them. */
+/** The files that the control worker imports as text, under their names in the bundle. */
 function textModules(directory: string): string[] {
   const names = readdirSync(directory).filter((name) => /^[0-9a-f]{40}-/.test(name));
   return names.map((name) => `(name = "${name}", text = embed "${name}")`);
@@ -88,7 +88,7 @@ const worker :Workerd.Worker = (
 `;
 }
 
-/** Asks for its health until there is a reply; that has to be a success. */
+/** Polls its health until there is a reply, which must be a success. */
 export async function firstReply({ url }: WorkerdProcess): Promise<void> {
   const deadline = performance.now() + START_LIMIT_MS;
   for (;;) {

@@ -7,9 +7,9 @@ import { firstReply, localBindings, spawnWorkerd, type WorkerdOptions, writeWork
 
 /** Times from the start of a workerd process to the end of its first reply, in ms. */
 export interface WorkerdStarts {
-  /** With a worker that does nothing. */
+  /** With an empty worker. */
   readonly empty: readonly number[];
-  /** With the control worker, on a libSQL server whose database is made already; the call asks for its health. */
+  /** With the control worker, on a libSQL server with an existing database; the call asks for its health. */
   readonly ours: readonly number[];
 }
 

@@ -26,7 +26,7 @@ export interface WrkRun {
   readonly seconds: number;
 }
 
-/** Loads `https://localhost:PORT` for some seconds. A reply that is no 2xx or 3xx fails the run: it would be a refusal's speed. */
+/** Loads `https://localhost:PORT` for some seconds. A reply other than 2xx or 3xx fails the run, because it would measure the speed of a refusal. */
 export async function runWrk(run: WrkRun): Promise<WrkReport> {
   const flags = ['-t1', `-c${run.connections}`, `-d${run.seconds}s`, '--timeout', '20s', '--latency', '-s', REPORT];
   const headers = run.headers.flatMap((header) => ['-H', header]);

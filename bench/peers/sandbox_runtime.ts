@@ -17,7 +17,7 @@ export const SANDBOX_RUNTIME: Omit<Tool, 'probe'> = {
   install: `npm install --no-save ${PACKAGE}`,
 };
 
-/** The package's version where it is installed, else null. */
+/** The package's version if it is installed, else null. */
 export function sandboxRuntimeVersion(): string | null {
   try {
     const manifest = z.object({ version: z.string() });
@@ -27,7 +27,7 @@ export function sandboxRuntimeVersion(): string | null {
   }
 }
 
-/** Its HTTP proxy as its own manager sets it up: TLS ended in it, a proxy token, an allowlist, headers changed on the way. */
+/** Its HTTP proxy as its own manager configures it: with TLS termination, a proxy token, an allowlist and rewritten headers. */
 export async function startSandboxRuntime(directory: string, upstream: Upstream, version: string): Promise<Proxy> {
   const password = randomBytes(24).toString('base64url');
   const settings: SandboxRuntimeSettings = {

@@ -1,4 +1,4 @@
-/** A program: the HTTP proxy of `@anthropic-ai/sandbox-runtime` by itself. Settings: see `sandbox_runtime_settings.ts`. */
+/** A program: the HTTP proxy of `@anthropic-ai/sandbox-runtime` alone. Settings: see `sandbox_runtime_settings.ts`. */
 import dns from 'node:dns';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, Server } from 'node:http';
@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { announce, readSettings } from '../load/programs.ts';
 import { type SandboxRuntimeSettings, sandboxRuntimeSettings } from './sandbox_runtime_settings.ts';
 
-/** What the package's modules export, as far as it is used here. */
+/** The part of the package's exports that is used here. */
 interface ProxyOptions {
   readonly filter: (port: number, host: string) => boolean;
   readonly mitmCA: unknown;
@@ -22,7 +22,7 @@ const authorityModule = z.object({
   createMitmCA: z.custom<(options: object) => { certPem: string }>((value) => typeof value === 'function'),
 });
 
-/** Every name is this machine, without a resolver in between: the other proxies are told so too. */
+/** Every name resolves to this machine without a resolver; the other proxies are configured like this too. */
 const loopback: LookupFunction = (_host, options, callback) => {
   if (options.all === true) callback(null, [{ address: '127.0.0.1', family: 4 }]);
   else callback(null, '127.0.0.1', 4);

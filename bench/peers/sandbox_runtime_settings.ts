@@ -3,7 +3,7 @@ import { z } from 'zod';
 export const sandboxRuntimeSettings = z.object({
   proxyModule: z.string(),
   authorityModule: z.string(),
-  /** Where the certificate of its authority is to be written. */
+  /** Where to write its CA certificate. */
   caFile: z.string(),
   upstreamCaFile: z.string(),
   password: z.string(),

@@ -25,8 +25,8 @@ interface Layout {
 }
 
 /**
- * As near to what svc does as squid comes: proxy authentication, every tunnel bumped with the name of its ClientHello, the
- * bearer added for the names of a list, an access log, no cache. Its upstream connections outlive a tunnel.
+ * The squid configuration closest to svc: proxy authentication, every tunnel bumped with the name of its ClientHello, the
+ * bearer added for a list of names, an access log, no cache. Its upstream connections outlive a tunnel.
  */
 function configuration({ directory, port, upstream }: Layout): string {
   return `http_port 127.0.0.1:${port} ssl-bump tls-cert=${directory}/ca.pem tls-key=${directory}/ca.key generate-host-certificates=on dynamic_cert_mem_cache_size=4MB
@@ -63,7 +63,7 @@ visible_hostname bench
 ${process.getuid?.() === 0 ? 'cache_effective_user proxy\n' : ''}`;
 }
 
-/** Squid gives up root: its folder is to be the one of the user that it becomes. */
+/** Squid drops root, so its folder must belong to the user that it switches to. */
 function handOver(directory: string): void {
   const passwd = readFileSync('/etc/passwd', 'utf8');
   const [, , user, group] = /^proxy:.*$/m.exec(passwd)?.[0].split(':') ?? [];
@@ -102,7 +102,7 @@ function makeCertificateStore(directory: string): void {
   if (process.getuid?.() === 0) spawnSync('chown', ['-R', 'proxy:proxy', store]);
 }
 
-/** Squid as one process with its helpers below it. */
+/** Squid as one process with its helper processes. */
 export async function startSquid(parent: string, upstream: Upstream): Promise<Proxy> {
   const directory = join(parent, 'squid');
   mkdirSync(directory);

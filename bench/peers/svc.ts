@@ -24,7 +24,7 @@ export interface SvcProxy extends Proxy {
   readonly svc: Svc;
   readonly session: Session;
   readonly controlPort: number;
-  /** How long each call that added a binding took, in ms. */
+  /** The time of each call that added a binding, in ms. */
   readonly apiCallsMs: readonly number[];
   /** The sidecar's memory before any request. */
   readonly idleResidentMib: number;
@@ -40,7 +40,7 @@ async function addBindings(svc: Svc, hosts: readonly string[]): Promise<number[]
   return times;
 }
 
-/** Stores the credential and the bindings in a home, with programs that are stopped again. */
+/** Stores the credential and the bindings in a home, and stops the programs again. */
 async function fillHome(options: UpOptions, { upstream, boundHosts = [] }: SvcOptions): Promise<readonly number[]> {
   const svc = await Svc.up(options);
   try {
@@ -63,7 +63,7 @@ function upOptions({ directory, upstream, resolve = [], nodeFlags = [] }: SvcOpt
   };
 }
 
-/** The whole product as a user starts it, on a home with a credential and a thousand bindings, and a session on it. */
+/** The whole product as a user starts it, on a home with a credential and a thousand bindings, and one session. */
 export async function startSvc(options: SvcOptions): Promise<SvcProxy> {
   const up = upOptions(options);
   const apiCallsMs = await fillHome(up, options);

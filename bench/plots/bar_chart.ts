@@ -3,7 +3,7 @@
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** The bar that the chart is about. */
+  /** The highlighted bar. */
   readonly own: boolean;
 }
 
@@ -14,7 +14,7 @@ export interface Group {
 
 export interface Chart {
   readonly title: string;
-  /** Said below the title: what a bar is, and what is better. */
+  /** The text below the title: what a bar shows, and what is better. */
   readonly note: string;
   readonly unit: string;
   readonly groups: readonly Group[];
@@ -63,7 +63,7 @@ function bar({ label, value, own }: Bar, top: number, most: number, unit: string
   <text x="${(LABEL_WIDTH + length + 6).toFixed(1)}" y="${baseline}">${written(value)} ${escapeXml(unit)}</text>`;
 }
 
-/** Each group has a scale of its own: what is compared stands within a group. */
+/** Each group has its own scale: bars are compared within a group. */
 export function barChart(chart: Chart): string {
   const lines: string[] = [];
   let y = TOP;
@@ -80,7 +80,7 @@ export function barChart(chart: Chart): string {
   return svg(chart, y + 4, lines);
 }
 
-/** The frame that every chart has. */
+/** The frame of every chart. */
 export function svg({ title, note }: Pick<Chart, 'title' | 'note'>, height: number, lines: readonly string[]): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-label="${escapeXml(title)}">
   <style>${STYLE}

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { figure, table } from '../table.ts';
 
-/** What `node --cpu-prof` writes, as far as it is read here; times are microseconds of the monotonic clock. */
+/** The part of `node --cpu-prof` output that is read here; times are microseconds of the monotonic clock. */
 const cpuProfile = z.object({
   nodes: z.array(
     z.object({
@@ -35,7 +35,7 @@ export function monotonicMicroseconds(): number {
 const IDLE = '(idle)';
 const OWN_PLACE = /(?:sidecar|shared|worker|node_modules)\/.*$/;
 
-/** Time spent in each function itself within the window, without what it calls, most first; idle time is left out. */
+/** Self time of each function within the window, largest first; idle time is left out. */
 export function selfTimes(profile: CpuProfile, [from, to]: Window): readonly SelfTime[] {
   const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
   const times = new Map<string, SelfTime>();
@@ -55,7 +55,7 @@ export function selfTimes(profile: CpuProfile, [from, to]: Window): readonly Sel
   return [...times.values()].toSorted((a, b) => b.microseconds - a.microseconds);
 }
 
-/** The functions that take the most time, as a table. */
+/** The functions with the largest self time, as a table. */
 export function selfTimesTable(times: readonly SelfTime[], rows: number): string {
   const total = times.reduce((sum, one) => sum + one.microseconds, 0);
   const share = (one: SelfTime): string => figure((100 * one.microseconds) / total);

@@ -10,14 +10,14 @@ import { monotonicMicroseconds, parseCpuProfile, selfTimes, selfTimesTable, type
 const ROWS = 20;
 const WARM_UP_SECONDS = 2;
 
-/** Where `--cpu-prof` wrote the profile of a process that has ended. */
+/** Where `--cpu-prof` wrote the profile of an ended process. */
 function profileOf(folder: string, pid: number): string {
   const name = readdirSync(folder).find((file) => file.split('.')[3] === String(pid));
   if (name === undefined) throw new Error(`the sidecar (process ${pid}) left no profile`);
   return readFileSync(join(folder, name), 'utf8');
 }
 
-/** Runs svc alone, with Node's profiler, through every load, and says what the sidecar's main thread spent its time on. */
+/** Runs svc alone, with Node's profiler, through every load, and reports where the sidecar's main thread spent its time. */
 export async function profileSvc(directory: string, seconds: number, cleanUp: CleanUp): Promise<string> {
   const folder = join(directory, 'profiles');
   const upstream = cleanUp.add(await startNginx(directory));

@@ -1,5 +1,5 @@
-// What an agent's own code does with S3: put, get, head, list, delete. Its arguments: endpoint, bucket, region. The
-// credentials come from the environment, as anywhere; the proxy too.
+// A typical agent's use of S3: put, get, head, list, delete. Its arguments: endpoint, bucket, region. Credentials and proxy
+// come from the environment, as usual.
 import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
 import {

@@ -72,7 +72,7 @@ function run({ connector }: CatalogFile, operation: Operation) {
   return world.svc.api('POST', '/v1/connector-operations/run', body);
 }
 
-/** The upstream's last request is this operation, with the credential, and each arg in its place. */
+/** Checks that the upstream's last request is this operation, with the credential, and each arg in its place. */
 function expectSent({ hosts }: CatalogFile, operation: Operation): void {
   const seen = world.upstream.last();
   const [path = '', query = ''] = seen.target.split('?');
@@ -136,7 +136,7 @@ describe('a ready connector, used from the command line', () => {
     expect(world.upstream.last()).toMatchObject({ method: 'GET', target: '/repos/octocat/hello' });
   });
 
-  it('gives its credential to its operations through the proxy, and to nothing else', async () => {
+  it('adds its credential to its own operations through the proxy, and to nothing else', async () => {
     const get = (path: string) =>
       world.svc.ok(['run', '--', 'curl', '-sS', '-H', 'Authorization: Bearer own', `https://api.github.com${path}`]);
     const operation = await get('/repos/octocat/hello/issues?state=open');

@@ -5,7 +5,7 @@ import { expectStatus, type Session } from '../support/svc.ts';
 import { reply } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Issue 5: one engine behind three entrances. The transparent one is asked by curl, as an agent asks it.
+// Issue 5: one engine behind three endpoints. The transparent one is called with curl, as an agent would.
 
 const HOST = 'entrances.example.test';
 /** A host of the connector that nothing listens on. */
@@ -59,11 +59,11 @@ const SPEC = {
 const SOURCES = ['daemon_request_boundary', 'generated_connector_shim', 'transparent_connect_tls'];
 
 const SECRET = plantSecret();
-/** What a caller gives: it goes to the upstream and is written down nowhere. */
+/** What a caller sends: it goes to the upstream and is written down nowhere. */
 const QUERY_VALUE = 'the-query-that-is-recorded-nowhere';
 const BODY_VALUE = 'the body that is recorded nowhere, größer';
 
-/** An operation as a run names it, and as it goes over the wire. */
+/** An operation as named in a run, and as sent over the wire. */
 interface Case {
   readonly operation: string;
   readonly args: Readonly<Record<string, unknown>>;
@@ -96,7 +96,7 @@ const CASES: readonly Case[] = [
   { operation: 'drop', args: { id: '7', force: true }, method: 'DELETE', target: '/items/7?force=true', body: '' },
 ];
 
-/** What a caller gets of the upstream's reply. */
+/** The part of the upstream's reply that a caller receives. */
 interface Seen {
   readonly status: number;
   readonly type: string;
@@ -116,7 +116,7 @@ const failed = z.object({ error: z.object({ code: z.string() }) });
 
 let world: World;
 let session: Session;
-/** Everything that any entrance printed or answered. */
+/** Everything that any endpoint printed or answered. */
 const outputs: string[] = [];
 
 beforeAll(async () => {
@@ -162,7 +162,7 @@ function seenOf(body: unknown): Seen {
   return { status, type, body: Buffer.from(text, 'base64').toString() };
 }
 
-/** The last request as the upstream got it; not what a client says about itself. */
+/** The last request as the upstream received it, without what a client says about itself. */
 function sent() {
   const request = world.upstream.last();
   const { method, target, serverName, body } = request;
@@ -204,7 +204,7 @@ const REPLIES = [
 ] as const;
 
 describe.each(CASES)('$operation', (each) => {
-  it.each(REPLIES)('is one request with one result by each entrance, to %s', async (_, status, headers) => {
+  it.each(REPLIES)('is one request with one result through each endpoint, to %s', async (_, status, headers) => {
     world.upstream.onRequest(async (exchange) => {
       await exchange.readBody();
       const echo = `${SECRET} ${Buffer.from(SECRET).toString('base64')} ${encodeURIComponent(SECRET)} end`;
@@ -227,7 +227,7 @@ describe.each(CASES)('$operation', (each) => {
 });
 
 describe('the audit log', () => {
-  it('tells the entrances apart, and records of each the same', async () => {
+  it('distinguishes the endpoints, and otherwise records the same for each', async () => {
     const [search] = CASES;
     if (search === undefined) throw new Error('there is no case');
     const before = (await recorded()).length;
@@ -243,7 +243,7 @@ describe('the audit log', () => {
     const sources = events.map((data) => String(data['svc.proxy.source'])).toSorted();
     expect(sources).toEqual([...SOURCES, 'generated_connector_shim'].toSorted());
     for (const { 'svc.proxy.source': source, ...data } of events) {
-      // A boundary request is looked up by its URL, and brings no query.
+      // A boundary request is looked up by its URL, and has no query.
       const searched = source !== 'daemon_request_boundary';
       expect([source, data]).toEqual([
         source,
@@ -264,7 +264,7 @@ describe('the audit log', () => {
   });
 });
 
-/** Runs that are refused, in both run entrances: the code of each. */
+/** Refused runs, through both run endpoints: the code of each. */
 const REFUSALS: readonly (readonly [string, object, string])[] = [
   ['an arg of the wrong type', runBody({ operation: 'search', args: { id: 'x', page: BODY_VALUE } }), 'invalid_args'],
   ['a missing path input', runBody({ operation: 'search', args: { q: QUERY_VALUE } }), 'invalid_args'],
@@ -285,7 +285,7 @@ const REFUSALS: readonly (readonly [string, object, string])[] = [
 ];
 
 describe('a run with', () => {
-  it.each(REFUSALS)('%s is refused alike by both run entrances, and reaches no upstream', async (_, run, code) => {
+  it.each(REFUSALS)('%s is refused alike by both run endpoints, and reaches no upstream', async (_, run, code) => {
     const bodies = [await inSidecar(run), await inWorker(run)];
     expect(bodies.map((body) => failed.parse(body).error.code)).toEqual([code, code]);
     expect(world.upstream.requests).toEqual([]);
@@ -305,7 +305,7 @@ describe('a run with', () => {
     expect(bodies.map((body) => failed.parse(body).error.code)).toEqual([code, code]);
   });
 
-  it('a reply of malformed JSON gets it as it is', async () => {
+  it('a reply of malformed JSON is returned unchanged', async () => {
     world.upstream.onRequest((exchange) => exchange.write(reply(200, '{"open":', ['Content-Type: application/json'])));
     const run = runBody({ operation: 'drop', args: { id: '1' } });
     for (const body of [await inSidecar(run), await inWorker(run)]) {
@@ -315,7 +315,7 @@ describe('a run with', () => {
 });
 
 describe('after all of it', () => {
-  it('the credential is in no answer, event, log or file, and no query or body in any of ours', async () => {
+  it('the credential is in no answer, event, log or file, and no query or body is in any of ours', async () => {
     const events = JSON.stringify(await recorded());
     const texts = { answers: outputs.join('\n'), events, output: world.svc.output };
     for (const [name, text] of Object.entries(texts)) expect([name, foundIn(text, SECRET)]).toEqual([name, []]);
@@ -326,7 +326,7 @@ describe('after all of it', () => {
       expect([value, foundIn(events + world.svc.output, value)]).toEqual([value, []]);
       expect([value, searchFiles(world.svc.home, value).holding]).toEqual([value, []]);
     }
-    // The search can find something: the upstream got it.
+    // Proves that the search can find something: the upstream received it.
     expect(formsOf(SECRET)).toContain(SECRET);
   });
 });

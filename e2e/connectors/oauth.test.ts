@@ -102,18 +102,18 @@ function tokensSent(): Set<string | undefined> {
   return new Set(world.upstream.requests.map((request) => request.header('authorization')));
 }
 
-/** Waits until the token of now is over for sure. */
+/** Waits until the current token has certainly expired. */
 function tokenIsOver(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, SHORT_SECONDS * 1000));
 }
 
-/** Kills the control plane as a crash does, and waits until it is there again. */
+/** Kills the control plane like a crash, and waits until it is up again. */
 async function crash(): Promise<void> {
   kill(world.svc.runFile.control_pid, 'SIGKILL');
   await world.svc.comesBack();
 }
 
-/** As if the three quarters of a minute had passed for which the one that is gone may still be at it. */
+/** Simulates the end of the 45 seconds during which the killed control plane could still be refreshing. */
 async function leaseIsOver(): Promise<void> {
   const client = createClient({ url: pathToFileURL(join(world.svc.home, 'control.db')).href, timeout: 5_000 });
   const { rowsAffected } = await client.execute(
@@ -127,15 +127,15 @@ async function state(): Promise<string> {
   return record.parse((await world.svc.api('GET', `/v1/connectors/${connectorId}`)).body).credential.state;
 }
 
-/** How often the token endpoint was asked while the work was done. */
+/** How often the token endpoint was called during the work. */
 async function tokenCallsDuring(work: () => Promise<void>): Promise<number> {
   const before = provider.tokenCalls();
   await work();
   return provider.tokenCalls() - before;
 }
 
-describe('an access token that is over', () => {
-  it('is refreshed once for a hundred requests at a time, through the proxy and both run entrances', async () => {
+describe('an expired access token', () => {
+  it('is refreshed once for a hundred concurrent requests, through the proxy and both run endpoints', async () => {
     expect([await throughProxy(), await runInSidecar(), await runInWorker()]).toEqual([200, 200, 200]);
     const before = tokensSent();
     world.upstream.requests.length = 0;
@@ -157,7 +157,7 @@ describe('an access token that is over', () => {
 });
 
 describe('a control plane that is told to stop', () => {
-  it('in the middle of a refresh finishes it first, though its caller has gone', async () => {
+  it('in the middle of a refresh finishes it first, even if its caller has gone', async () => {
     await tokenIsOver();
     const decided = Promise.withResolvers<void>();
     provider.onTokenAnswer(async () => {
@@ -178,7 +178,7 @@ describe('a control plane that is told to stop', () => {
 });
 
 describe('a control plane that is killed', () => {
-  it('after a refresh and before the reply has lost nothing: the rotated refresh token is the one that is used', async () => {
+  it('after a refresh and before the reply has lost nothing: the rotated refresh token is used', async () => {
     await tokenIsOver();
     const arrived = Promise.withResolvers<void>();
     world.upstream.onRequest(() => arrived.resolve());
@@ -189,7 +189,7 @@ describe('a control plane that is killed', () => {
     world.upstream.onRequest((exchange) => exchange.write(reply(200)));
     await tokenIsOver();
     lifetimeSeconds = LONG_SECONDS;
-    // The provider takes each refresh token once, and takes the authorisation back when an old one comes again.
+    // The provider accepts each refresh token once, and withdraws the authorisation if an old one is used again.
     expect(await tokenCallsDuring(async () => expect(await runInWorker()).toBe(200))).toBe(1);
     expect([await throughProxy(), await runInSidecar(), await state()]).toEqual([200, 200, 'ready']);
   });
@@ -210,7 +210,7 @@ describe('a control plane that is killed', () => {
     expect([await runInWorker(), await throughProxy(), await state()]).toEqual([200, 200, 'ready']);
   });
 
-  it('while the answer of a provider that rotates strictly is on its way asks a person, and sends no token that is over', async () => {
+  it('while the reply of a strictly rotating provider is in transit asks a person, and sends no expired token', async () => {
     await tokenIsOver();
     const decided = Promise.withResolvers<void>();
     provider.onTokenAnswer(() => {

@@ -125,7 +125,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** What an entrance makes of a body: its status and code, and what reached the upstream. */
+/** What an endpoint does with a body: its status and code, and what reached the upstream. */
 async function entered(origin: string, token: string, body: string) {
   world.upstream.requests.length = 0;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -138,7 +138,7 @@ async function entered(origin: string, token: string, body: string) {
   return { status: response.status, upstream, code: error?.code, sent };
 }
 
-it('answers whatever it is asked without a 5xx, and the sidecar does what the control plane does', async () => {
+it('answers any body without a 5xx, and the sidecar does what the control plane does', async () => {
   const { control_url: control, proxy_url: sidecar } = world.svc.runFile;
   const key = readFileSync(join(world.svc.home, 'local.key'), 'utf8').trim();
   const seen = new Map<string, number>();
@@ -152,7 +152,7 @@ it('answers whatever it is asked without a 5xx, and the sidecar does what the co
     seen.set(what, (seen.get(what) ?? 0) + 1);
   });
   await fc.assert(property, { seed: 20_260_103, numRuns: RUNS });
-  // It means nothing when all are refused for one reason.
+  // It proves nothing if all are refused for one reason.
   expect(seen.get('sent')).toBeGreaterThan(RUNS / 10);
   expect([...seen.keys()]).toEqual(
     expect.arrayContaining(['invalid_args', 'connector_operation_not_found', 'invalid_input']),

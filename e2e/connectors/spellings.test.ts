@@ -10,8 +10,8 @@ import type { InstalledConnector, Operation } from '../../shared/model/connector
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import { pythonWith, rubyWithRails } from '../../tools/system_parts.mjs';
 
-// Invariant 8: whatever spelling a real server takes for an operation that needs an approval is that operation for the proxy
-// too, or is refused. Each server has the same five routes and answers with the name of the one it took.
+// Invariant 8: any spelling that a real server reads as an operation that needs an approval is that operation for the proxy
+// too, or is refused. Each server has the same five routes and answers with the name of the matched one.
 
 const HOST = 'api.example.test';
 const folder = fileURLToPath(new URL('spelling_servers/', import.meta.url));
@@ -48,7 +48,7 @@ const policy = compilePolicy([], [installed]);
 const escaped = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
 const lastOf = (path: string): number => path.lastIndexOf('/') + 1;
 
-/** Every change that may leave a path what it is to some server. */
+/** Every change that may leave a path the same for some server. */
 const CHANGES: readonly ((path: string) => string)[] = [
   (path) => path,
   (path) => path.toUpperCase(),
@@ -69,7 +69,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => `/index.php${path}`,
   ...['/', '.', '.json', '.xml', '.api', '.json/', '%2Ejson', ';x', '%3bx', '%20', '%09', '%0a', '%0ax', '%00', '%00.json', '%3Fa', '%23a', '%3f.json', '%2f', '%5c', '()', '~', '+', '%2520', '%250A'].map((end) => (path: string) => path + end), // prettier-ignore
 ];
-/** Each change, and of the pairs one in four, the second one made after the first. */
+/** Each change, and one in four pairs, the second one applied after the first. */
 const SPELLINGS = [
   ...new Set(
     PATHS.flatMap((path) =>
@@ -131,7 +131,7 @@ function withSbin(): NodeJS.ProcessEnv {
   return { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` };
 }
 
-/** Which route a server takes for a path, sent as it is. */
+/** The route that a server picks for a path, sent unchanged. */
 function answerOf(port: number, path: string): Promise<string> {
   return new Promise((done, fail) => {
     const socket = connect(port, '127.0.0.1');
@@ -143,7 +143,7 @@ function answerOf(port: number, path: string): Promise<string> {
   });
 }
 
-/** Its name is the whole body, be it one chunk; error pages quote the path. */
+/** The whole body is the route's name, possibly as one chunk; error pages quote the path. */
 function routeIn(reply: string): string {
   const [, body = ''] = reply.split('\r\n\r\n', 2);
   return /^(?:[0-9a-f]+\r\n)?(refund|batch|me|merge)\b(?:\r\n|$)/.exec(body)?.[1] ?? 'none';
@@ -192,7 +192,7 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-describe.each(SERVERS)('whatever $name takes for an operation that needs an approval', ({ isHere, start }) => {
+describe.each(SERVERS)('any path that $name reads as an operation that needs an approval', ({ isHere, start }) => {
   let port = 0;
   beforeAll(async () => {
     if (isHere) port = await start();
@@ -216,7 +216,7 @@ describe.each(SERVERS)('whatever $name takes for an operation that needs an appr
     expect(reached).toBeGreaterThan(PATHS.length);
   });
 
-  it.skipIf(!isHere)('is that operation as it is documented', async () => {
+  it.skipIf(!isHere)('is that operation as documented', async () => {
     for (const path of PATHS.slice(0, 3)) {
       expect([path, routeIn(await answerOf(port, path))]).toEqual([path, decisionOf(path)]);
     }

@@ -19,14 +19,14 @@ const suite = consoleSuite({
   },
 });
 
-test('no page shows a token that was made before', async () => {
+test('no page shows a token that was created earlier', async () => {
   const page = await suite.open('/account');
   expect(await page.locator('main').innerText()).toContain('ci');
   expect(await page.content()).not.toContain(token);
 });
 
 test.each(['/sidecars/sdc_nothing/revoke', '/account/tokens/tok_nothing/revoke', '/account/sign-ins/bse_nothing/end'])(
-  'what is not the caller’s own is not there: %s',
+  'what belongs to another user is not found: %s',
   async (path) => {
     const page = await suite.open();
     expect((await page.goto(path))?.status()).toBe(404);
@@ -62,7 +62,7 @@ test('by keyboard alone: a token is made, shown once, and revoked by its name', 
 describe('without JavaScript', () => {
   const withoutScripts = { javaScriptEnabled: false };
 
-  test('a token for nothing is refused beside the field, and what was typed stays', async () => {
+  test('a token without a scope is refused beside the field, and the input stays', async () => {
     const page = await suite.open('/account/tokens/new', withoutScripts);
     await page.getByLabel('Name').fill('nothing');
     await page.getByLabel('Days until it ends').fill('999');
@@ -72,7 +72,7 @@ describe('without JavaScript', () => {
     expect(await page.getByLabel('Name').inputValue()).toBe('nothing');
   });
 
-  test('a browser is signed out by another, with its next call', async () => {
+  test('another browser signs a browser out, effective with its next call', async () => {
     const [page, other] = [
       await suite.open(null, withoutScripts),
       await suite.open(null, { userAgent: 'Browser of a test/1.0' }),

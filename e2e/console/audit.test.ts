@@ -4,7 +4,7 @@ import { consoleSuite } from './console_suite.ts';
 import { expectFits, expectGoodInEveryLook, tabTo } from './console_world.ts';
 import { spreadRequests } from './spread_requests.ts';
 
-// The audit log as a picture, and what one event says of itself.
+// The audit log's chart, and the page of one event.
 
 let eventId: string;
 
@@ -17,7 +17,7 @@ const suite = consoleSuite({
 
 const bars = (page: Page) => page.locator('.chart svg a');
 
-test('a day of requests is a picture whose bars lead to their events, without JavaScript too', async () => {
+test('a day of requests is a chart whose bars link to their events, without JavaScript too', async () => {
   const page = await suite.open('/audit?type=sandbox.proxy.', { javaScriptEnabled: false });
   expect(await bars(page).count()).toBeGreaterThan(20);
   expect(await page.locator('.chart').innerText()).toContain('Each bar is 30 minutes');
@@ -49,7 +49,7 @@ test('by keyboard alone: a bar, and the same in the table', async () => {
   await page.waitForURL('**/audit?since=*');
 });
 
-test('the picture and its table: axe finds nothing and nothing overflows, in every look', async () => {
+test('the chart and its table: axe finds nothing and nothing overflows, at every width and colour scheme', async () => {
   const page = await suite.open();
   // One host of several: axe looks at each row for as long as at all the rest.
   await page.goto('/audit?host=maps.googleapis.com');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { consoleSuite } from './console_suite.ts';
 import { expectGoodInEveryLook, PLANTED_SECRET, tabTo } from './console_world.ts';
 
-// A host binding that is there: what it says of itself, and how it is edited.
+// The page of an existing host binding, and editing it.
 
 let path: string;
 
@@ -12,7 +12,7 @@ const suite = consoleSuite({
   },
 });
 
-test('its page says what it matches, which secret that is, and who changed it when', async () => {
+test('its page says what it matches, which secret it uses, and who changed it when', async () => {
   const page = await suite.open(path, { javaScriptEnabled: false });
   const words = await page.locator('main').innerText();
   for (const part of ['Requests to api.github.com', 'GET, HEAD and OPTIONS alone', 'vault://user/github', 'Stored']) {
@@ -38,7 +38,7 @@ test('by keyboard alone: it is edited from its row', async () => {
   expect(await page.locator('main').innerText()).toContain('Every method');
 });
 
-test('two who edit it do not overwrite each other', async () => {
+test('two concurrent edits do not overwrite each other', async () => {
   const [first, second] = [await suite.open(null, { javaScriptEnabled: false }), await suite.open()];
   for (const page of [first, second]) {
     await page.goto(`${path}/edit`);
@@ -59,7 +59,7 @@ test('two who edit it do not overwrite each other', async () => {
 });
 
 test.each(['', '/edit', '/edit?scheme=sigv4-resign'])(
-  'axe finds nothing and nothing overflows at its page%s, in every look',
+  'axe finds nothing and nothing overflows at its page%s, at every width and colour scheme',
   async (below) => {
     const page = await suite.open(path + below);
     expect(await page.locator('h1').count()).toBe(1);
@@ -67,7 +67,7 @@ test.each(['', '/edit', '/edit?scheme=sigv4-resign'])(
   },
 );
 
-test('no page of another site edits it with the cookie of this one', async () => {
+test("a page of another site cannot edit it with the console's cookie", async () => {
   const page = await suite.open();
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { consoleSuite } from './console_suite.ts';
 
-// What a page costs who opens it for the first time, of a program on the embedded database. Long tasks while one searches are
-// in marketplace.test.ts; what all assets weigh together is a unit test too (worker/pages/frame/assets.test.ts).
+// The cost of a page's first visit, for a control plane on the embedded database. Long tasks during a search are in
+// marketplace.test.ts; the total size of all assets is also a unit test (worker/pages/frame/assets.test.ts).
 
 const BUDGET = { scriptBytes: 25_000, styleBytes: 15_000, paintMs: 1_000 };
-/** The machine itself may stop everything for a while: what a page costs, it costs each time. */
+/** The machine itself may stall for a while; a page's own cost occurs every time. */
 const ATTEMPTS = 12;
 const PAGES = ['/', '/audit', '/approvals', '/bindings', '/secrets', '/mcp-servers', '/marketplace', '/report'];
 
@@ -19,13 +19,13 @@ const suite = consoleSuite({
   },
 });
 
-/** A tab of somebody who is signed in and whose browser has nothing of ours in its cache. */
+/** A signed-in tab with an empty cache. */
 async function openFresh(): Promise<Page> {
   const signedIn = await suite.open();
   return suite.openSignedOut(null, { storageState: await signedIn.context().storageState() });
 }
 
-/** What a page loads, as it comes over the wire, and when something of it is seen first. */
+/** The bytes that a page loads, and when its first content is painted. */
 async function weigh(page: Page, path: string): Promise<Cost> {
   const loaded: Response[] = [];
   page.on('response', (reply) => loaded.push(reply));
@@ -50,7 +50,7 @@ async function firstPaintMs(page: Page): Promise<number> {
   return z.number().parse(seen);
 }
 
-/** The costs of a page that are over its budget. */
+/** The costs of a page that exceed its budget. */
 function over(cost: Cost): string[] {
   const names = ['scriptBytes', 'styleBytes', 'paintMs'] as const;
   return names.filter((name) => !(cost[name] > 0 && cost[name] <= BUDGET[name]));

@@ -19,12 +19,12 @@ const suite = consoleSuite({
 });
 
 describe('the pages of connectors', () => {
-  test('what a spec hides is shown by its name', async () => {
+  test('hidden characters of a spec are shown by name', async () => {
     const page = await suite.open('/connectors');
     expect(await page.locator('.revealed').first().innerText()).toBe('<U+200B>');
   });
 
-  test.each(['', '/remove', '/credential/delete'])('a connector of somebody else is none: %s', async (below) => {
+  test.each(['', '/remove', '/credential/delete'])("another user's connector is not found: %s", async (below) => {
     const page = await suite.open();
     const reply = await page.goto(`/connectors/con_00000000000000000000000000${below}`);
     expect(reply?.status()).toBe(404);
@@ -64,7 +64,7 @@ test('by keyboard alone: a spec is installed, its key stored, and it is removed 
 describe('without JavaScript', () => {
   const withoutScripts = { javaScriptEnabled: false };
 
-  test('what is wrong in a spec is said by its places, and the text stays', async () => {
+  test('errors in a spec are listed by place, and the text stays', async () => {
     const page = await suite.open('/connectors/install', withoutScripts);
     const [operation] = ITEMS_SPEC.operations;
     const wrong = { ...ITEMS_SPEC, operations: [{ ...operation, method: 'FETCH', effect: undefined }] };
@@ -92,7 +92,7 @@ describe('without JavaScript', () => {
     expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
   });
 
-  test('another content under an installed version is refused, and why', async () => {
+  test('other content under an installed version is refused with the reason', async () => {
     const page = await suite.open('/connectors/install', withoutScripts);
     const changed = { ...OAUTH_SPEC, hosts: ['other.example.test'] };
     await page.getByLabel('Connector spec').fill(JSON.stringify(changed));
@@ -100,7 +100,7 @@ describe('without JavaScript', () => {
     expect(await page.getByRole('alert').innerText()).toContain('change the version of the spec');
   });
 
-  test('a client that is refused is given back without its secrets', async () => {
+  test('a refused client form is returned without its secrets', async () => {
     const page = await suite.open(`/connectors/${oauth}`, withoutScripts);
     await page.getByLabel('Client id').fill('another-client');
     await page.getByLabel('Client secret').fill(`${PLANTED_SECRET}-other`);
@@ -129,7 +129,7 @@ describe('without JavaScript', () => {
   });
 });
 
-test('no page of another site changes a connector with the cookie of this one', async () => {
+test("a page of another site cannot change a connector with the console's cookie", async () => {
   const page = await suite.open();
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const paths = ['', `/${keyed}/remove`, `/${keyed}/credential`, `/${keyed}/credential/delete`, `/${keyed}/authorize`];

@@ -9,7 +9,7 @@ const suite = consoleSuite({
   },
 });
 
-test('a page is for who is signed in, who comes back to it', async () => {
+test('a page needs sign-in, and is shown after it', async () => {
   const page = await suite.openSignedOut();
   for (const path of ['/', '/audit', '/secrets/new', '/bindings']) {
     const reply = await page.goto(path);
@@ -20,7 +20,7 @@ test('a page is for who is signed in, who comes back to it', async () => {
 });
 
 describe('by keyboard alone', () => {
-  test('the content comes after one key, and the navigation leads everywhere', async () => {
+  test('the content comes after one key, and the navigation reaches everything', async () => {
     const page = await suite.open();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
@@ -62,7 +62,7 @@ describe('by keyboard alone', () => {
 describe('without JavaScript', () => {
   const withoutScripts = { javaScriptEnabled: false };
 
-  test('a binding is made by its form, with what is wrong beside its field', async () => {
+  test('a binding is created by its form, with errors beside their fields', async () => {
     const page = await suite.open('/bindings/new?scheme=header-template', withoutScripts);
     await page.getByLabel('Host', { exact: true }).fill('https://api.example.com');
     await page.getByRole('combobox', { name: 'Credential' }).fill('vault://user/github');
@@ -82,7 +82,7 @@ describe('without JavaScript', () => {
     await page.waitForURL('**/bindings?done=binding_deleted');
   });
 
-  test('a binding begins with a template of the catalog', async () => {
+  test('a binding starts from a template of the catalog', async () => {
     const page = await suite.open('/bindings/new', withoutScripts);
     await page.getByLabel('Begin with a template').selectOption('google-maps');
     await page.getByRole('button', { name: 'Fill in' }).click();
@@ -101,7 +101,7 @@ describe('without JavaScript', () => {
     expect(await page.locator('#explanation').innerText()).toContain('effect_not_allowed');
   });
 
-  test('a secret that is refused is not given back', async () => {
+  test('a refused secret is not returned', async () => {
     const page = await suite.open('/secrets/new', withoutScripts);
     await page.getByLabel('Path').fill('Not A Path');
     await page.getByLabel('Value').fill(`${PLANTED_SECRET}-4`);
@@ -111,7 +111,7 @@ describe('without JavaScript', () => {
     expect(await page.content()).not.toContain(PLANTED_SECRET);
   });
 
-  test('the audit log is filtered by its address, and says why', async () => {
+  test('the audit log is filtered by its URL, and says why', async () => {
     const page = await suite.open('/audit', withoutScripts);
     await page.getByLabel('What').selectOption({ label: 'Refused requests' });
     await page.getByRole('button', { name: 'Show' }).click();
@@ -130,7 +130,7 @@ describe('without JavaScript', () => {
 });
 
 describe('live', () => {
-  test('a decision appears in the audit log as it is made', async () => {
+  test('a decision appears in the audit log at once', async () => {
     const page = await suite.open('/audit?host=live.example.com');
     await page.getByText('No event fits').waitFor();
     await page.locator('[data-live-of=events]').getByText('Live').waitFor();
@@ -144,7 +144,7 @@ describe('live', () => {
     expect(await row.count()).toBe(1);
   });
 
-  test('an explanation follows what is typed, and the address with it', async () => {
+  test('an explanation follows the input, and so does the URL', async () => {
     const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');
     await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();
@@ -153,7 +153,7 @@ describe('live', () => {
   });
 });
 
-test('no page of another site changes anything with the cookie of this one', async () => {
+test("a page of another site cannot change anything with the console's cookie", async () => {
   const page = await suite.open();
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   for (const path of ['/secrets', '/secrets/delete', '/bindings', `/bindings/${seeded.bindingId}/delete`]) {

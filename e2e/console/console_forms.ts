@@ -4,27 +4,27 @@ import type { EverythingSeeded } from './console_seeds.ts';
 import { PLANTED_SECRET } from './console_world.ts';
 import { WEATHER } from './marketplace_entries.ts';
 
-/** What forms are filled in with. */
+/** The values for forms. */
 export interface FormSubjects extends EverythingSeeded {
-  /** Of a program that waits to be signed in. */
+  /** For a program that waits to be signed in. */
   readonly userCode: string;
 }
 
-/** A form as it is filled in and sent. */
+/** A form with its input. */
 export interface ConsoleForm {
-  /** Where it stands; null for one on the page that the form before it led to. */
+  /** The form's page; null for one on the page that the previous form led to. */
   readonly at: ((subjects: FormSubjects) => string) | null;
-  /** What is typed, chosen or ticked, by the name of the field. */
+  /** Typed, chosen or ticked values, by field name. */
   readonly fill?: (subjects: FormSubjects) => Readonly<Record<string, string>>;
   readonly press: string | RegExp;
-  /** What the page says that follows. */
+  /** Text on the next page. */
   readonly shows: string;
 }
 
 const settings = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}&version=1.2.2&step=settings`;
 const SPEC = JSON.stringify({ ...ITEMS_SPEC, connector: { ...ITEMS_SPEC.connector, fqn: 'acme/form' } });
 
-/** A form in whose box a name is typed, before something is destroyed. */
+/** A form that asks to type a name before something is destroyed. */
 const confirmed = (at: ConsoleForm['at'], name: string, press: string, shows: string): ConsoleForm => ({
   at,
   fill: () => ({ [`Type ${name} to confirm`]: name }),
@@ -32,7 +32,7 @@ const confirmed = (at: ConsoleForm['at'], name: string, press: string, shows: st
   shows,
 });
 
-/** Each form of the console in local mode, by the route that takes it, in an order in which nothing is gone too early. */
+/** Each form of the console in local mode, by the route that receives it, in an order in which nothing is deleted too early. */
 export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
   '/approvals/{id}': { at: () => '/approvals', press: /^Deny acme\/items/, shows: 'Denied' },
   '/secrets': {
@@ -221,7 +221,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
   '/auth/logout': { at: () => '/', press: 'Sign out', shows: 'Sign in' },
 };
 
-/** Fills a form in and sends it; what the browser sent it to, and what the page says that follows. */
+/** Fills in and sends a form; returns the URL it was sent to, and the text of the next page. */
 export async function submitForm(
   page: Page,
   { fill, press }: ConsoleForm,
@@ -246,7 +246,7 @@ async function enter(page: Page, label: string, value: string): Promise<void> {
   else await field.fill(value);
 }
 
-/** Whether a route takes what was sent to this path. */
+/** Whether a route accepts what was sent to this path. */
 export function takes(route: string, path: string): boolean {
   return new RegExp(`^${route.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path);
 }

@@ -11,10 +11,10 @@ const routes = (method: 'get' | 'post') =>
     .filter(([each]) => each === method)
     .map(([, path]) => path);
 
-test('every page that the control plane answers is walked to', () => {
+test('the walk visits every page of the control plane', () => {
   expect([...Object.keys(CONSOLE_PAGES), ...NO_PAGES].toSorted()).toEqual(routes('get').toSorted());
 });
 
-test('every form that the control plane takes is sent without scripts', () => {
+test('every form that the control plane accepts is sent without scripts', () => {
   expect([...Object.keys(CONSOLE_FORMS), ...HOSTED_FORMS].toSorted()).toEqual(routes('post').toSorted());
 });

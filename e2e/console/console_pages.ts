@@ -2,18 +2,18 @@ import type { EverythingSeeded } from './console_seeds.ts';
 import { HOSTILE, WEATHER } from './marketplace_entries.ts';
 import type { WalkOptions } from './page_walk.ts';
 
-/** A page as it is walked to. */
+/** A page of the walk. */
 export interface ConsolePage extends WalkOptions {
   readonly name: string;
   readonly path: (seeded: EverythingSeeded) => string;
-  /** 200 when nothing is said. */
+  /** 200 by default. */
   readonly status?: number;
 }
 
 const page = (name: string, path: ConsolePage['path'], status = 200): ConsolePage => ({ name, path, status });
 const install = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}&version=1.2.2`;
 
-/** What is walked to of each page, by its route: as it is with something to show, and where it differs much, as it differs. */
+/** The pages of the walk, by route: each with content, and its variants that differ much. */
 export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/': [page('overview', () => '/')],
   '/approvals': [page('approvals', () => '/approvals'), page('all approvals', () => '/approvals?state=all')],
@@ -114,15 +114,15 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/auth/sso': [page('no single sign-on', () => '/auth/sso?email=pat@acme.test', 404)],
   '/auth/{provider}/login': [page('no provider', () => '/auth/nobody/login', 404)],
   '/auth/{provider}/callback': [page('no sign-in', () => '/auth/nobody/callback?code=x&state=y', 404)],
-  // Its colours are those of the other pages, and to weigh each of its many thousand texts takes a minute.
+  // Its colours are those of the other pages, and checking its thousands of texts takes a minute.
   '/docs': [{ ...page('API reference', () => '/docs'), withoutRules: ['color-contrast'], isLong: true }],
 };
 
-/** What browsers load and people do not look at. */
+/** URLs that browsers load and people do not view. */
 export const NO_PAGES: readonly string[] = [
   '/assets/{file}',
   '/openapi.json',
   '/schemas/connector-spec-1.json',
-  // Leads on to a provider; what it says when it does not is the page of the callback.
+  // Redirects to a provider; its error page is that of the callback.
   '/auth/connectors/{id}/authorize',
 ];

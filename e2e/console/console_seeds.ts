@@ -11,7 +11,7 @@ import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { type ConsoleWorld, PLANTED_SECRET, type Seeded } from './console_world.ts';
 import { WEATHER } from './marketplace_entries.ts';
 
-/** A connector whose user agrees in a browser or by a code, with a title that hides something. */
+/** A connector that is authorised in a browser or by a code, with hidden characters in its title. */
 export const OAUTH_SPEC = {
   ...ITEMS_SPEC,
   connector: { fqn: 'acme/calendar', version: '2.1.0', title: 'Cal\u200Bendar', description: 'Of a test' },
@@ -27,7 +27,7 @@ export const OAUTH_SPEC = {
 
 const created = z.object({ id: z.string() });
 
-/** One of everything that a page of the console is about. */
+/** One of each thing that has a page in the console. */
 export interface EverythingSeeded extends Seeded {
   readonly connectorId: string;
   readonly oauthId: string;
@@ -40,7 +40,7 @@ export interface EverythingSeeded extends Seeded {
   readonly tokenId: string;
 }
 
-/** Makes what every page has something to show of. The world's registry has the entries of the tests. */
+/** Creates content for every page. The world's registry has the entries of the tests. */
 export async function seedEverything(world: ConsoleWorld, database: Database): Promise<EverythingSeeded> {
   const seeded = await world.seed();
   const make = async (path: string, body: unknown) => created.parse(await world.api('POST', path, body)).id;

@@ -6,25 +6,25 @@ import { ConsoleWorld } from './console_world.ts';
 
 type TabOptions = Parameters<ConsoleWorld['open']>[0];
 
-/** What the tests of a file share; it is there once they run. */
+/** The world shared by a file's tests; available once they run. */
 export interface ConsoleSuite {
   readonly world: ConsoleWorld;
-  /** A signed-in tab with cookies of its own, at the path where one is given. It is closed after the test. */
+  /** A signed-in tab with its own cookies, at the given path. It is closed after the test. */
   open(path?: string | null, options?: TabOptions): Promise<Page>;
-  /** The same for nobody. */
+  /** The same without sign-in. */
   openSignedOut(path?: string | null, options?: TabOptions): Promise<Page>;
 }
 
 interface SuiteOptions {
-  /** Node on the embedded database when nothing is said. */
+  /** By default Node on the embedded database. */
   readonly control?: () => Promise<ControlPlaneUnderTest>;
   /** Puts into the world what the tests are about. */
   readonly prepare?: (world: ConsoleWorld) => Promise<void>;
 }
 
 /**
- * Makes the tests of a file share one world, which is stopped whatever becomes of its preparation. Without a Chromium each
- * test is skipped, and says why.
+ * Makes the tests of a file share one world, which is stopped even if its preparation fails. Without Chromium each test is
+ * skipped with the reason.
  */
 export function consoleSuite({ control = startOnNode, prepare }: SuiteOptions = {}): ConsoleSuite {
   const missing = chromiumProblem();

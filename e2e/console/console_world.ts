@@ -13,10 +13,10 @@ import { startChromium } from '../support/chromium.ts';
 import { fetchAs, type SentAs } from '../support/fetch_as.ts';
 import { axeProblems } from './page_walk.ts';
 
-/** A value that is in the vault, and must be on no page. */
+/** A value in the vault that must appear on no page. */
 export const PLANTED_SECRET = 'planted-a7f3c1e95d2b4086';
 
-/** The widths and schemes that every page is looked at in. */
+/** The widths and colour schemes in which every page is checked. */
 export const LOOKS = [
   { width: 360, colorScheme: 'light' },
   { width: 360, colorScheme: 'dark' },
@@ -38,7 +38,7 @@ export interface Seeded {
 /** A control plane in local mode, a sidecar that reports to it, and a browser that is signed in by its link. */
 export class ConsoleWorld {
   readonly control: ControlPlaneUnderTest;
-  /** Where a browser finds the console: a host name of its own. */
+  /** The console's address in a browser: its own host name. */
   readonly consoleUrl: string;
   readonly sidecar: TestSidecar;
   readonly #browser: Browser;
@@ -61,12 +61,12 @@ export class ConsoleWorld {
     await this.control.stop();
   }
 
-  /** A request as another program of this machine makes it, by the console's name: it is resolved by browsers alone. */
+  /** A request by the console's name from another program of this machine: only browsers resolve that name. */
   send(path: string, sent: SentAs = {}): Promise<Response> {
     return fetchAs(new URL(this.consoleUrl).host, this.control.url + path, sent);
   }
 
-  /** Calls the control API as the local user; throws when it refuses. */
+  /** Calls the control API as the local user; throws if it refuses. */
   async api(method: string, path: string, body?: unknown): Promise<unknown> {
     const headers = { authorization: `Bearer ${this.control.localKey}`, 'content-type': 'application/json' };
     const reply = await fetch(this.control.url + path, {
@@ -79,7 +79,7 @@ export class ConsoleWorld {
     return text === '' ? null : JSON.parse(text);
   }
 
-  /** A tab of a browser with cookies of its own that is signed in. */
+  /** A signed-in browser tab with its own cookies. */
   async open(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.openSignedOut(options);
     const { url } = signInLinkReply.parse(await this.api('POST', '/v1/sign-in-links'));
@@ -133,7 +133,7 @@ export class ConsoleWorld {
     return { bindingId, connectorId, eventId };
   }
 
-  /** An event as the sidecar sends it; its id. Throws when it is not in the log then. */
+  /** Sends an event as the sidecar does; returns its id. Throws if it is not in the log afterwards. */
   async record(type: string, data: Readonly<Record<string, unknown>>): Promise<string> {
     const id = newId('evt', crypto.getRandomValues(new Uint8Array(16)));
     const event = {
@@ -153,7 +153,7 @@ export class ConsoleWorld {
     return id;
   }
 
-  /** A request that waits for somebody. */
+  /** A request that waits for an approval. */
   async askApproval(connectorId: string, summary = 'Items: delete item 42'): Promise<void> {
     const body = {
       request_id: crypto.randomUUID(),
@@ -175,7 +175,7 @@ async function findConsole({ url, localKey }: ControlPlaneUnderTest): Promise<st
   return new URL(signInLinkReply.parse(await reply.json()).url).origin;
 }
 
-/** Nothing that axe knows of keeps anybody from using the page. */
+/** axe finds no accessibility problem. */
 export async function expectAccessible(page: Page, without: readonly string[] = []): Promise<void> {
   const found = await axeProblems(page, without);
   expect({ url: page.url(), found }).toEqual({ url: page.url(), found: [] });
@@ -187,7 +187,7 @@ export async function expectFits(page: Page): Promise<void> {
   expect({ url: page.url(), over }).toEqual({ url: page.url(), over: 0 });
 }
 
-/** Goes on with Tab until what has the focus has this name, as a person does who uses no mouse. */
+/** Presses Tab until the focused element has this name, like a person without a mouse. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 120; presses += 1) {
     await page.keyboard.press('Tab');
@@ -196,7 +196,7 @@ export async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab leads to nothing named ${name} at ${page.url()}`);
 }
 
-/** The name of what has the focus, as it is written on the page. */
+/** The name of the focused element, as written on the page. */
 async function focusedName(page: Page): Promise<string> {
   const name = await page.evaluate(
     `(() => { const it = document.activeElement; return it?.getAttribute('aria-label') ?? it?.labels?.[0]?.textContent ?? it?.textContent ?? ''; })()`,
@@ -204,7 +204,7 @@ async function focusedName(page: Page): Promise<string> {
   return String(name).replaceAll(/\s+/g, ' ').trim();
 }
 
-/** In every width and scheme nothing overflows; axe looks at the narrow page in the dark and at the wide one in the light. */
+/** Checks overflow in every width and scheme, and runs axe on the narrow page in the dark scheme and the wide one in the light scheme. */
 export async function expectGoodInEveryLook(page: Page): Promise<void> {
   for (const { width, colorScheme } of LOOKS) {
     await page.setViewportSize({ width, height: HEIGHT });
@@ -214,7 +214,7 @@ export async function expectGoodInEveryLook(page: Page): Promise<void> {
   }
 }
 
-/** Keeps the picture for the documentation, when CONSOLE_SHOTS=write asks for it. */
+/** Saves the screenshot for the documentation if CONSOLE_SHOTS=write is set. */
 export async function savePicture(page: Page, name: string): Promise<void> {
   if (process.env['CONSOLE_SHOTS'] !== 'write') return;
   const folder = join(ROOT, 'docs/images');
