@@ -428,7 +428,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'the event says what was withheld',
     file: SEND,
     text: 'listHeldBack(reply.value.head.fields, keepCookies)',
-    replacement: 'heldBack([], keepCookies)',
+    replacement: 'listHeldBack([], keepCookies)',
     tests: [HOSTILE_UPSTREAM],
   },
   {
@@ -695,7 +695,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'without a policy in force nothing is sent',
     file: EXCHANGE,
     text: 'if (!policy.ok) return refuse(facts, policy.error, incoming);',
-    replacement: 'if (!policy.ok) return passthrough(incoming, facts, tunnel, ports);',
+    replacement: 'if (!policy.ok) return exchangePassthrough(incoming, facts, tunnel, ports);',
     tests: [INVARIANTS, RELAY],
   },
   {

@@ -15,7 +15,7 @@ export class Endpoint {
   readonly #url: URL;
   readonly #token: string;
   // Its own agent: the shared one may use a proxy. One connection per call: a kept connection may be closed at the
-    // other end, and then nobody knows if a call on it was received.
+  // other end, and then nobody knows if a call on it was received.
   readonly #agent = new Agent({ keepAlive: false });
 
   constructor(url: URL, token: string) {
