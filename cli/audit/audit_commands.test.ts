@@ -128,7 +128,7 @@ describe('svc audit list', () => {
     [
       'control.secret.stored',
       { 'svc.control.resource': 'sec_1', 'svc.control.credential_ref': 'vault://a', 'svc.control.owner': 'personal' },
-      '-\tsec_1\t-',
+      '-\tvault://a\t-',
     ],
   ])('shows the subject of %s: %j', async (type, data, cells) => {
     const answer: Answer = () => ({ status: 200, body: { items: [{ ...event, type, data }], next_cursor: null } });

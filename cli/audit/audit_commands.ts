@@ -101,7 +101,7 @@ function targetOf({ data }: EventRow): string {
   const operation = data['svc.connector.operation'];
   if (operation !== undefined) return `${data['svc.connector.fqn'] ?? '?'} ${operation}`;
   const launched = data['svc.sandbox.image'] ?? data['svc.sandbox.mode'];
-  return launched ?? data['svc.control.resource'] ?? data['svc.control.credential_ref'] ?? '-';
+  return launched ?? data['svc.control.credential_ref'] ?? data['svc.control.resource'] ?? '-';
 }
 
 /** The outcome: a status, a reason, a decision or a step with its reach, prefixed by the credential or the operation. */

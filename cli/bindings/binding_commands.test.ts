@@ -190,6 +190,28 @@ describe('svc binding add', () => {
     expect(run.stderr).not.toContain('ghp_planted');
   });
 
+  test('completes a path to its reference, but not what may be a secret', async () => {
+    const argv = ['binding', 'add', 'api.example.org', '--scheme', 'bearer', '--credential'];
+    const run = await runCli(home, [...argv, 'user/github'], { answer: control });
+    expect(run.calls[0]?.body).toMatchObject({ credential_ref: 'vault://user/github' });
+    const refused = await runCli(home, [...argv, 'wJalrXUtnFEMI/K7MDENG/planted'], { answer: control });
+    expect(refused).toMatchObject({ code: 2, calls: [] });
+    expect(refused.stderr).not.toContain('planted');
+  });
+
+  test.each(['localhost', 'db.localhost'])('warns that requests to %s do not use the proxy', async (host) => {
+    const argv = ['binding', 'add', host, ...add.slice(3), '--scheme', 'bearer'];
+    expect((await runCli(home, argv, { answer: control })).stderr).toContain(`warning: ${host} is this machine`);
+  });
+
+  test('names the flag for a placeholder of a template', async () => {
+    const argv = ['binding', 'add', '--from', 'jira-cloud', '--credential', 'vault://jira'];
+    const run = await runCli(home, argv, { answer: control });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('<site>: give HOST');
+    expect(run.stderr).toContain('<username>: give --username');
+  });
+
   test("generates a placeholder in the vendor's format and prints it", async () => {
     const argv = ['binding', 'add', 'api.github.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
     const run = await runCli(home, [...argv, '--emit', 'sentinel-swap', '--sentinel-env', 'GITHUB_TOKEN'], {

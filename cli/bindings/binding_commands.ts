@@ -56,7 +56,7 @@ function addOptions(command: Command): Command {
     .argument('[host]', 'exact host, or *.suffix for every host below it')
     .option('--from <template>', 'start from a template (`svc binding templates` lists them)')
     .addOption(new Option('--scheme <scheme>', 'how the credential is written').choices(INJECTION_SCHEMES))
-    .option('--credential <ref>', 'the secret: vault://PATH')
+    .option('--credential <ref>', 'the secret: vault://PATH, or PATH such as user/demo')
     .addOption(
       new Option('--emit <mechanism>', 'how the credential gets into the request (default: inject)').choices(
         EMIT_MECHANISMS,
@@ -99,11 +99,18 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
   if (record.sentinel !== undefined && options.sentinel === undefined) {
     print.note(`The placeholder for the agent (not a secret): ${record.sentinel.value}`);
   }
+  warnOfLoopback(record, print);
   warnOfReplies(record, print);
   await warnOfMissingSecrets(client, [record], print);
   if (record.effect !== undefined) return;
   const connectors = await connectorsWithSpecs(client);
   if (connectors.length > 0) await adviseOfLimits(call, client, findLimitedRecords([record], connectors));
+}
+
+/** Warns about a loopback host: clients do not send its requests through the proxy, and the proxy refuses them. */
+function warnOfLoopback({ host }: HostBindingRecord, print: Call['print']): void {
+  if (host !== 'localhost' && !host.endsWith('.localhost')) return;
+  print.warn(`${host} is this machine: requests to it do not use the proxy, so they get no credential`);
 }
 
 /** Warns about what replies give the agent: cookies that the binding keeps, and credentials that the host issues. */

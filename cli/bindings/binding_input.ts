@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 
 /** The options of `svc binding add` that become fields of a binding. */
 export interface BindingFlags {
@@ -55,7 +56,7 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
   const sentinel = { value: flags.sentinel, env: flags.sentinelEnv };
   return dropUndefined({
     host,
-    credential_ref: flags.credential,
+    credential_ref: flags.credential === undefined ? undefined : toReference(flags.credential),
     scheme: flags.scheme,
     emit_mechanism: flags.emit,
     sentinel: sentinel.value === undefined && sentinel.env === undefined ? undefined : dropUndefined(sentinel),
@@ -64,7 +65,7 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
     template: flags.template,
     query_param: flags.queryParam,
     access_key_id: flags.accessKeyId,
-    session_token_ref: flags.sessionToken,
+    session_token_ref: flags.sessionToken === undefined ? undefined : toReference(flags.sessionToken),
     region: flags.region,
     service: flags.service,
     allowed_hosts: flags.allowedHost,
@@ -74,6 +75,19 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
     owner: flags.owner,
     description: flags.description,
   });
+}
+
+/**
+ * Completes a path such as `user/github` to `vault://user/github`. Only lower-case paths with a slash are completed: other text
+ * may be a credential pasted by mistake, which validation refuses without repeating it.
+ */
+function toReference(text: string): string {
+  return /^[a-z][a-z0-9._-]{0,30}(?:\/[a-z][a-z0-9._-]{0,30})+$/.test(text) ? `${VAULT_SCHEME}${text}` : text;
+}
+
+/** The flag that sets a field, such as `--region`. */
+export function flagOf(field: string): string {
+  return FLAG_OF_FIELD[field] ?? field;
 }
 
 function dropUndefined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -92,6 +106,6 @@ export function validateBinding(fields: unknown, naming: FieldNaming): Result<Va
 function issueLine(issue: z.core.$ZodIssue, naming: FieldNaming): string {
   const path = issue.path.map(String);
   const field = path.filter((part) => !/^\d+$/.test(part)).join('.');
-  const name = naming === 'flags' ? (FLAG_OF_FIELD[field] ?? field) : path.join('.');
+  const name = naming === 'flags' ? flagOf(field) : path.join('.');
   return name === '' ? issue.message : `${name} ${issue.message}`;
 }

@@ -4,9 +4,10 @@ import { parse } from 'yaml';
 import {
   fillTemplate,
   parseBindingTemplate,
-  placeholdersOf,
   type BindingTemplate,
+  type TemplatePlaceholder,
 } from '../../shared/wire/binding_template.ts';
+import { flagOf } from './binding_input.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 
@@ -48,9 +49,15 @@ export function fillFromTemplate(
 ): Record<string, unknown> {
   const filled = fillTemplate(template, fields);
   if (filled.ok) return { ...filled.value };
-  throw new CliError(EXIT.usage, `template ${template.name}: ${filled.error.message}`, placeholderLines(template));
+  const { placeholders } = filled.error;
+  const names = placeholders.map(({ name }) => `<${name}>`).join(', ');
+  const lines = placeholders.map((placeholder) => `<${placeholder.name}>: give ${flagFor(placeholder)}`);
+  throw new CliError(EXIT.usage, `template ${template.name} needs ${names}`, lines);
 }
 
-function placeholderLines(template: BindingTemplate): string[] {
-  return placeholdersOf(template).map(({ name, fields }) => `<${name}> stands in ${fields.join(', ')}`);
+/** The flag that fills a placeholder: the one with its name, else the flags of the fields that contain it. */
+function flagFor({ name, fields }: TemplatePlaceholder): string {
+  const own = name.replaceAll('-', '_');
+  const named = flagOf(own);
+  return named === own ? fields.map(flagOf).join(' or ') : named;
 }

@@ -162,6 +162,12 @@ test('prints the code and fields of a refusal and exits with 1', async () => {
   expect(run).toMatchObject({ code: 1, stderr: 'svc: a binding uses it (409 secret_in_use)\n     path: is bound\n' });
 });
 
+test('names the command that lists things, not the call', async () => {
+  const error = { code: 'not_found', message: 'there is no personal secret "a": list them with GET /v1/secrets' };
+  const run = await runCli(home, ['secret', 'rm', 'a'], { answer: () => ({ status: 404, body: { error } }) });
+  expect(run.stderr).toBe('svc: there is no personal secret "a": `svc secret list` lists them (404 not_found)\n');
+});
+
 test('treats a reply in an unknown format as an error', async () => {
   const run = await runCli(home, ['secret', 'list'], { answer: () => ({ status: 200, body: { items: [{ id: 1 }] } }) });
   expect(run).toMatchObject({ code: 1, stdout: '' });

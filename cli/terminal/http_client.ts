@@ -149,7 +149,29 @@ export function errorOfReply(name: string, reply: RawReply): CliError {
   const code = String(propertyOf(error, 'code'));
   const fields = propertyOf(propertyOf(error, 'details'), 'fields');
   const lines = Array.isArray(fields) ? fields.map((field) => fieldLine(field)) : [];
-  return new CliError(EXIT.failed, `${toPrintable(message)} (${reply.status} ${toPrintable(code)})`, lines, code);
+  return new CliError(
+    EXIT.failed,
+    `${toPrintable(inCommands(message))} (${reply.status} ${toPrintable(code)})`,
+    lines,
+    code,
+  );
+}
+
+const LIST_COMMANDS: Readonly<Record<string, string>> = {
+  '/v1/approvals': 'svc approvals list',
+  '/v1/connectors': 'svc connector list',
+  '/v1/host-bindings': 'svc binding list',
+  '/v1/mcp-servers': 'svc mcp list',
+  '/v1/secrets': 'svc secret list',
+  '/v1/tokens': 'svc token list',
+};
+
+/** An error message of the API with the command in place of a call, where there is one. */
+function inCommands(message: string): string {
+  return message.replaceAll(/list them with GET (\/v1\/[a-z-]+)/g, (text, path: string) => {
+    const command = LIST_COMMANDS[path];
+    return command === undefined ? text : `\`${command}\` lists them`;
+  });
 }
 
 function fieldLine(problem: unknown): string {

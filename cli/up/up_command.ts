@@ -12,6 +12,7 @@ import { httpClient } from '../terminal/http_client.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { Supervisor } from './supervisor.ts';
+import { secretsPage } from '../../shared/wire/secrets.ts';
 import { formatGuide, type UpFacts } from './up_guide.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
 
@@ -67,7 +68,8 @@ async function startEverything(call: Call<UpOptions>): Promise<number> {
     );
     supervisor.publish({ controlUrl: control.url, proxyUrl: sidecar.url, control, sidecar });
     const signIn = await signInLink(context, control.url, key);
-    announce(call, { ...factsOf(call, start.home), controlUrl: control.url, proxyUrl: sidecar.url, signIn });
+    const isFirst = !(await hasSecrets(context, control.url, key));
+    announce(call, { ...factsOf(call, start.home), controlUrl: control.url, proxyUrl: sidecar.url, signIn, isFirst });
   });
 }
 
@@ -153,6 +155,18 @@ async function signInLink(context: CliContext, origin: string, token: string): P
     if (!(error instanceof CliError)) throw error;
     context.stderr.write(`svc: no sign-in link: ${error.message}\n`);
     return null;
+  }
+}
+
+/** Whether a credential is stored. Only the first-run guide depends on it, so a failed call counts as none. */
+async function hasSecrets(context: CliContext, origin: string, token: string): Promise<boolean> {
+  const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
+  try {
+    const { items } = await client.call('GET', '/v1/secrets', secretsPage, { query: { limit: '1' } });
+    return items.length > 0;
+  } catch (error) {
+    if (error instanceof CliError) return false;
+    throw error;
   }
 }
 

@@ -10,6 +10,8 @@ export interface UpFacts {
   readonly command: string;
   /** ` --home DIR` if it is not the default. */
   readonly homeFlag: string;
+  /** False once a credential is stored: the first steps are then left out. */
+  readonly isFirst: boolean;
   readonly signIn: { readonly url: string; readonly expiresAt: string } | null;
 }
 
@@ -23,6 +25,14 @@ export function formatGuide(facts: UpFacts, paint: Paint): string {
           `  web console    ${facts.signIn.url}`,
           `                 (one-time sign-in link, until ${clockTime(facts.signIn.expiresAt)})`,
         ];
+  const firstSteps = [
+    'To seal a first credential, in another terminal:',
+    '',
+    svc(`secret set user/demo${facts.homeFlag}`),
+    svc(`binding add api.github.com --scheme bearer --credential vault://user/demo${facts.homeFlag}`),
+    svc(`run${facts.homeFlag} -- curl https://api.github.com/user`),
+    '',
+  ];
   const lines = [
     paint('bold', `svc ${facts.version} is running`),
     '',
@@ -31,12 +41,7 @@ export function formatGuide(facts: UpFacts, paint: Paint): string {
     `  state          ${facts.home}`,
     ...link,
     '',
-    'To seal a first credential, in another terminal:',
-    '',
-    svc(`secret set user/demo${facts.homeFlag}`),
-    svc(`binding add api.github.com --scheme bearer --credential vault://user/demo${facts.homeFlag}`),
-    svc(`run${facts.homeFlag} -- curl https://api.github.com/user`),
-    '',
+    ...(facts.isFirst ? firstSteps : []),
     paint('dim', 'Ctrl-C stops it.'),
   ];
   return `${lines.join('\n')}\n`;

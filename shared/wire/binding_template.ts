@@ -41,6 +41,8 @@ export type BindingTemplate = z.output<typeof bindingTemplate>;
 export interface TemplateError {
   readonly reason: 'invalid_template' | 'unfilled_placeholder';
   readonly message: string;
+  /** The placeholders that are still open, for `unfilled_placeholder`. */
+  readonly placeholders: readonly TemplatePlaceholder[];
 }
 
 /** A placeholder that the user has to fill, and the fields that contain it. */
@@ -54,7 +56,7 @@ export function parseBindingTemplate(value: unknown): Result<BindingTemplate, Te
   const parsed = bindingTemplate.safeParse(value);
   if (parsed.success) return ok(parsed.data);
   const problems = fieldProblems(parsed.error).map(({ field, message }) => `${field || 'template'}: ${message}`);
-  return err({ reason: 'invalid_template', message: problems.join('; ') });
+  return err({ reason: 'invalid_template', message: problems.join('; '), placeholders: [] });
 }
 
 /**
@@ -74,7 +76,7 @@ export function fillTemplate(
   if (open.length === 0) return ok(filled);
   const list = open.map(({ name, fields }) => `<${name}> (in ${fields.join(', ')})`).join(', ');
   const message = `template "${template.name}" needs ${list}: give ${open.length === 1 ? 'it' : 'each'} as a field of the binding`;
-  return err({ reason: 'unfilled_placeholder', message });
+  return err({ reason: 'unfilled_placeholder', message, placeholders: open });
 }
 
 /** The placeholders of a template that a person has to fill. */

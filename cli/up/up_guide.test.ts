@@ -1,0 +1,22 @@
+import { describe, expect, test } from 'vitest';
+import { formatGuide, type UpFacts } from './up_guide.ts';
+
+const FACTS: UpFacts = {
+  version: '4.0.0',
+  controlUrl: 'http://127.0.0.1:7420',
+  proxyUrl: 'http://127.0.0.1:7421',
+  home: '/home/ada/.svc',
+  command: './bin/svc',
+  homeFlag: '',
+  isFirst: true,
+  signIn: null,
+};
+const guide = (facts: Partial<UpFacts>): string => formatGuide({ ...FACTS, ...facts }, (_, text) => text);
+
+describe('the guide of svc up', () => {
+  test('shows how to seal a first credential until there is one', () => {
+    expect(guide({})).toContain('./bin/svc secret set user/demo');
+    expect(guide({ isFirst: false })).not.toContain('secret set');
+    expect(guide({ isFirst: false })).toContain('http://127.0.0.1:7420');
+  });
+});
