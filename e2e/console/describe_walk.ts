@@ -12,10 +12,10 @@ import { HOSTILE_ENTRY, WEATHER_VERSIONS } from './marketplace_entries.ts';
 import type { OpenControl } from './open_control.ts';
 import { PageWalk } from './page_walk.ts';
 
-/** Programs are signed in only where the control plane knows its name. */
+/** Programs can only be signed in if the control plane knows its own origin. */
 const PUBLIC_URL = 'http://localhost:7420';
 
-/** Every page of the console on a runtime, in every way that it is looked at, and then every form of it without scripts. */
+/** Every page of the console on a runtime, in all its variants, and then every form without scripts. */
 export function describeWalk(runtime: string, open: (settings: Record<string, string>) => Promise<OpenControl>): void {
   let database: Database;
   let seeded: EverythingSeeded;
@@ -41,7 +41,7 @@ export function describeWalk(runtime: string, open: (settings: Record<string, st
   };
   const suite = consoleSuite({ control: start, prepare });
 
-  describe(`a page of the console on ${runtime} can be used by everybody`, () => {
+  describe(`a page of the console on ${runtime} is accessible`, () => {
     test.each(Object.values(CONSOLE_PAGES).flat())('$name', async ({ path, status = 200, ...options }) => {
       const address = path(seeded);
       expect({ address, ...(await walk.open(address, options)) }).toEqual({ address, status, problems: [] });
@@ -49,7 +49,7 @@ export function describeWalk(runtime: string, open: (settings: Record<string, st
     });
   });
 
-  test(`a page of the console on ${runtime} that is not everybody’s is shown to nobody who is not signed in`, async () => {
+  test(`a page of the console on ${runtime} that needs sign-in is shown to nobody without one`, async () => {
     const addresses = Object.values(CONSOLE_PAGES).flatMap((pages) => pages.map(({ path }) => path(seeded)));
     const own = addresses.filter((address) => !/^\/(marketplace|auth|sign-in|sign-up|docs)\b/.test(address));
     const replies = await Promise.all(own.map((address) => suite.world.send(address)));

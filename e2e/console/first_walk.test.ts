@@ -7,8 +7,8 @@ import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { WEATHER, WEATHER_VERSIONS } from './marketplace_entries.ts';
 
-// Issue 8: the first walk of a person through the console, from the link that `svc up` prints to a server that a client
-// may start. Each step goes on from the one before.
+// Issue 8: a person's first walk through the console, from the link that `svc up` prints to a server that a client may
+// start. Each step continues from the one before.
 
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
@@ -19,7 +19,7 @@ let registry: RegistryServer;
 let world: World;
 let browser: Browser;
 let page: Page;
-/** What the browser asked for, and the pages among it. */
+/** The browser's requests, and the pages among them. */
 const origins = new Set<string>();
 const visited = new Set<string>();
 
@@ -70,7 +70,7 @@ it('a credential is sealed', async () => {
   expect(await main().innerText()).toContain('user/demo');
 });
 
-it('the credential is bound to a host, and the console says what would happen to a request', async () => {
+it('the credential is bound to a host, and the console explains a request', async () => {
   await open('Host bindings');
   await page.getByRole('link', { name: 'Bind a credential' }).first().click();
   await page.getByLabel('Host', { exact: true }).fill(HOST);
@@ -92,7 +92,7 @@ it('the requests of an agent appear in the audit log as they are made', async ()
   await page.locator('#events').getByText(`GET ${HOST}/v1/things`).first().waitFor();
 });
 
-it('an MCP server is installed from the marketplace, its credential sealed, and what is left to do is shown', async () => {
+it('an MCP server is installed from the marketplace, its credential sealed, and the remaining steps are shown', async () => {
   await open('Marketplace');
   await page.getByLabel('Search').fill('snow');
   await page.waitForURL('**/marketplace?q=snow');
@@ -114,7 +114,7 @@ it('an MCP server is installed from the marketplace, its credential sealed, and 
   expect(await world.svc.ok(['mcp', 'show', 'weather', '--json'])).toContain(WEATHER);
 });
 
-it('no secret of it is on any page, in what svc printed, or in a file', async () => {
+it("no secret from the walk is on any page, in svc's output, or in a file", async () => {
   for (const name of ['Overview', 'Audit', 'Sidecars', 'Secrets', 'Host bindings', 'Installed servers']) {
     await open(name);
     await page.getByRole('link', { name, exact: true }).and(page.locator('[aria-current=page]')).first().waitFor();

@@ -9,12 +9,12 @@ import { chromiumProblem } from '../support/chromium.ts';
 import { expectAccessible, expectFits, LOOKS, type Look } from './console_world.ts';
 import { type ProvenDomain, startProvenDomain } from './proven_domain.ts';
 
-// The enterprise of a hosted control plane as its owner, an admin and a member see it, each signed in at a real provider.
+// The enterprise of a hosted control plane as seen by its owner, an admin and a member, each signed in at a real provider.
 
 const MISSING = chromiumProblem();
 const DOMAIN = 'acme.test';
 type Who = 'alice' | 'bob' | 'carol' | 'zed';
-/** What Chromium kept of each sign-in. */
+/** Chromium's cookies of each sign-in. */
 const states = new Map<Who, BrowserContextOptions['storageState']>();
 let world: BrowserWorld;
 let domain: ProvenDomain;
@@ -48,7 +48,7 @@ async function open(options: BrowserContextOptions): Promise<Page> {
   return page;
 }
 
-/** Signs somebody in at the provider, and keeps the sign-in. */
+/** Signs a user in at the provider, and keeps the cookies. */
 async function signIn(who: Who, emailDomain: string): Promise<void> {
   world.openId.person = { sub: who, email: `${who}@${emailDomain}`, email_verified: true, name: who };
   const page = await open({});
@@ -61,7 +61,7 @@ async function signIn(who: Who, emailDomain: string): Promise<void> {
 const openAs = (who: Who, options: BrowserContextOptions = {}) =>
   open({ ...options, storageState: states.get(who) ?? { cookies: [], origins: [] } });
 
-/** A form that no page offers, sent from a page of ours, as whoever has the browser's tools can. */
+/** A form that no page offers, sent from our own page, as a user with developer tools can. */
 async function forge(page: Page, path: string, fields: Readonly<Record<string, string>>): Promise<number> {
   await beHere(page);
   const body = JSON.stringify(new URLSearchParams(fields).toString());
@@ -70,12 +70,12 @@ async function forge(page: Page, path: string, fields: Readonly<Record<string, s
   return z.number().parse(await page.evaluate(`${answer}.then((reply) => reply.status)`));
 }
 
-/** Some page of ours: what is sent from it is of this origin. */
+/** One of our own pages, so that the form has our origin. */
 async function beHere(page: Page): Promise<void> {
   if (!page.url().startsWith(world.origin)) await page.goto('/sign-in');
 }
 
-/** What the API says to the browser's user. */
+/** The API's answer to the browser's user. */
 async function ask<T>(page: Page, path: string, schema: z.ZodType<T>): Promise<T> {
   await beHere(page);
   return schema.parse(await page.evaluate(`fetch(${JSON.stringify(path)}).then((reply) => reply.json())`));
@@ -86,7 +86,7 @@ const settingsOf = (page: Page) => ask(page, '/v1/enterprise', enterpriseSetting
 const save = (page: Page) => page.getByRole('button', { name: 'Save the settings' }).click();
 
 describe('an owner', () => {
-  test('gives the enterprise its provider and a domain, which has to prove itself', async () => {
+  test('gives the enterprise its provider and a domain, whose ownership must be proved', async () => {
     const page = await openAs('alice', { javaScriptEnabled: false });
     await page.goto('/enterprise');
     const id = /ent_\w{26}/.exec(await page.locator('main').innerText())?.[0] ?? '';
@@ -133,20 +133,23 @@ describe('an owner', () => {
         await page.getByLabel('Password', { exact: true }).check();
       },
     ],
-  ] as const)('is told at %s that it would lock the owner out, and nothing is changed', async (field, change) => {
-    const page = await openAs('alice', { javaScriptEnabled: false });
-    await page.goto('/enterprise');
-    await change(page);
-    await save(page);
-    expect(await page.locator(`#${field}-problem`).innerText()).toContain('you could not sign in again');
-    expect(await page.locator('.problem').count()).toBe(1);
-    const after = await settingsOf(await openAs('alice'));
-    expect(after).toMatchObject({ sso_required: false, allowed_domains: [], allowed_providers: null });
-  });
+  ] as const)(
+    'is told at %s that the change would lock the owner out, and nothing is changed',
+    async (field, change) => {
+      const page = await openAs('alice', { javaScriptEnabled: false });
+      await page.goto('/enterprise');
+      await change(page);
+      await save(page);
+      expect(await page.locator(`#${field}-problem`).innerText()).toContain('you could not sign in again');
+      expect(await page.locator('.problem').count()).toBe(1);
+      const after = await settingsOf(await openAs('alice'));
+      expect(after).toMatchObject({ sso_required: false, allowed_domains: [], allowed_providers: null });
+    },
+  );
 });
 
 describe('an admin', () => {
-  test('changes the settings, but is offered nothing of the provider', async () => {
+  test('changes the settings, but is offered no form for the provider', async () => {
     const page = await openAs('bob', { javaScriptEnabled: false });
     await page.goto('/enterprise');
     expect(await page.locator('[name^=oidc_]').count()).toBe(0);
@@ -168,7 +171,7 @@ describe('an admin', () => {
     expect(await settingsOf(page)).toMatchObject({ name: 'Acme Ltd', oidc: { issuer: world.openId.origin } });
   });
 
-  test('suspends and resumes members, and is neither offered nor given more', async () => {
+  test('suspends and resumes members, and can give no higher role', async () => {
     const page = await openAs('bob', { javaScriptEnabled: false });
     await page.goto(`/members/${ids.carol}`);
     expect(await page.getByRole('button', { name: 'Change the role' }).count()).toBe(0);
@@ -192,7 +195,7 @@ describe('an admin', () => {
 });
 
 describe('a member', () => {
-  test('sees the settings and no form of them; no list of members, and no way to it', async () => {
+  test('sees the settings without forms; no list of members, and no link to it', async () => {
     const page = await openAs('carol', { javaScriptEnabled: false });
     await page.goto('/enterprise');
     expect(await page.locator('main').innerText()).toContain('Acme Ltd');
@@ -203,7 +206,7 @@ describe('a member', () => {
     expect(await page.locator('main').innerText()).not.toContain(ids.alice);
   });
 
-  test('may make bindings of its own alone, and change none of the enterprise', async () => {
+  test('may create only personal bindings, and change none of the enterprise', async () => {
     const alice = await openAs('alice');
     const binding = {
       scheme: 'bearer',
@@ -236,7 +239,7 @@ describe('a member', () => {
     expect(await forge(stranger, `${path}/edit`, { ...binding, revision: 'any' })).toBe(404);
   });
 
-  test('sees the secrets and MCP servers of the enterprise, is offered no change of them, and refused it', async () => {
+  test('sees the secrets and MCP servers of the enterprise, and cannot change them', async () => {
     const alice = await openAs('alice');
     await forge(alice, '/secrets', { path: 'team/shown', value: 'of-the-enterprise', owner: 'enterprise' });
     const remote = { mode: 'remote', url: 'https://mcp.example.com/mcp', transport: 'streamable-http' };
@@ -262,7 +265,7 @@ describe('a member', () => {
     expect(await forge(page, '/secrets', { path: 'team/shown', value: 'other', owner: 'enterprise' })).toBe(403);
   });
 
-  test('is refused what is forged, and nothing is changed', async () => {
+  test('is refused every forged form, and nothing is changed', async () => {
     const page = await openAs('carol');
     expect(await forge(page, '/enterprise', { name: 'Carol’s', providers: 'every' })).toBe(403);
     expect(await forge(page, `/members/${ids.carol}/role`, { role: 'owner' })).toBe(403);
@@ -279,7 +282,7 @@ describe('a member', () => {
   });
 });
 
-test('another enterprise’s members and events are not there, whatever is asked', async () => {
+test('another enterprise’s members and events are not found, for any query', async () => {
   const alice = await openAs('alice');
   await alice.goto('/audit');
   const event = (await alice.getByRole('link', { name: 'Why' }).first().getAttribute('href')) ?? '';

@@ -1,4 +1,4 @@
-/** The forms that only a hosted control plane has somebody to send for. They are sent in walk_hosted.test.ts. */
+/** The forms that only a hosted control plane has a use for. They are sent in walk_hosted.test.ts. */
 export const HOSTED_FORMS: readonly string[] = [
   '/sign-up',
   '/sign-up/code',

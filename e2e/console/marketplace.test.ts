@@ -29,7 +29,7 @@ const visit = (path: string, options: { readonly javaScriptEnabled?: boolean } =
   suite.openSignedOut(path, options);
 const names = (page: Page) => page.locator('.result .mono').allTextContents();
 
-test('the marketplace can be browsed before anything of the registry was read', async () => {
+test('the marketplace can be browsed before anything was read from the registry', async () => {
   const page = await visit('/marketplace');
   expect((await names(page)).length).toBe(30);
   expect(await page.getByRole('main').innerText()).toContain(registry.entry(0).server.name);
@@ -37,14 +37,14 @@ test('the marketplace can be browsed before anything of the registry was read', 
   expect(await page.getByRole('main').innerText()).toContain('This answer is partial');
 });
 
-describe('the marketplace, for who is not signed in', () => {
+describe('the marketplace, without sign-in', () => {
   beforeAll(async () => {
     if (chromiumProblem() !== null) return;
     const generated = Array.from({ length: ENTRIES }, (_, index) => registry.entry(index));
     await seedMirror(control.database, registry.url, [...generated, WEATHER_VERSIONS.at(-1)!, HOSTILE_ENTRY]);
   });
 
-  test('finds while it is typed, and the address is that of what is shown', async () => {
+  test('searches while typing, and the URL is that of the results', async () => {
     const page = await visit('/marketplace');
     await page.getByLabel('Search').pressSequentially('rain and snow');
     await page.waitForURL('**/marketplace?q=rain+and+snow');
@@ -54,9 +54,9 @@ describe('the marketplace, for who is not signed in', () => {
     expect([await page.getByLabel('Search').inputValue(), await names(page)]).toEqual(['rain and snow', [WEATHER]]);
   });
 
-  test('is walked through by the keyboard alone', async () => {
+  test('can be used by the keyboard alone', async () => {
     const page = await visit('/marketplace');
-    // Until the script is there, the key does nothing.
+    // The key does nothing until the script is loaded.
     await waitFor('the key to lead to the search', async () => {
       await page.keyboard.press('/');
       return (await page.evaluate('document.activeElement.id')) === 'q';
@@ -109,7 +109,7 @@ describe('the marketplace, for who is not signed in', () => {
     expect(await older.getByRole('main').innerText()).toContain('npx -y @acme/weather@1.2.2');
   });
 
-  test('shows what others wrote as text, marks what nobody would see, and calls nobody', async () => {
+  test("shows publishers' texts as text, marks hidden characters, and makes no request to third parties", async () => {
     const page = await suite.openSignedOut();
     const asked: string[] = [];
     page.on('request', (request) => asked.push(new URL(request.url()).origin));
@@ -126,7 +126,7 @@ describe('the marketplace, for who is not signed in', () => {
     expect(await out.getAttribute('rel')).toBe('noopener noreferrer nofollow');
   });
 
-  test('says honestly that the registry does not answer, or that there is no such entry', async () => {
+  test('says that the registry does not answer, or that there is no such entry', async () => {
     const gone = await visit('/marketplace/io.example.none/gone');
     expect(await gone.getByRole('main').innerText()).toContain('io.example.none/gone');
     await registry.stop();
@@ -140,11 +140,11 @@ describe('the marketplace, for who is not signed in', () => {
     expect(await none.getByRole('link', { name: 'Show all servers' }).count()).toBe(1);
   });
 
-  test(`no search over ${ENTRIES} entries keeps the page from answering for ${LONG_TASK_MS} ms`, async () => {
+  test(`no search over ${ENTRIES} entries blocks the page for ${LONG_TASK_MS} ms`, async () => {
     const page = await visit('/marketplace');
     await watchLongTasks(page);
     let longest = Infinity;
-    // The machine itself may stop everything for a while: what the page does, it does each time.
+    // The machine itself may stall for a while; a page's own cost occurs every time.
     for (let attempt = 0; attempt < ATTEMPTS && longest > LONG_TASK_MS; attempt += 1) {
       const words = ['github data', 'weather mcp', 'agent graph'][attempt % 3] ?? '';
       longest = Math.min(longest, Math.max(0, ...(await longTasks(page, words))));
@@ -155,7 +155,7 @@ describe('the marketplace, for who is not signed in', () => {
     expect(await names(page)).toEqual([last]);
   });
 
-  test('a page that does not answer for longer would be noticed', async () => {
+  test('a page that is blocked for longer would be noticed', async () => {
     const page = await visit('/marketplace');
     await watchLongTasks(page);
     await page.evaluate(`document.getElementById('q').addEventListener('input', () => {
@@ -172,7 +172,7 @@ async function watchLongTasks(page: Page): Promise<void> {
   })()`);
 }
 
-/** How long the long tasks were while this was typed and answered. */
+/** The duration of the long tasks while this was typed and answered. */
 async function longTasks(page: Page, words: string): Promise<number[]> {
   await page.getByLabel('Search').fill('');
   await page.waitForURL('**/marketplace');
@@ -182,8 +182,8 @@ async function longTasks(page: Page, words: string): Promise<number[]> {
   return z.array(z.number()).parse(await page.evaluate('globalThis.longTasks'));
 }
 
-describe('the marketplace, for who is signed in', () => {
-  test('stands in the console, and leads to an install', async () => {
+describe('the marketplace, with sign-in', () => {
+  test('is part of the console, and leads to an install', async () => {
     const page = await suite.open();
     await tabTo(page, 'Marketplace');
     await page.keyboard.press('Enter');

@@ -1,6 +1,6 @@
 import type { PublishedEntry } from '../marketplace/registry_entries.ts';
 
-/** Its older version asks for no language. */
+/** Its older version has no input for the language. */
 export const WEATHER = 'io.example.acme/weather';
 export const HOSTILE = 'io.example.hostile/turned';
 
@@ -33,7 +33,7 @@ export const WEATHER_VERSIONS: readonly PublishedEntry[] = [
   weather('1.3.0', [KEY, UNIT, { name: 'LANGUAGE', description: 'Language of the answers', isRequired: true }]),
 ];
 
-/** An entry that would be another one to the eye, with links that are none. */
+/** An entry that looks like another one, with unsafe links. */
 export const HOSTILE_ENTRY: PublishedEntry = {
   server: {
     name: HOSTILE,

@@ -33,7 +33,7 @@ const wizard = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}&
 const mainText = (page: Page) => page.getByRole('main').innerText();
 
 describe('an install in the console', () => {
-  test('goes from the preview to the commands without JavaScript, its errors beside the fields', async () => {
+  test('goes from the preview to the commands without JavaScript, with errors beside the fields', async () => {
     const page = await suite.open(wizard, { javaScriptEnabled: false });
     expect(await mainText(page)).toContain('npx -y @acme/weather@1.2.2 --region {region}');
     await page.getByRole('link', { name: 'Continue' }).click();
@@ -65,7 +65,7 @@ describe('an install in the console', () => {
     expect(made.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
   });
 
-  test('goes by the keyboard alone', async () => {
+  test('works by the keyboard alone', async () => {
     const page = await suite.open(wizard);
     await tabTo(page, 'Continue');
     await page.keyboard.press('Enter');
@@ -85,7 +85,7 @@ describe('an install in the console', () => {
     expect(await mainText(page)).toContain('svc mcp consent by-keyboard');
   });
 
-  test('installs nothing but what was looked at', async () => {
+  test('installs only what was reviewed', async () => {
     const page = await suite.open(`${wizard}&step=settings`);
     await page.evaluate(`document.querySelector('input[name="reviewed"]').value = 'another'`);
     await page.getByLabel('region').fill('eu');
@@ -96,7 +96,7 @@ describe('an install in the console', () => {
     expect(mcpServersPage.parse(await suite.world.api('GET', '/v1/mcp-servers?name=never')).items).toEqual([]);
   });
 
-  test('is only for who is signed in, and comes back to it', async () => {
+  test('needs sign-in, and is shown after it', async () => {
     const page = await suite.openSignedOut();
     expect((await page.goto(wizard))?.status()).toBe(401);
     expect((await page.goto('/mcp-servers'))?.status()).toBe(401);
@@ -104,7 +104,7 @@ describe('an install in the console', () => {
 });
 
 describe('installed servers in the console', () => {
-  test('say what runs, and what a person has to do', async () => {
+  test('show what runs, and what a person has to do', async () => {
     await install('listed');
     const { id } = await serverNamed('listed');
     await suite.world.sidecar.enrol(suite.world.control.localKey);
@@ -119,7 +119,7 @@ describe('installed servers in the console', () => {
     expect(await mainText(page)).toContain('svc mcp consent listed');
   });
 
-  test('take tools, off and on, and another credential, without JavaScript', async () => {
+  test('can have tools switched off and on, and a new credential, without JavaScript', async () => {
     await install('changed');
     const { id } = await serverNamed('changed');
     const page = await suite.open(`/mcp-servers/${id}`, { javaScriptEnabled: false });
@@ -144,7 +144,7 @@ describe('installed servers in the console', () => {
     expect((await serverNamed('changed')).credentials).toMatchObject([{ name: 'API_KEY', set: false }]);
   });
 
-  test('do not lose what somebody changed meanwhile', async () => {
+  test('do not lose a concurrent change', async () => {
     await install('twice');
     const { id } = await serverNamed('twice');
     const [one, other] = [await suite.open(`/mcp-servers/${id}`), await suite.open(`/mcp-servers/${id}`)];
@@ -156,7 +156,7 @@ describe('installed servers in the console', () => {
     expect((await serverNamed('twice')).tools.deny).toEqual(['delete_*']);
   });
 
-  test('show what an update changes, do it, and return', async () => {
+  test('show what an update changes, apply it, and roll it back', async () => {
     await install('updated');
     const { id } = await serverNamed('updated');
     const page = await suite.open(`/mcp-servers/${id}/upgrade`, { javaScriptEnabled: false });
@@ -172,7 +172,7 @@ describe('installed servers in the console', () => {
     expect(await serverNamed('updated')).toMatchObject({ version: '1.2.2', revision: 3 });
   });
 
-  test('go for good when their name is typed, and not before', async () => {
+  test('are deleted only when their name is typed', async () => {
     await install('deleted');
     const { id } = await serverNamed('deleted');
     const page = await suite.open(`/mcp-servers/${id}`);

@@ -37,7 +37,7 @@ async function ownedBy(caller: Caller) {
   return { connectorId: installed.value.value.reply.id, tokenId: token.value.id };
 }
 
-test('what another enterprise has is not there, whatever is asked', async () => {
+test('data of another enterprise is not found, for any query', async () => {
   const page = await suite.open();
   const members = [`/members/${stranger.userId}`, `/members/${stranger.userId}/suspend`];
   const connector = ['', '/remove', '/credential/delete'].map((below) => `/connectors/${foreign.connectorId}${below}`);
@@ -64,7 +64,7 @@ test('by keyboard alone: a member is suspended by name, and resumed', async () =
   await page.waitForURL('**/members?done=member_resumed');
 });
 
-test('without JavaScript: a role is changed, and the only owner stays one', async () => {
+test('without JavaScript: a role is changed, but the only owner stays one', async () => {
   const page = await suite.open(`/members/${member.userId}`, { javaScriptEnabled: false });
   await page.getByLabel('admin').check();
   await page.getByRole('button', { name: 'Change the role' }).click();

@@ -8,11 +8,11 @@ import { registryMirrors } from '../../worker/store/tables.ts';
 import type { PublishedEntry } from '../marketplace/registry_entries.ts';
 
 const ROWS_PER_WRITE = 5_000;
-/** More than the crawl that this takes the place of has written. */
+/** More than the replaced crawl has written. */
 const CHANGE = 100_000;
 const FAR_MS = 24 * 3600_000;
 
-/** Gives a control plane the mirror of a registry that a crawl of everything would leave it with. One under way ends. */
+/** Gives a control plane the mirror of a registry that a full crawl would produce. Ends a running crawl. */
 export async function seedMirror(database: Database, url: string, entries: readonly PublishedEntry[]): Promise<void> {
   await write(database, [insertMirror(database, url)]);
   const mirror = await findMirror(database, url);

@@ -5,7 +5,7 @@ import { createClient } from '@libsql/client';
 import { type Database, openDatabase } from '../../worker/store/database.ts';
 import { type ControlPlaneUnderTest, startLibsqlServer, startNodeAt, startOnWorkerd } from '../runtimes/programs.ts';
 
-/** A control plane in local mode whose database a test reaches too, for what no call of the API makes. */
+/** A control plane in local mode whose database a test can change directly, for states that no API call creates. */
 export interface OpenControl extends ControlPlaneUnderTest {
   readonly database: Database;
 }

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen } from '../support/tls_upstream.ts';
 import { consoleSuite } from './console_suite.ts';
 
-// Issue 14, item 6: cookies ignore ports, so the console has a host name that nobody else is called by.
+// Issue 14, item 6: cookies ignore ports, so the console has its own host name.
 
 const suite = consoleSuite({});
 let stranger: Server;
 let port: number;
-/** The cookies of each request to a server of another user, by the host that it was called as. */
+/** The cookies of each request to another user's server, by the host name of the request. */
 const given = new Map<string, string | undefined>();
 
 beforeAll(async () => {
@@ -32,18 +32,18 @@ const visit = async (host: string): Promise<string | undefined> => {
 };
 
 test.each(['127.0.0.1', 'localhost', 'svc.localhost'])(
-  'a server of another user is given no cookie by a visit to %s',
+  'a server of another user gets no cookie from a visit to %s',
   async (host) => {
     expect(await visit(host)).toBeUndefined();
     expect(given.has(`${host}:${port}`)).toBe(true);
   },
 );
 
-test('it would be given the cookie by the console’s own name, which it does not know', async () => {
+test('it would get the cookie under the console’s own name, which it does not know', async () => {
   expect(await visit(new URL(suite.world.consoleUrl).hostname)).toContain('svc_session=');
 });
 
-test('a cookie that was stolen all the same opens nothing at a name that everybody knows', async () => {
+test('a stolen cookie is useless under a well-known name', async () => {
   const page = await suite.open('/');
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const { url } = suite.world.control;

@@ -9,14 +9,14 @@ import { listen } from '../support/tls_upstream.ts';
 import { consoleSuite } from './console_suite.ts';
 import { expectAccessible, expectFits, PLANTED_SECRET, tabTo } from './console_world.ts';
 
-// Issue 8: servers that are in no registry, from the first field to the sign-in, and the sign-in of connectors: each of them
-// in a browser, against a worker on Node and a provider that registers clients.
+// Issue 8: servers outside any registry, from the first field to the sign-in, and the authorisation of connectors, all in a
+// browser, against a worker on Node and a provider that registers clients.
 
 const withoutScripts = { javaScriptEnabled: false };
 const created = z.object({ id: z.string() });
 
 let provider: OAuthProvider;
-/** One that registers nobody. */
+/** One that registers no clients. */
 let closed: OAuthProvider;
 let remote: Server;
 let remoteUrl: string;
@@ -38,7 +38,7 @@ afterAll(async () => {
   remote?.close();
 });
 
-/** A remote server at /open and one at /closed, which want a token and say where to get it. */
+/** A remote server at /open and one at /closed, which requires a token and says where to get it. */
 function protectedServers({ url = '/' }: IncomingMessage, response: ServerResponse): void {
   const [, kind = '', document] = url.split('/');
   if (document === 'metadata') {
@@ -64,7 +64,7 @@ const mainText = (page: Page) => page.getByRole('main').innerText();
 const local = (more: object = {}) => ({ command: ['npx', '-y', 'a-package@1.2.3'], ...more });
 const signIn = (kind: 'open' | 'closed') => ({ mode: 'remote', url: `${remoteUrl}/${kind}` });
 
-describe('a program of one’s own', () => {
+describe('a custom local server', () => {
   test('is registered without JavaScript, its secret sealed and on no page', async () => {
     const page = await suite.open('/mcp-servers', withoutScripts);
     await page.getByRole('link', { name: 'Register your own' }).first().click();
@@ -113,7 +113,7 @@ describe('a program of one’s own', () => {
     });
   });
 
-  test('is told beside the field why it may not be started, and when its name is taken', async () => {
+  test('is refused beside the field with the reason, also if its name is taken', async () => {
     await register('taken', local());
     const page = await suite.open('/mcp-servers/new', withoutScripts);
     await page.getByLabel('Name', { exact: true }).fill('taken');
@@ -132,7 +132,7 @@ describe('a program of one’s own', () => {
     expect(await page.locator('#name-problem').innerText()).toContain('is taken');
   });
 
-  test('is changed in place, and only from what was looked at', async () => {
+  test('is edited in place, and only from the version that was shown', async () => {
     const id = await register('edited', local({ env: { LOG_LEVEL: 'info', KEPT_TOKEN: 'plain-and-old' } }));
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     await page.getByRole('link', { name: 'Edit' }).click();
@@ -157,7 +157,7 @@ describe('a program of one’s own', () => {
     expect(await serverNamed('edited')).toMatchObject({ revision: 3, env: { LOG_LEVEL: 'debug' } });
   });
 
-  test('that is saved as it is stays as it is, whatever its arguments are', async () => {
+  test('that is saved unchanged stays unchanged, for any arguments', async () => {
     const command = ['npx', '-y', 'a-package@1.2.3', '', ' spaced ', '"quoted"', 'two\nlines', '{braces}'];
     const env = { EMPTY: '', TEXT: '{NAME} "x"', AUTH: 'Bearer vault://mcp-servers/{id}/KEY' };
     const id = await register('odd', local({ command, env }));
@@ -176,7 +176,7 @@ describe('a program of one’s own', () => {
     });
   });
 
-  test('tells what happened to it, and where to read what it wrote', async () => {
+  test('shows its history, and where to read its output', async () => {
     const id = await register('failing', local());
     const data = { 'svc.mcp.server': 'failing', 'svc.mcp.server_id': id };
     await suite.world.record('mcp.server.started', data);
@@ -196,7 +196,7 @@ describe('a program of one’s own', () => {
   });
 });
 
-describe('a remote server of one’s own', () => {
+describe('a custom remote server', () => {
   test('is registered by the keyboard alone, its header by reference', async () => {
     const page = await suite.open('/mcp-servers/new');
     await tabTo(page, 'A remote server');
@@ -253,7 +253,7 @@ describe('a remote server of one’s own', () => {
     expect(await serverNamed('hub')).toMatchObject({ authorization: null });
   });
 
-  test('says what its provider refused, and takes each answer once', async () => {
+  test("shows its provider's refusal, and accepts each answer once", async () => {
     const id = await register('refused', signIn('open'));
     const page = await suite.open(`/mcp-servers/${id}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
@@ -272,7 +272,7 @@ describe('a remote server of one’s own', () => {
     expect(await page.getByRole('alert').innerText()).toContain('used already');
   });
 
-  test('takes a client that was registered by hand, where its provider makes none', async () => {
+  test('accepts a manually registered client if its provider registers none', async () => {
     const id = await register('by-hand', signIn('closed'));
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     await page.getByRole('button', { name: 'Sign in' }).click();
@@ -293,7 +293,7 @@ describe('a remote server of one’s own', () => {
 });
 
 describe('a connector that is authorised in the browser', () => {
-  test('is shown as ready where the provider sends back to, or why it is not', async () => {
+  test('is shown as ready when the provider sends the browser back, or with the reason why not', async () => {
     const spec = {
       ...ITEMS_SPEC,
       connector: { ...ITEMS_SPEC.connector, fqn: 'acme/authorised' },
@@ -323,8 +323,8 @@ describe('a connector that is authorised in the browser', () => {
   });
 });
 
-describe('the pages of one’s own servers', () => {
-  test('can be used by everybody when something is wrong, and after it', async () => {
+describe('the pages of custom servers', () => {
+  test('are accessible while showing errors, and afterwards', async () => {
     const page = await suite.open('/mcp-servers/new');
     await page.getByLabel('Name', { exact: true }).fill('Not A Name');
     await page.getByLabel('Program', { exact: true }).fill('npx');
@@ -343,7 +343,7 @@ describe('the pages of one’s own servers', () => {
     await expectFits(page);
   });
 
-  test('take a change from no page of another site', async () => {
+  test('accept a change from no page of another site', async () => {
     const [own, hub] = [await register('untouched', local()), await register('untouched-too', signIn('open'))];
     const page = await suite.open('/mcp-servers');
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
