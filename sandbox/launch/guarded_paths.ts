@@ -1,7 +1,7 @@
 import type { Environment } from './session_environment.ts';
 import { unixSocketPath } from '../engine/engine_socket.ts';
 
-/** Sockets through which a container would rule its engine, and folders in which engines keep their containers. */
+/** Engine sockets, which give control of the engine, and the folders where engines store containers. */
 const ENGINE_PATHS = [
   '/run/docker.sock',
   '/var/run/docker.sock',
@@ -15,7 +15,7 @@ const ENGINE_PATHS = [
 /** The same below a user's XDG_RUNTIME_DIR, for rootless engines. */
 const RUNTIME_NAMES = ['docker.sock', 'docker', 'podman', 'containerd-rootless'];
 
-/** What no mount may reach, whichever engine is used: its socket is as good as root, and the state directory holds keys. */
+/** Paths that no mount may reach, with any engine: an engine's socket amounts to root, and the state directory has keys. */
 export function listGuardedPaths(
   state: readonly string[],
   env: Environment,

@@ -4,9 +4,9 @@ import type { SignalSource } from '../engine/run_child.ts';
 
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Holds back the signals that end a program, so that what a launch has made is undone first. */
+/** Defers signals that end a program, so that a launch is undone first. */
 export interface Interruption {
-  /** Throws when a signal has come. */
+  /** Throws if a signal has arrived. */
   readonly check: () => void;
   readonly stop: () => void;
 }

@@ -11,13 +11,13 @@ import { mayHoldSentinel } from './session_environment.ts';
 import { UndoStack } from './undo_stack.ts';
 import { openListenerWhenStarted } from './open_listener.ts';
 
-/** A launch in a container whose HTTPS goes through the proxy, checked and ready to be made. */
+/** A checked request to launch a container whose HTTPS goes through the proxy. */
 export interface ContainerLaunch {
   readonly home: string;
   readonly session: NewSandboxSession;
   /** The user that the command runs as, which the image names. */
   readonly agentUser: string;
-  /** The helper that the container starts with, by its full path: a mount or a variable could lead its name elsewhere. */
+  /** Full path of the helper that the container starts with: a mount or a variable could redirect a bare name. */
   readonly entry: string;
   readonly command: readonly string[];
   readonly mounts: readonly BindMount[];
@@ -38,8 +38,8 @@ export interface LaunchEnd {
 const CA_PATH = '/etc/svc/proxy/ca.pem';
 
 /**
- * Session, container, listener, command; then everything is taken down again, whatever happened. What is left behind by a
- * caller that is killed meanwhile, the sidecar takes down: it knows the session's owner and its container.
+ * Creates session, container and listener and runs the command; afterwards everything is removed, also on failure. If the
+ * caller is killed, the sidecar removes the rest: it knows the session's owner and container.
  */
 export async function launchContainer(ports: LaunchPorts, launch: ContainerLaunch): Promise<LaunchEnd> {
   const undo = new UndoStack((error) => ports.warn(`not taken down in order: ${messageOf(error)}`));

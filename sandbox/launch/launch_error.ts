@@ -1,12 +1,12 @@
 import type { Result } from '../../shared/model/result.ts';
 
-/** Why a launch does not start: a sentence, and what to do about it as lines of their own. */
+/** Why a launch does not start: a sentence, and the fixes, one per line. */
 export interface LaunchProblem {
   readonly message: string;
   readonly fixes: readonly string[];
 }
 
-/** A launch that came to an end before its command ran; what it had made is undone on the way. */
+/** A launch failed before its command ran; everything that it created is undone. */
 export class LaunchError extends Error {
   readonly fixes: readonly string[];
   /** Null: the exit status of a command that was not started. */
@@ -20,7 +20,7 @@ export class LaunchError extends Error {
   }
 }
 
-/** The value of a step of a launch; a refusal ends the launch. */
+/** Returns the value of a launch step; throws if the step was refused. */
 export function valueOrThrow<T>(result: Result<T, LaunchProblem>): T {
   if (result.ok) return result.value;
   throw new LaunchError(result.error);

@@ -12,7 +12,7 @@ export type ProxyDecision =
   | { readonly kind: 'proxied' }
   /** The command runs without the proxy, and the event says why. */
   | { readonly kind: 'unproxied'; readonly reason: 'user_opt_out' | 'unsupported_sandbox_mode' }
-  /** The proxy was insisted on where there is none: nothing runs. Two rows of the specification hold, so two events say so. */
+  /** The proxy is required but unsupported: nothing runs. Two rows of the specification apply, so two events are recorded. */
   | { readonly kind: 'preflight_failed'; readonly reasons: readonly DisabledReason[] };
 
 /** Whether a launch uses the proxy. `auto` behaves as `on` where the proxy is supported. */

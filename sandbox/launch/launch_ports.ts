@@ -6,7 +6,7 @@ import type { UnsealedCredential } from './unsealed.ts';
 
 export type Egress = 'open' | 'sealed';
 
-/** The process for which a session is open: it ends with it. */
+/** The process that owns a session: the session ends with it. */
 export interface SessionOwner {
   readonly pid: number;
   readonly started: string | null;
@@ -39,17 +39,17 @@ export interface SandboxSession {
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
 }
 
-/** The sidecar's local API, as launches use it. What it refuses is thrown, in words. */
+/** The sidecar's local API, as launches use it. A refusal is thrown with its message. */
 export interface SandboxSessions {
   create(wanted: NewSandboxSession): Promise<SandboxSession>;
-  /** Said before the container starts, so that it is found after a crash. */
+  /** Called before the container starts, so that the sidecar finds it after a crash. */
   recordContainer(sessionId: string, containerId: string): Promise<void>;
   /** Opens the proxy in the network of the container whose first process this is. */
   openListener(sessionId: string, pid: number, relay: boolean): Promise<void>;
-  /** The value, once its use is recorded. */
+  /** Returns the value after its use was recorded. */
   unseal(sessionId: string, credential: UnsealedCredential): Promise<string>;
   recordDisabled(reason: DisabledReason, mode: SandboxMode, image: string | null): Promise<void>;
-  /** Ending a session that is gone is fine. */
+  /** Ends a session; succeeds if it no longer exists. */
   end(sessionId: string): Promise<void>;
 }
 

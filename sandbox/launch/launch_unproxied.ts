@@ -7,7 +7,7 @@ import type { LaunchPorts } from './launch_ports.ts';
 import { removeContainer } from '../engine/remove_container.ts';
 import { UndoStack } from './undo_stack.ts';
 
-/** A launch in a container as its image has it: its own user, entrypoint and network, no session, no proxy. */
+/** Launches an image unchanged: its own user, entrypoint and network, no session, no proxy. */
 export interface UnproxiedLaunch {
   readonly image: string;
   readonly name: string | null;
@@ -19,7 +19,7 @@ export interface UnproxiedLaunch {
   readonly tty: boolean;
 }
 
-/** Runs it to its end, or starts it and leaves it to itself. */
+/** Runs it to its end, or starts it detached. */
 export async function launchUnproxied(
   ports: Pick<LaunchPorts, 'signals' | 'warn' | 'pause'> & { readonly runtime: ContainerRuntime },
   launch: UnproxiedLaunch,

@@ -6,7 +6,7 @@ import { isAtOrBelow, isPlaceIn, type MountTable } from './mount_table.ts';
 /** Where the working directory is mounted when nothing else is said (design section 9). */
 export const WORKSPACE = '/home/agent/workspace';
 
-/** `realpath` that gives null for what is not there. */
+/** `realpath` that returns null for a missing path. */
 export type RealPath = (path: string) => string | null;
 
 /** What a mount may not reach (decision 0020). */
@@ -16,13 +16,13 @@ export interface MountPolicy {
   /** Paths that a container must not get at: the state directory and the sockets and state of engines. */
   readonly guarded: readonly { readonly path: string; readonly name: string }[];
   readonly realPath: RealPath;
-  /** By which a bind mount is known for the folder that it shows; null or absent where the system does not tell. */
+  /** The mount table, used to detect bind mounts; null or absent if the system has none. */
   readonly mountTable?: MountTable | null;
 }
 
 /** The kernel's own trees: through them the host's processes and devices are reached. */
 const KERNEL_TREES = ['/proc', '/sys', '/dev'];
-/** Inside the container: what the start relies on. Neither they nor what they lie in may be covered. */
+/** Paths in the container that the start needs. Neither they nor their parents may be covered by a mount. */
 const RELIED_ON = [
   '/etc/svc',
   '/run/svc',
@@ -53,7 +53,7 @@ export function parseMount(text: string): Result<BindMount, string> {
   return ok({ source, target: withoutTrailingSlash(posix.normalize(target)), readOnly: mode === 'ro' });
 }
 
-/** The mount with its source resolved, when the policy allows it; else a sentence with the problem and the fix. */
+/** The mount with its source resolved, if the policy allows it; else a sentence with the problem and the fix. */
 export function checkMount(mount: BindMount, policy: MountPolicy): Result<BindMount, string> {
   const target = targetProblem(mount.target);
   if (target !== null) return err(target);

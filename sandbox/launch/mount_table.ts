@@ -10,8 +10,8 @@ interface MountPoint extends Place {
 }
 
 /**
- * What the kernel says of its mounts, of which a bind mount is one: it shows a folder under a second path, and neither path says so.
- * Lines of `/proc/self/mountinfo` (proc(5)).
+ * The kernel's mounts, from `/proc/self/mountinfo` (proc(5)). A bind mount shows a folder under a second path, which neither
+ * path reveals.
  */
 export class MountTable {
   readonly #points: readonly MountPoint[];
@@ -24,7 +24,7 @@ export class MountTable {
     });
   }
 
-  /** Every place that a resolved path shows, with what is mounted below it. */
+  /** Every place that a resolved path exposes, including mounts below it. */
   placesOf(path: string): readonly Place[] {
     const below = this.#points.filter(({ at }) => at !== path && isAtOrBelow(at, path));
     const own = this.#placeOf(path);

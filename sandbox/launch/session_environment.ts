@@ -39,8 +39,8 @@ const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY'] as const;
 export const NOT_PROXIED = 'localhost,127.0.0.1,::1';
 
 /**
- * What the command's environment must not inherit: our own settings and keys, the sign-in providers' secrets, what npm
- * sets for its scripts, and proxy or CA settings that would lead past the session.
+ * Variables that a command must not inherit: svc's settings and keys, sign-in providers' secrets, npm's script variables, and
+ * proxy or CA settings that would bypass the session.
  */
 const OURS = [/^SVC_/i, /^(GENERAL|CODEHOST)_OAUTH_/i];
 const STRIPPED = [...OURS, /^npm_/i, /^(INIT_CWD|NODE)$/, /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i, /^SSL_CERT_DIR$/];
@@ -50,7 +50,7 @@ export function isStripped(name: string): boolean {
   return STRIPPED.some((pattern) => pattern.test(name));
 }
 
-/** Variables that decide which code a program loads: a binding's placeholder may not stand in them. */
+/** Variables that decide which code a program loads: a binding's placeholder must not be put in them. */
 const LOADS_CODE =
   /^(PATH|HOME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|PROMPT_COMMAND|PS4|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PERL5?.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_.*|GIT_.*|EDITOR|VISUAL|PAGER|BROWSER|XDG_.*)$/i;
 

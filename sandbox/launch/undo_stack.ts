@@ -1,9 +1,9 @@
-/** What has to be taken back, last first. */
+/** Undo steps, run in reverse order. */
 export class UndoStack {
   readonly #steps: (() => Promise<void>)[] = [];
   readonly #onFailure: (error: unknown) => void;
 
-  /** `onFailure` hears of a step that failed; the others are taken back all the same. */
+  /** `onFailure` is called for a failed step; the others still run. */
   constructor(onFailure: (error: unknown) => void) {
     this.#onFailure = onFailure;
   }

@@ -23,8 +23,8 @@ interface Source {
 }
 
 /**
- * Copies what a step names out of the container into its folder: all of it, or nothing. It runs after the step's processes
- * were ended, so that nothing changes underneath. The error is a sentence.
+ * Copies a step's outputs from the container to its folder: all or none. Runs after the step's processes have ended, so that
+ * nothing changes during the copy. The error is a sentence.
  */
 export async function collectOutputs(
   ports: PlanPorts,
@@ -91,7 +91,7 @@ const NOT_PLAIN = {
   unknown: 'could not be looked at',
 };
 
-/** What root owns and nobody else may read, the step's user could not have meant to hand out. */
+/** A file that only root can read is refused: the step's user could not read it. */
 function mayRead(agentUid: number): (entry: TarEntry) => boolean {
   return ({ uid, mode, kind }) => kind === 'symlink' || uid === agentUid || (mode & 0o004) !== 0;
 }

@@ -4,7 +4,7 @@ import { join, posix } from 'node:path';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { TarEntry, TarSink } from './tar_reader.ts';
 
-/** How much one step may hand out. */
+/** Limits on the outputs of one step. */
 export interface CollectLimits {
   readonly maxBytes: number;
   readonly maxEntries: number;
@@ -20,9 +20,9 @@ const MAX_DEPTH = 64;
 const CREATE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
 
 /**
- * Writes an archive that a hostile step may have shaped into a folder that is new and only ours (`root`), as `name`. Nothing
- * is written outside it and nothing is written through a link: links are made last, only such as stay within what was
- * collected, and devices, pipes and sockets are refused. Owners, set-user-id bits and attributes are not taken over.
+ * Extracts an archive, which a hostile step may have crafted, as `name` into a new private folder (`root`). Nothing is written
+ * outside it or through a link: links are created last and only if they stay within the output; devices, pipes and sockets are
+ * refused. Owners, set-user-id bits and attributes are not applied.
  */
 export class CollectedTree implements TarSink {
   readonly #root: string;

@@ -12,7 +12,7 @@ export function formatLock(content: PlanLockContent, jws: string): string {
   return `${JSON.stringify(ordered, null, 2)}\n`;
 }
 
-/** Reads `plan.lock`. What it says counts for nothing before its signature was checked. */
+/** Reads `plan.lock`. Its content is untrusted until its signature was verified. */
 export function parseLock(text: string): Result<PlanLockFile, readonly string[]> {
   let value: unknown;
   try {

@@ -6,7 +6,7 @@ import { id } from '../../shared/wire/primitives.ts';
 import { identityPath } from '../../machine/sidecar_identity.ts';
 import { readPrivateFile } from '../../machine/state_file.ts';
 
-/** Whose signature makes a lock count here, and the key that it is checked with. */
+/** The sidecar whose signature is required on a lock, and its public key. */
 export interface LockKey {
   readonly sidecarId: string;
   readonly publicKey: CryptoKey;

@@ -26,7 +26,7 @@ const READY_TIMEOUT_MS = 70_000;
 const SWEEP_TIMEOUT_MS = 20_000;
 const SWEEP_ATTEMPTS = 5;
 const BETWEEN_SWEEPS_MS = 200;
-/** Far fewer than an agent may have: a step that forks without end is to hurt itself, not the machine. */
+/** Process limit, far lower than an agent's: an endless fork must not harm the machine. */
 const PIDS_LIMIT = 1024;
 
 /** What the container of a plan is made of. Nothing in it is a token, and no process of the agent's user starts with it. */

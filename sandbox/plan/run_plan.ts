@@ -33,8 +33,8 @@ export interface PlanEnd {
 export const INTERRUPTED_EXIT = 130;
 
 /**
- * Session, container, then step by step; then the container and the session are taken down again, whatever happened. What is
- * left behind by a caller that is killed meanwhile, the sidecar takes down: it knows the session's owner and its container.
+ * Creates session and container and runs the steps; afterwards both are removed, also on failure. If the caller is killed, the
+ * sidecar removes the rest: it knows the session's owner and container.
  */
 export async function runPlan(ports: PlanPorts, run: PlanRun): Promise<PlanEnd> {
   const undo = new UndoStack((error) => ports.warn(`not taken down in order: ${messageOf(error)}`));
@@ -74,7 +74,7 @@ async function runSteps(ports: PlanPorts, plan: RunningPlan, run: PlanRun): Prom
   return results;
 }
 
-/** Why no further step is run; null to go on. */
+/** Why no further step is run; null to continue. */
 function findStopReason(ports: PlanPorts, run: PlanRun, result: StepResult): string | null {
   if (ports.stop.aborted) return 'the plan was ended before it';
   if (!result.clean) return `step ${result.id} left something behind`;

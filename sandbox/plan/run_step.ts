@@ -33,7 +33,7 @@ export interface RunningPlan {
   readonly outputFolder: string;
 }
 
-/** A client that has nobody to talk to any more is given this long. */
+/** Grace time for the engine's client after its process was killed. */
 const CLIENT_GRACE_MS = 10_000;
 
 /**
@@ -66,7 +66,7 @@ export async function runStep(ports: PlanPorts, plan: RunningPlan, step: SealedS
   return { ...base, outcome: 'failed', problem: outputs.error, seconds: seconds(), collected: [] };
 }
 
-/** The step's scope; null for a step without a reach. What it opens has to be what was sealed. */
+/** Opens the step's scope; null for a step without a reach. Its hosts must equal the sealed ones. */
 async function scopeOf(
   ports: PlanPorts,
   plan: RunningPlan,
@@ -100,8 +100,8 @@ interface CommandEnd {
 }
 
 /**
- * Runs the command to its end, its time's end or the plan's. That it runs is recorded when it does, and that it never did
- * when it is over: under this scope, or under none. What cannot be recorded is ended.
+ * Runs the command until it ends, times out or the plan ends. Its start, or that it never started, is recorded under its scope
+ * or under none. If that fails, the command is ended.
  */
 async function commandEnd(
   ports: PlanPorts,

@@ -10,7 +10,7 @@ import { admitSocket, createSocketGate } from '../../machine/connection/socket_g
 import { peerUid } from './peer_uid.ts';
 import { relayConnection, type RelayTarget } from './relay_connection.ts';
 
-/** A loopback listener that speaks for one session to clients which cannot send proxy credentials. */
+/** A loopback listener that adds one session's credentials for clients that cannot send proxy credentials. */
 export interface Relay {
   readonly port: number;
   /** `http://127.0.0.1:<port>`, without credentials. */
@@ -37,8 +37,8 @@ const LOOPBACK = '127.0.0.1';
 const PEER_TABLE = '/proc/net/tcp';
 
 /**
- * Starts a relay on a free loopback port. Anybody on the machine can connect to it, so that only connections of processes
- * of `uid` get the session's credentials; where the system cannot tell, there is no relay.
+ * Starts a relay on a free loopback port. Every user of the machine can connect, so only connections of processes of `uid` get
+ * the session's credentials; if the system cannot tell the user, the relay is refused.
  */
 export async function startRelay(options: RelayOptions): Promise<Result<Relay, RelayError>> {
   const { uid, peerUid: uidOf = peerUid } = options;

@@ -19,9 +19,9 @@ const HEAD_TIMEOUT_MS = DEFAULT_LIMITS.firstHeadSeconds * 1000;
 const ACCEPTED = /^HTTP\/1\.[01] 2\d\d[ \r]/;
 
 /**
- * Serves one connection: one proxy request goes to the proxy, with the session's credentials when `trusted`, and after a
- * 2xx the bytes both ways. Whatever else the proxy answers ends the connection, so that no second request can follow on
- * one that was vouched for. A client that is not trusted gets the proxy's own refusal, which the proxy records.
+ * Serves one connection: forwards one proxy request, with the session's credentials if `trusted`, and after a 2xx copies bytes
+ * both ways. Any other answer ends the connection, so that no second request can use the added credentials. An untrusted client
+ * gets the proxy's refusal, which the proxy records.
  */
 export async function relayConnection(
   socket: Socket,
