@@ -379,7 +379,7 @@ describe("a server that names somebody else's authorization server", () => {
     const asked = await submit({});
     const page = await asked.text();
     expect(asked.status).toBe(409);
-    expect(page).toContain('has you sign in with other hosts');
+    expect(page).toContain('its sign-in uses other hosts');
     expect(page).toContain(`name="authorization_hosts" value="${host()}"`);
     expect(page).not.toContain('Continue to');
     const wrong = await (await submit({ authorization_hosts: host(), scopes: '"' })).text();

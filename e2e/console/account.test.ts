@@ -65,8 +65,8 @@ describe('without JavaScript', () => {
   test('a token without a scope is refused beside the field, and the input stays', async () => {
     const page = await suite.open('/account/tokens/new', withoutScripts);
     await page.getByLabel('Name').fill('nothing');
-    await page.getByLabel('Days until it ends').fill('999');
-    await page.getByRole('button', { name: 'Make it' }).click();
+    await page.getByLabel('Days until it expires').fill('999');
+    await page.getByRole('button', { name: 'Create' }).click();
     expect(await page.locator('#scopes-problem').innerText()).toContain('at least one scope');
     expect(await page.locator('#expires_in_days-problem').count()).toBe(1);
     expect(await page.getByLabel('Name').inputValue()).toBe('nothing');

@@ -42,7 +42,7 @@ test('by keyboard alone: a bar, and the same in the table', async () => {
   await page.waitForURL('**/audit?since=*');
   expect(await page.locator('#events tbody tr').count()).toBeGreaterThan(0);
   await page.goto('/audit');
-  await tabTo(page, 'The same as a table');
+  await tabTo(page, 'Show as a table');
   await page.keyboard.press('Enter');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
@@ -62,6 +62,6 @@ test('an event says why, and that its place in the chain is verified', async () 
   const words = await page.locator('main').innerText();
   expect(words).toContain('It matched the host binding for api.github.com.');
   expect(words).toContain('Verified here');
-  expect(words).toContain('The event after it names it.');
+  expect(words).toContain('The event after it refers to it.');
   await expectFits(page);
 });

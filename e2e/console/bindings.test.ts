@@ -15,7 +15,7 @@ const suite = consoleSuite({
 test('its page says what it matches, which secret it uses, and who changed it when', async () => {
   const page = await suite.open(path, { javaScriptEnabled: false });
   const words = await page.locator('main').innerText();
-  for (const part of ['Requests to api.github.com', 'GET, HEAD and OPTIONS alone', 'vault://user/github', 'Stored']) {
+  for (const part of ['Requests to api.github.com', 'Only GET, HEAD and OPTIONS', 'vault://user/github', 'Stored']) {
     expect(words).toContain(part);
   }
   expect(words).toMatch(/By\s+Local owner\s+usr_/);

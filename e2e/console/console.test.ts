@@ -84,7 +84,7 @@ describe('without JavaScript', () => {
 
   test('a binding starts from a template of the catalog', async () => {
     const page = await suite.open('/bindings/new', withoutScripts);
-    await page.getByLabel('Begin with a template').selectOption('google-maps');
+    await page.getByLabel('Start from a template').selectOption('google-maps');
     await page.getByRole('button', { name: 'Fill in' }).click();
     expect(await page.getByLabel('Host', { exact: true }).inputValue()).toBe('maps.googleapis.com');
     expect(await page.getByRole('textbox', { name: 'Query parameter' }).inputValue()).toBe('key');
@@ -118,21 +118,21 @@ describe('without JavaScript', () => {
     expect(new URL(page.url()).searchParams.get('type')).toContain('trust_denied');
     expect(await page.locator('#events tbody tr').count()).toBe(1);
     await page.locator('#events').getByRole('link', { name: 'Why' }).click();
-    expect(await page.locator('main').innerText()).toContain('The binding is for reading alone');
+    expect(await page.locator('main').innerText()).toContain('The binding is read-only');
   });
 
   test('an approval is decided, once', async () => {
     const page = await suite.open('/approvals', withoutScripts);
     await page.getByRole('button', { name: 'Deny acme/items delete-item, Items: delete item 42' }).click();
     await page.waitForURL('**/approvals?done=denied');
-    expect(await page.locator('#approvals').innerText()).toContain('Nothing waits for you');
+    expect(await page.locator('#approvals').innerText()).toContain('No request waits for you');
   });
 });
 
 describe('live', () => {
   test('a decision appears in the audit log at once', async () => {
     const page = await suite.open('/audit?host=live.example.com');
-    await page.getByText('No event fits').waitFor();
+    await page.getByText('No event matches').waitFor();
     await page.locator('[data-live-of=events]').getByText('Live').waitFor();
     await suite.world.record('sandbox.proxy.passthrough', {
       'svc.proxy.method': 'GET',

@@ -116,7 +116,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     ({ mcpId }) => `/mcp-servers/${mcpId}/credentials/delete?name=API_KEY`,
     'API_KEY',
     'Remove it',
-    'The stored value is gone',
+    'The stored value is deleted',
   ),
   '/mcp-servers/{id}/upgrade': {
     at: ({ mcpId }) => `/mcp-servers/${mcpId}/upgrade`,
@@ -179,7 +179,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
   '/account/tokens': {
     at: () => '/account/tokens/new',
     fill: () => ({ Name: 'form', 'secrets:read': 'yes' }),
-    press: 'Make it',
+    press: 'Create',
     shows: 'Copy the token now',
   },
   '/account/tokens/{id}/revoke': confirmed(
@@ -217,7 +217,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Continue',
     shows: 'Sign this program in as you?',
   },
-  '/device/decide': { at: null, press: 'Turn it away', shows: 'Turned away' },
+  '/device/decide': { at: null, press: 'Deny', shows: 'Denied' },
   '/auth/logout': { at: () => '/', press: 'Sign out', shows: 'Sign in' },
 };
 

@@ -129,7 +129,7 @@ describe('an owner', () => {
     [
       'allowed_providers',
       async (page: Page) => {
-        await page.getByLabel('Only those ticked').check();
+        await page.getByLabel('Only the selected ways').check();
         await page.getByLabel('Password', { exact: true }).check();
       },
     ],
@@ -153,7 +153,7 @@ describe('an admin', () => {
     const page = await openAs('bob', { javaScriptEnabled: false });
     await page.goto('/enterprise');
     expect(await page.locator('[name^=oidc_]').count()).toBe(0);
-    expect(await page.locator('main').innerText()).toContain('Only an owner changes it');
+    expect(await page.locator('main').innerText()).toContain('Only an owner can change it');
     await page.getByLabel('Name').fill('Acme Ltd');
     await save(page);
     await page.waitForURL('**/enterprise?done=settings_changed');
@@ -316,7 +316,7 @@ test.each<readonly [who: Who, path: () => string, look: Look]>([
 test('a refusal beside its field: axe finds nothing', async () => {
   const page = await openAs('alice');
   await page.goto('/enterprise');
-  await page.getByLabel('Only those ticked').check();
+  await page.getByLabel('Only the selected ways').check();
   await save(page);
   await page.locator('#allowed_providers-problem').waitFor();
   await expectAccessible(page);

@@ -34,7 +34,7 @@ test('the marketplace can be browsed before anything was read from the registry'
   expect((await names(page)).length).toBe(30);
   expect(await page.getByRole('main').innerText()).toContain(registry.entry(0).server.name);
   await page.goto('/marketplace?q=weather');
-  expect(await page.getByRole('main').innerText()).toContain('This answer is partial');
+  expect(await page.getByRole('main').innerText()).toContain('This list is incomplete');
 });
 
 describe('the marketplace, without sign-in', () => {

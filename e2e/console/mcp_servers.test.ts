@@ -127,7 +127,7 @@ describe('installed servers in the console', () => {
     await page.getByRole('button', { name: 'Save the tools' }).click();
     expect(await page.getByLabel('Denied').getAttribute('aria-invalid')).toBe('true');
     await page.getByLabel('Denied').fill('delete_*');
-    await page.getByLabel('Asked about').fill('*');
+    await page.getByLabel('Needs approval').fill('*');
     await page.getByRole('button', { name: 'Save the tools' }).click();
     expect((await serverNamed('changed')).tools).toEqual({ allow: null, deny: ['delete_*'], approval: ['*'] });
     await page.getByRole('button', { name: 'Disable' }).click();

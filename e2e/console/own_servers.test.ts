@@ -233,7 +233,7 @@ describe('a custom remote server', () => {
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     expect(await mainText(page)).toContain('Nobody is signed in');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    expect(await mainText(page)).toContain('has you sign in with other hosts');
+    expect(await mainText(page)).toContain('its sign-in uses other hosts');
     expect(await mainText(page)).toContain(new URL(provider.origin).host);
     expect(await page.getByRole('link', { name: 'Continue to' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Sign in there' }).click();
@@ -241,7 +241,7 @@ describe('a custom remote server', () => {
     await page.getByRole('link', { name: 'Continue to' }).click();
     await page.waitForURL(`**/mcp-servers/${id}?done=mcp_signed_in`);
     const panel = page.getByRole('region', { name: 'Sign-in' });
-    expect(await panel.innerText()).toMatch(/Signed in[^]*renews it[^]*openid offline_access tools/);
+    expect(await panel.innerText()).toMatch(/Signed in[^]*renews the tokens[^]*openid offline_access tools/);
     expect(await serverNamed('hub')).toMatchObject({ authorization: { state: 'ready' } });
     await panel.getByRole('link', { name: 'Forget it' }).click();
     await page.getByLabel('Type hub to confirm').fill('other');
@@ -249,7 +249,7 @@ describe('a custom remote server', () => {
     expect(await page.locator('#confirm-problem').innerText()).toContain('nothing was forgotten');
     await page.getByLabel('Type hub to confirm').fill('hub');
     await page.getByRole('button', { name: 'Forget it' }).click();
-    expect(await mainText(page)).toContain('The sign-in is forgotten');
+    expect(await mainText(page)).toContain('The sign-in is deleted');
     expect(await serverNamed('hub')).toMatchObject({ authorization: null });
   });
 

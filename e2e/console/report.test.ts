@@ -14,7 +14,7 @@ const card = (page: Page, ref: string) => page.getByRole('article').filter({ has
 
 test('of an empty vault says what to do next', async () => {
   const page = await suite.open('/report', { javaScriptEnabled: false });
-  expect(await main(page)).toContain('There is nothing to seal yet');
+  expect(await main(page)).toContain('There are no credentials yet');
   expect(await main(page)).toContain('svc secret set user/demo');
   await page.getByRole('link', { name: 'Store a secret' }).click();
   await page.waitForURL('**/secrets/new');
@@ -43,8 +43,8 @@ describe('of a vault with secrets', () => {
 
   test('is led to by the navigation and, where a credential left, by the overview', async () => {
     const page = await suite.open();
-    expect(await main(page)).toContain('2 credentials were handed out');
-    await page.getByRole('link', { name: 'See where it went' }).click();
+    expect(await main(page)).toContain('2 credentials were released');
+    await page.getByRole('link', { name: 'See where it was used' }).click();
     await page.waitForURL('**/report');
     await tabTo(page, 'Sealability');
     expect(await page.locator('nav a[aria-current=page]:visible').innerText()).toContain('Sealability');
@@ -53,7 +53,7 @@ describe('of a vault with secrets', () => {
   test('says which left, when, to which session and image, for which host, and why', async () => {
     const page = await suite.open('/report', { javaScriptEnabled: false });
     const words = await card(page, 'vault://user/stripe').innerText();
-    for (const part of ['Handed out', 'ses_demo', 'api.stripe.com', REASON, 'acme/agent<U+202E>:1']) {
+    for (const part of ['Released', 'ses_demo', 'api.stripe.com', REASON, 'acme/agent<U+202E>:1']) {
       expect(words).toContain(part);
     }
     expect(await page.locator('main').getByRole('article').count()).toBe(3);
@@ -66,7 +66,7 @@ describe('of a vault with secrets', () => {
     const page = await suite.open('/report', { javaScriptEnabled: false });
     const sealed = page.getByRole('table', { name: 'Sealed credentials' });
     expect(await sealed.locator('tbody tr').count()).toBe(2);
-    expect(await sealed.innerText()).toMatch(/connector that it was stored for/);
+    expect(await sealed.innerText()).toMatch(/connector it was stored for/);
     await sealed.getByRole('link', { name: 'api.github.com' }).click();
     await page.waitForURL('**/bindings/bnd_*');
   });
@@ -89,7 +89,7 @@ describe('of a vault with secrets', () => {
     expect(await card(page, 'vault://user/stripe').count()).toBe(0);
     expect(await page.getByRole('table', { name: 'Sealed credentials' }).innerText()).toContain('vault://user/stripe');
     // What was, stays told.
-    expect(await page.getByRole('table', { name: 'handed out' }).innerText()).toContain('api.stripe.com');
+    expect(await page.getByRole('table', { name: 'released in plaintext' }).innerText()).toContain('api.stripe.com');
   });
 
   test('axe finds nothing and nothing overflows, in every look', async () => {

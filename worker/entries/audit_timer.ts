@@ -3,7 +3,7 @@ import type { Lifetime } from '../kernel/lifetime.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 import type { AuditTurn } from './audit_turns.ts';
 
-/** How often a program asks for its turns; the database says whether there is anything to do. */
+/** How often a program tries its turns; the database says whether one is due. */
 const ASK_EVERY_MS = 60_000;
 
 interface Timed {
@@ -12,7 +12,10 @@ interface Timed {
   readonly lifetime: Lifetime;
 }
 
-/** Takes each turn now and then, one of a kind at a time, until the program is asked to stop. It does not keep it running. */
+/**
+ * Takes each turn periodically, one of a kind at a time, until the program is asked to stop. The timer does not keep
+ * the program running.
+ */
 export function startAuditTimer({ turns, context, lifetime }: Timed): void {
   for (const { what, take } of turns) {
     let isRunning = false;

@@ -3,9 +3,9 @@ import { sendAnchors } from '../services/audit/audit_anchors.ts';
 import { retainAudit } from '../services/audit/audit_retention.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 
-/** Work on the audit log that is done now and then, by one of all the workers. */
+/** Periodic work on the audit log, done by one of all workers at a time. */
 export interface AuditTurn {
-  /** For the log, when it fails. */
+  /** For the log, if it fails. */
   readonly what: string;
   readonly take: (context: ProgramContext) => Promise<unknown>;
 }
@@ -15,7 +15,9 @@ interface TurnSettings {
   readonly anchors?: unknown;
 }
 
-/** What the settings ask for. Each is a turn of its own: a receiver that is slow keeps no event from being removed. */
+/**
+ * The turns that the settings ask for. They are separate, so that a slow receiver does not delay the removal of events.
+ */
 export function auditTurns(
   { auditRetentionDays: days, anchors }: TurnSettings,
   log: (entry: LogEntry) => void,
@@ -30,11 +32,11 @@ export function auditTurns(
   return turns;
 }
 
-/** One turn, where it is this program's; a chain that cannot be cut is said in the log. */
+/** Removes expired events, if it is this program's turn, and logs broken chains. */
 async function retainOnce(context: ProgramContext, days: number, log: (entry: LogEntry) => void): Promise<void> {
   const retained = await retainAudit(context, days);
   for (const { writer, sequence, reason } of retained?.broken ?? []) {
-    const message = `the audit chain of ${writer} is broken at event ${sequence} (${reason}): nothing of it is removed from there`;
+    const message = `the audit chain of ${writer} is broken at event ${sequence} (${reason}): events from there on are not removed`;
     log({ level: 'error', message, code: 'audit_chain_broken' });
   }
 }

@@ -2,8 +2,8 @@ const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1|::ffff:127\.\d{1,3}\.\d
 const ADDRESS = /^[0-9A-Fa-f.:]{2,45}$/;
 
 /**
- * The address that a call came from. Behind a proxy on this machine it is the last one that the proxy wrote down: those before
- * it are what the client itself sent.
+ * The address that a call came from. Behind a proxy on this machine it is the last one that the proxy added; the client
+ * itself may have sent the earlier ones.
  */
 export function clientAddress(peer: string | null, forwardedFor: string | undefined): string | null {
   if (peer === null || !LOOPBACK.test(peer)) return peer;

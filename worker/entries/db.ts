@@ -1,4 +1,5 @@
-// What `svc db` runs: `node worker/entries/db.ts status|migrate|backup [FILE] --home DIR`. Its answer is one line of JSON.
+// The program of `svc db`: `node worker/entries/db.ts status|migrate|backup [FILE] --home DIR`. It prints one line of
+// JSON.
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -27,9 +28,9 @@ async function main(): Promise<void> {
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
   if (settings.databaseUrl === undefined) {
-    // Only migrating makes a database where there is none.
+    // Only migrating creates a missing database.
     if (name === 'migrate') makeHome(home);
-    else requireFile(home, '"svc db migrate" makes one, or set SVC_DATABASE_URL');
+    else requireFile(home, '"svc db migrate" creates one, or set SVC_DATABASE_URL');
   }
   const { client, replica } = await openClients(settings, home);
   replica?.close();
@@ -45,7 +46,7 @@ async function applySteps(client: Client): Promise<object> {
   return { applied: applied.value, schema };
 }
 
-/** A copy of the database as it is at one moment, while others write to it. */
+/** Writes a consistent copy of the database while others write to it. */
 async function backUp(client: Client, file: string | undefined): Promise<object> {
   if (file === undefined) throw new Refusal('invalid_flag', 'backup: name the FILE to write', EXIT_USAGE);
   if (client.protocol !== 'file') throw new Refusal('not_a_file', SERVER_BACKUP);
@@ -63,13 +64,13 @@ async function backUp(client: Client, file: string | undefined): Promise<object>
 const SERVER_BACKUP =
   'SVC_DATABASE_URL is a server: back it up with its own means (docs/deploy.md, "Backup and restore")';
 
-/** The copy is as private as the database; an existing file is never overwritten. */
+/** The copy is as private as the database. An existing file is never overwritten. */
 function makeEmpty(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     const code = errorCode(error) || 'unknown';
-    throw new Refusal('file_unusable', `${path} cannot be made (${code}): name a file that is not there yet`);
+    throw new Refusal('file_unusable', `cannot create ${path} (${code}): name a file that does not exist yet`);
   }
 }
 

@@ -5,7 +5,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { ASSET_FILES } from '../pages/frame/asset_files.ts';
 import { Assets, type Encoders } from '../pages/frame/assets.ts';
 
-/** As small as it gets, for each is compressed once. */
+/** The best compression, because each file is compressed once. */
 const ENCODERS: Encoders = new Map([
   ['br', async (text: string) => Uint8Array.from(await promisify(brotliCompress)(text))],
   [
@@ -14,7 +14,7 @@ const ENCODERS: Encoders = new Map([
   ],
 ]);
 
-/** The assets, read from the checkout once, when the program starts. */
+/** The assets, read from the checkout once at the start. */
 export function fileAssets(): Assets {
   const sources = ASSET_FILES.map(({ name, file }) => ({
     name,

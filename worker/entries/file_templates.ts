@@ -10,7 +10,7 @@ export function fileTemplates(): readonly BindingTemplate[] {
   return files.toSorted().map((name) => readTemplate(readFileSync(new URL(name, FOLDER), 'utf8')));
 }
 
-/** Throws for one that is damaged: a test holds the catalog to its schema. */
+/** Throws for an invalid one; a test checks the catalog against its schema. */
 function readTemplate(text: string): BindingTemplate {
   const template = parseBindingTemplate(parse(text));
   if (template.ok) return template.value;

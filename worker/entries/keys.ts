@@ -1,4 +1,4 @@
-// What `svc keys` runs: `node worker/entries/keys.ts rotate [--at-once] --home DIR`. Its answer is one line of JSON.
+// The program of `svc keys`: `node worker/entries/keys.ts rotate [--at-once] --home DIR`. It prints one line of JSON.
 import { parseArgs } from 'node:util';
 import type { Settings } from '../../shared/model/settings.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 
-/** The services of a worker, which is where a vault key that is wrong or missing is refused. */
+/** A worker's services, because they refuse a wrong or missing vault key. */
 async function openServices(settings: Settings, home: string, { client }: Clients): Promise<ProgramContext> {
   const started = await start({
     database: openDatabase(client),
@@ -49,4 +49,4 @@ async function openServices(settings: Settings, home: string, { client }: Client
   throw new Refusal(started.error.reason, started.error.message);
 }
 
-main().catch((error: unknown) => refuse(error, 'the keys could not be rotated: check SVC_DATABASE_URL and its token'));
+main().catch((error: unknown) => refuse(error, 'rotating the keys failed: check SVC_DATABASE_URL and its token'));

@@ -32,7 +32,7 @@ import { startAuditTimer } from './audit_timer.ts';
 import { auditTurns } from './audit_turns.ts';
 import { masterKeys } from './vault_key_files.ts';
 
-/** How long requests under way may take when the program stops: a person waits for a local one. */
+/** How long open requests may take when the program stops; less in local mode, where a person waits. */
 const LOCAL_GRACE_MS = 300;
 const HOSTED_GRACE_MS = 10_000;
 
@@ -88,7 +88,7 @@ function readOptions(): Options {
   const local = values.local ?? false;
   const listen = values.listen ?? '127.0.0.1';
   if (local && !['127.0.0.1', '::1', 'localhost'].includes(listen)) {
-    const message = `--listen ${listen}: --local listens on 127.0.0.1 and ::1 alone, where browsers find the console`;
+    const message = `--listen ${listen}: with --local it listens only on 127.0.0.1 and ::1, where browsers find the console`;
     throw new Refusal('invalid_flag', message, EXIT_USAGE);
   }
   const upstreamCaFiles = values['upstream-ca'] ?? settings.upstreamCaFiles;
@@ -137,9 +137,9 @@ function readRegistryUrl(text: string | undefined): string | undefined {
   throw new Refusal('invalid_flag', `--registry-url ${url.error}`, EXIT_USAGE);
 }
 
-/** Hosts that are dialled elsewhere, by `--resolve HOST:ADDRESS[:PORT]`. */
+/** Hosts with another dial address, from `--resolve HOST:ADDRESS[:PORT]`. */
 function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string, PinnedAddress> {
-  if (texts.length > 0 && !local) throw new Refusal('invalid_flag', '--resolve is for --local alone', EXIT_USAGE);
+  if (texts.length > 0 && !local) throw new Refusal('invalid_flag', '--resolve requires --local', EXIT_USAGE);
   return new Map(
     texts.map((text) => {
       const pin = parsePin(text);
@@ -150,7 +150,7 @@ function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string,
   );
 }
 
-/** Adds roots for the calls this program makes itself. */
+/** Adds trusted roots for the program's outgoing calls. */
 function trustRoots(files: readonly string[]): void {
   if (files.length === 0) return;
   const roots = files.map((file) => readPem(file));
@@ -191,7 +191,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
   return started.value;
 }
 
-/** The context of each request, with the master key that is in the file by then. */
+/** The context of each request, with the master key that is in the file at that time. */
 function followKeys(
   { home }: Options,
   clients: Clients,
@@ -223,7 +223,7 @@ function listenRefusal(error: NodeJS.ErrnoException & { readonly address?: strin
   if (error.code === 'EADDRINUSE') {
     return new Refusal(
       'port_taken',
-      `${address} is taken by another program: stop that one, or use --port 0 for any free port`,
+      `another program listens on ${address}: stop it, or use --port 0 for any free port`,
       EXIT_PORT_TAKEN,
     );
   }

@@ -15,11 +15,11 @@ import type { Places } from '../store/places.ts';
 import { makePrivate } from './node_home.ts';
 import { Refusal } from './node_refusal.ts';
 
-/** The clients of the database and of its replica, where there is one. */
+/** The clients of the database and of its replica, if there is one. */
 export interface Clients {
   readonly client: Client;
   readonly replica: Client | null;
-  /** Where writes wait for one another. */
+  /** The queue of writes. */
   readonly writes: Places | null;
 }
 
@@ -27,7 +27,7 @@ export function databaseOf({ client, replica, writes }: Clients): Database {
   return openDatabase(client, replica, writes);
 }
 
-/** The libSQL server that the settings name, else the file in `home`, made private and checked. */
+/** The libSQL server from the settings, otherwise the file in `home`, made private and checked. */
 export async function openClients(settings: Settings, home: string): Promise<Clients> {
   const { databaseUrl, databaseReplicaUrl, databaseToken } = settings;
   const token = databaseToken && { authToken: databaseToken.reveal() };

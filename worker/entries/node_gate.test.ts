@@ -12,7 +12,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { guardConnections, serverDeadlines } from './node_gate.ts';
 import { listenAt } from './node_listen.ts';
 
-// Connections without a request keep nobody else from the control plane (docs/decisions/0048).
+// Connections without a request cannot block the control plane for others (docs/decisions/0048).
 
 const LIMITS = { maxWaitingConnections: 16, maxWaitingPerPeer: 8 };
 
@@ -20,7 +20,7 @@ let server: Server;
 let port: number;
 let sockets: Socket[];
 let logged: unknown[];
-/** Replies that the test gives. */
+/** Replies given by the test. */
 let held: ServerResponse[];
 
 beforeEach(async () => {
@@ -46,7 +46,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   else response.end(await text(request).catch(() => ''));
 }
 
-/** A connection that sends this, and the promise for its end. */
+/** A connection that sends this, and a promise for its end. */
 async function open(sent: string): Promise<{ socket: Socket; gone: Promise<void>; got: () => string }> {
   const socket = connect(port, '127.0.0.1');
   sockets.push(socket);
@@ -64,7 +64,7 @@ async function crowdOf(count: number, sent: string): Promise<{ readonly gone: Pr
   return { gone };
 }
 
-/** A whole request on a connection of its own. */
+/** A whole request on its own connection. */
 async function ask(): Promise<string> {
   const reply = await new Promise<IncomingMessage>((resolve, reject) => {
     const call = httpRequest({ port, host: '127.0.0.1', method: 'POST', agent: false }, resolve);
@@ -78,14 +78,14 @@ test.each([
   ['a part of a head', 'GET / HTTP/1.1\r\nHost: 127'],
   ['a part of a body', 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
   ['a whole request, and wait for the next', 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-])('connections that sent %s make room for one another, the oldest first, and others are answered', async (_, sent) => {
+])('connections that sent %s are dropped, oldest first, and others are answered', async (_, sent) => {
   const { gone } = await crowdOf(100, sent);
   expect(await ask()).toBe('hello');
   await Promise.all(gone.slice(0, 92));
   expect(logged).toEqual([expect.objectContaining({ reason: 'waiting_of_peer', dropped: 1 })]);
 });
 
-test('a connection whose request is being answered stays, however many come after it', async () => {
+test('a connection whose request is being answered stays, however many follow', async () => {
   const { socket, got } = await open('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await vi.waitFor(() => expect(held).toHaveLength(1));
   // The next request comes before the reply, and its end does not end the first.
@@ -108,7 +108,7 @@ test('a connection whose reply came before the end of its request may be dropped
   await early.gone;
 });
 
-test('a head has its deadline, and a request a longer one', () => {
+test('a head has a deadline, and a request a longer one', () => {
   expect(serverDeadlines({ firstHeadSeconds: 10 })).toMatchObject({ headersTimeout: 10_000, requestTimeout: 60_000 });
   expect(serverDeadlines({ firstHeadSeconds: 90 })).toMatchObject({ headersTimeout: 90_000, requestTimeout: 90_000 });
 });

@@ -8,10 +8,10 @@ import type { Log } from '../routes/http/app_env.ts';
 
 /** How long a whole request may take to arrive. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** How often Node looks for connections whose time is over. */
+/** How often Node looks for expired connections. */
 const CHECK_MS = 1_000;
 
-/** Node's own options for a server whose first heads have a deadline. */
+/** Node's own options for a server that sets a deadline for the first head. */
 export function serverDeadlines({ firstHeadSeconds }: Pick<ConnectionLimits, 'firstHeadSeconds'>) {
   const headersTimeout = firstHeadSeconds * 1000;
   const requestTimeout = Math.max(REQUEST_TIMEOUT_MS, headersTimeout);
@@ -20,14 +20,14 @@ export function serverDeadlines({ firstHeadSeconds }: Pick<ConnectionLimits, 'fi
 
 export interface GuardOptions {
   readonly limits: Pick<ConnectionLimits, 'maxWaitingConnections' | 'maxWaitingPerPeer'>;
-  /** Most connections of all kinds; null where the system gives no number. */
+  /** The limit of all connections; null if the system gives none. */
   readonly maxOpen: number | null;
   readonly log: Log;
 }
 
 /**
- * Drops the oldest of the connections that wait for a request, or for the rest of one, when there are too many. One whose request
- * is being answered stays.
+ * If there are too many connections, drops the oldest that wait for a request or for the rest of one. Connections whose
+ * request is being answered stay.
  */
 export function guardConnections(server: Server, { limits, maxOpen, log }: GuardOptions): void {
   const gate = new ConnectionGate({
@@ -54,11 +54,11 @@ export function guardConnections(server: Server, { limits, maxOpen, log }: Guard
 
 interface Served {
   readonly admission: Admission;
-  /** Requests that are not answered yet: a client may send the next one before. */
+  /** Unanswered requests: a client may send several at once. */
   underWay: number;
 }
 
-/** A connection serves from the end of its request to the end of the reply. */
+/** A connection is serving from the end of its request to the end of the reply. */
 function follow(connection: Served, request: IncomingMessage, response: ServerResponse): void {
   const { admission } = connection;
   const onArrived = (): void => admission.markServed();

@@ -7,7 +7,7 @@ import type { HomeFiles } from '../installation/local_home.ts';
 import { Refusal } from './node_refusal.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
-/** The directory of all local state: the flag's, else `SVC_HOME`, else `~/.svc`. */
+/** The directory of all local state: the flag's, otherwise `SVC_HOME`, otherwise `~/.svc`. */
 export function homeDirectory(flag: string | undefined, settings: Settings): string {
   return resolve(flag ?? settings.home ?? join(homedir(), '.svc'));
 }
@@ -17,17 +17,17 @@ export function makeHome(home: string): void {
     mkdirSync(home, { recursive: true, mode: 0o700 });
   } catch (error) {
     const code = errorCode(error) || 'unknown';
-    throw new Refusal('home_unusable', `--home ${home}: cannot be made (${code}); choose a directory you may write to`);
+    throw new Refusal('home_unusable', `--home ${home}: cannot be created (${code}); choose a writable directory`);
   }
 }
 
-/** Makes the file where there is none. SQLite gives the files that it puts beside it the same rights. */
+/** Creates the file if it does not exist. SQLite gives its other files the same permissions. */
 export function makePrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600));
   chmodSync(file, 0o600);
 }
 
-/** Files of mode 0600. A file comes into being whole, by a link that fails when the name is taken. */
+/** Files of mode 0600. A file is created atomically, by a link that fails if the name exists. */
 export function homeFiles(home: string): HomeFiles {
   return {
     async read(name) {
@@ -35,7 +35,7 @@ export function homeFiles(home: string): HomeFiles {
         return readFileSync(join(home, name), 'utf8');
       } catch (error) {
         if (errorCode(error) === 'ENOENT') return null;
-        throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its rights`);
+        throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its permissions`);
       }
     },
     async createOnce(name, text) {

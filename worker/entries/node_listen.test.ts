@@ -35,18 +35,15 @@ test.each([
   ['127.0.0.1', '127.0.0.1'],
   ['localhost', '127.0.0.1'],
   ['::1', '::1'],
-])(
-  'listening on %s takes the port at both loopback addresses, and one program answers at both',
-  async (host, first) => {
-    const { address, twin } = await listenOnLoopback(answering(), host, 0);
-    if (twin !== null) open.push(twin);
-    expect(address.address).toBe(first);
-    expect(await bodyAt('127.0.0.1', address.port)).toBe('127.0.0.1');
-    expect(await bodyAt('::1', address.port)).toBe('::1');
-  },
-);
+])('listening on %s uses the port at both loopback addresses, and one program answers at both', async (host, first) => {
+  const { address, twin } = await listenOnLoopback(answering(), host, 0);
+  if (twin !== null) open.push(twin);
+  expect(address.address).toBe(first);
+  expect(await bodyAt('127.0.0.1', address.port)).toBe('127.0.0.1');
+  expect(await bodyAt('::1', address.port)).toBe('::1');
+});
 
-test('a port that somebody else has at the other address is refused, and named', async () => {
+test('a port that another program has at the other address is refused and named', async () => {
   const other = createNetServer();
   open.push(other);
   const { port } = await listenAt(other, '::1', 0);
@@ -54,7 +51,7 @@ test('a port that somebody else has at the other address is refused, and named',
   await expect(refused).rejects.toMatchObject({ code: 'EADDRINUSE', address: '::1' });
 });
 
-test('a port that is taken at its own address is refused', async () => {
+test('a port that is in use at its own address is refused', async () => {
   const other = createNetServer();
   open.push(other);
   const { port } = await listenAt(other, '127.0.0.1', 0);

@@ -6,18 +6,18 @@ import { errorCode } from '../../shared/model/error_code.ts';
 /** Where a program listens. */
 export interface Listening {
   readonly address: AddressInfo;
-  /** The listener at the other loopback address; null where there is none. */
+  /** The listener at the other loopback address; null if there is none. */
   readonly twin: NetServer | null;
 }
 
 const IPV4 = '127.0.0.1';
 const IPV6 = '::1';
-/** Another program may have the port that the system chose at the other address. */
+/** Another program may have the chosen port at the other address. */
 const TRIES = 20;
-/** There is no such address here: nobody else can listen at it either. */
+/** The address does not exist here, so no other program can listen on it. */
 const NO_ADDRESS = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 
-/** Listens at one address. Throws what `listen` fails with. */
+/** Listens at one address. Throws the error of `listen`. */
 export async function listenAt(server: NetServer, host: string, port: number): Promise<AddressInfo> {
   server.listen(port, host);
   await once(server, 'listening');
@@ -27,8 +27,8 @@ export async function listenAt(server: NetServer, host: string, port: number): P
 }
 
 /**
- * Listens at both loopback addresses: a browser tries ::1 first for the console's name, and whoever else listened there would
- * be given its cookies. Throws what `listen` fails with, with the address.
+ * Listens at both loopback addresses: browsers try ::1 first for the console's name, and another program there would
+ * receive its cookies. Throws the error of `listen`, with the address.
  */
 export async function listenOnLoopback(server: Server, host: string, port: number): Promise<Listening> {
   const other = host === IPV6 ? IPV4 : IPV6;

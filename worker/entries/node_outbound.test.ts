@@ -30,7 +30,7 @@ const get = (url: string, options?: Partial<NodeOutboundOptions>) =>
 const textOf = (body: Uint8Array) => new TextDecoder().decode(body);
 
 describe('an outgoing call', () => {
-  test('carries method, target, headers and body, and asks for no compression', async () => {
+  test('sends method, target, headers and body, and requests no compression', async () => {
     const body = new TextEncoder().encode('{"a":1}');
     const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
     const called = await outbound().call({ method: 'POST', url: `https://${HOST}/a?b=1`, headers, body });
@@ -40,13 +40,13 @@ describe('an outgoing call', () => {
     expect(seen.serverName).toBe(HOST);
   });
 
-  test('gets a redirect as it is, and follows none', async () => {
+  test('returns a redirect, and does not follow it', async () => {
     upstream.onRequest((exchange) => exchange.write(reply(302, 'moved', ['Location: https://evil.example/'])));
     expect(await get(`https://${HOST}/`)).toMatchObject({ ok: true, value: { status: 302 } });
     expect(upstream.requests).toHaveLength(1);
   });
 
-  test('decodes a reply that was compressed all the same', async () => {
+  test('decodes a reply that was compressed anyway', async () => {
     upstream.onRequest((exchange) => exchange.write(reply(200, gzipSync('plain'), ['Content-Encoding: gzip'])));
     const called = await get(`https://${HOST}/`);
     expect(called.ok && textOf(called.value.body)).toBe('plain');
@@ -79,7 +79,7 @@ describe('an outgoing call', () => {
     expect(await get(`https://${HOST}/`)).toMatchObject({ error: { reason: 'upstream_invalid_reply' } });
   });
 
-  test('refuses a reply that switches to another protocol, and closes that connection', async () => {
+  test('refuses a reply that switches protocols, and closes that connection', async () => {
     const closed = Promise.withResolvers<void>();
     upstream.onRequest((exchange) => {
       exchange.socket.on('close', () => closed.resolve());
@@ -91,7 +91,7 @@ describe('an outgoing call', () => {
     await closed.promise;
   });
 
-  test('gives up on an upstream that drips its body for ever', async () => {
+  test('gives up on an upstream that sends its body endlessly slowly', async () => {
     upstream.onRequest((exchange) => {
       exchange.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n');
       const timer = setInterval(() => exchange.write('1\r\nx\r\n'), 20);
@@ -102,7 +102,7 @@ describe('an outgoing call', () => {
     });
   });
 
-  test('trusts no certificate of another name, and none of a stranger', async () => {
+  test('refuses a certificate for another name or from an unknown authority', async () => {
     expect(await get('https://other.example.test/')).toMatchObject({ error: { reason: 'upstream_tls_failed' } });
     expect(await get(`https://${HOST}/`, { roots: [] })).toMatchObject({ error: { reason: 'upstream_tls_failed' } });
   });
@@ -131,8 +131,8 @@ describe('an outgoing call', () => {
   });
 });
 
-describe('a name that a hosted control plane calls', () => {
-  /** The names that were resolved. */
+describe('a host name called by a hosted control plane', () => {
+  /** The resolved names. */
   let resolved: string[];
   beforeEach(() => {
     resolved = [];
@@ -165,7 +165,7 @@ describe('a name that a hosted control plane calls', () => {
     '64:ff9b::a00:1',
     'fc00::1',
     'fe80::1',
-  ])('is not one of %s', async (address) => {
+  ])('is not %s', async (address) => {
     for (const addresses of [[address], ['8.8.8.8', address]]) {
       expect(await callNameOf(...addresses)).toMatchObject({
         error: {
@@ -176,7 +176,7 @@ describe('a name that a hosted control plane calls', () => {
     }
   });
 
-  test('is resolved once, so that no other address is dialled than was looked at', async () => {
+  test('is resolved once, so that the checked address is the dialled one', async () => {
     const called = await callNameOf('fbff::9');
     expect(called).toMatchObject({ error: { message: expect.not.stringContaining('private') } });
     expect(resolved).toEqual([HOST]);
@@ -206,7 +206,7 @@ describe('plain http on loopback', () => {
     server.close();
   });
 
-  test('that nobody listens on is unreachable', async () => {
+  test('without a listener is unreachable', async () => {
     for (const port of [outbound(), fetchOutbound(true)]) {
       const called = await port.call({ method: 'GET', url: 'http://127.0.0.1:1/', headers: {}, body: null });
       expect(called).toMatchObject({ error: { reason: 'upstream_unreachable' } });

@@ -20,13 +20,13 @@ import {
   unreachableHost,
 } from '../kernel/outbound.ts';
 
-/** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
+/** Another dial address for a host; its certificate is still checked for the host name. */
 export interface PinnedAddress {
   readonly address: string;
   readonly port: number;
 }
 
-/** Resolves a name to all its addresses, as `lookup` of Node does. */
+/** Resolves a name to all its addresses, like `lookup` of Node. */
 export type ResolveName = (
   hostname: string,
   options: LookupAllOptions,
@@ -34,20 +34,20 @@ export type ResolveName = (
 ) => void;
 
 export interface NodeOutboundOptions {
-  /** Local mode: private addresses, plain http on loopback and pinned hosts are allowed. */
+  /** Local mode: private addresses, http on loopback and pinned hosts are allowed. */
   readonly isLocal: boolean;
   /** By canonical host; only in local mode. */
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
-  /** PEM roots in place of the default ones. */
+  /** PEM roots that replace the default ones. */
   readonly roots?: readonly string[];
   readonly timeoutMs?: number;
-  /** In place of the system's. */
+  /** Replaces the system's resolver. */
   readonly resolve?: ResolveName;
 }
 
 type Called = Result<OutboundReply, OutboundError>;
 
-/** Outgoing calls on Node and Deno: verified TLS, a fresh connection for each, and when hosted no address of a private range. */
+/** Outgoing calls on Node and Deno: verified TLS, a new connection for each, and no private addresses if hosted. */
 export function nodeOutbound(options: NodeOutboundOptions): Outbound {
   return {
     async call(request) {
@@ -76,14 +76,14 @@ async function send(options: NodeOutboundOptions, url: URL, request: OutboundReq
 
 function responseOf(outgoing: ClientRequest, body: Uint8Array | null): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    // Stays: an error of a request that nobody listens to ends the process.
+    // Never removed: an error event without a listener would end the process.
     outgoing.on('error', reject);
     outgoing.on('response', resolve);
     outgoing.on('upgrade', (_reply, socket) => {
       socket.destroy();
       reject(new SwitchedProtocol());
     });
-    // A promise is settled once: this is for a call that ended in none of these ways.
+    // Has an effect only if the call ended in none of the ways above, because a promise settles once.
     outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
     outgoing.end(body ?? undefined);
   });
@@ -111,17 +111,14 @@ function dialOptions({ isLocal, pinned, roots, resolve }: NodeOutboundOptions, h
   };
 }
 
-/** The upstream answered with 101 (RFC 9110 section 15.2.2); nobody here asks for another protocol. */
+/** The upstream answered 101 (RFC 9110 section 15.2.2), which was not requested. */
 class SwitchedProtocol extends Error {}
 
 class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 }
 
-/**
- * Resolves once for each call and refuses a name any of whose addresses is private, so that no later address is. What was
- * looked at is what is dialled.
- */
+/** Resolves once per call and refuses a name with any private address. The checked addresses are the dialled ones. */
 function publicLookup(resolve: ResolveName): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
@@ -162,7 +159,7 @@ async function read(
   });
 }
 
-/** Errors of TLS, as Node and OpenSSL name them. */
+/** TLS error codes of Node and OpenSSL. */
 const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/;
 
 function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): OutboundError {
@@ -184,7 +181,7 @@ function isErrno(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error;
 }
 
-/** `HOST:ADDRESS[:PORT]`; an IPv6 address stands in brackets. Null when it is none. */
+/** `HOST:ADDRESS[:PORT]`, with IPv6 addresses in brackets. Null if invalid. */
 export function parsePin(text: string): readonly [string, PinnedAddress] | null {
   const parts = /^([^:[\]]+):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
   const host = normaliseHost(parts?.[1] ?? '');

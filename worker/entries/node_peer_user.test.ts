@@ -33,7 +33,7 @@ function end(port: number | undefined): string {
   return `0100007F:${(port ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** A table of the kernel in which the client's end of the connection belongs to a user. */
+/** A kernel table in which the client's end of the connection belongs to a user. */
 function tableOf(uid: number, state = '01'): string {
   const path = join(folder, 'tcp');
   const fields = [end(accepted.remotePort), end(accepted.localPort), state, '0:0', '00:0', '0', uid, '0', '7777'];
@@ -43,20 +43,20 @@ function tableOf(uid: number, state = '01'): string {
 
 const isOther = (tables: readonly string[], uid: number | undefined = OWN) => detectOtherUsers(uid, tables)(accepted);
 
-test('a connection of another user is told from one of ours', async () => {
+test('a connection of another user is distinguished from one of ours', async () => {
   expect(await isOther([tableOf(OWN + 1)])).toBe(true);
   expect(await isOther([tableOf(OWN)])).toBe(false);
 });
 
-test('root is no other user: it can be anybody', async () => {
+test('root is not another user, because it can be anybody', async () => {
   expect(await isOther([tableOf(0)])).toBe(false);
 });
 
-test('the second table is looked at where the first has nothing, or cannot be read', async () => {
+test('the second table is read if the first has no entry or cannot be read', async () => {
   expect(await isOther([join(folder, 'none'), tableOf(OWN + 1)])).toBe(true);
 });
 
-test('nobody is another user where the tables do not say it', async () => {
+test('nobody is another user if the tables do not say so', async () => {
   expect(await isOther([join(folder, 'none')])).toBe(false);
   expect(await isOther([tableOf(OWN + 1, '08')])).toBe(false);
   const table = tableOf(OWN + 1);
@@ -71,7 +71,7 @@ test('a connection is looked up once, whatever the table says later', async () =
   expect(await ask(accepted)).toBe(true);
 });
 
-test('the system’s own tables know the connections of this program', async () => {
+test('the system’s own tables contain the connections of this program', async () => {
   const uid = process.getuid?.();
   expect(await detectOtherUsers(uid)(accepted)).toBe(false);
 });

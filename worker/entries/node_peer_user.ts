@@ -5,9 +5,9 @@ import { findUid, TCP_TABLES } from '../../shared/net/tcp_table.ts';
 const ROOT = 0;
 
 /**
- * Whether a loopback connection is held by another user of this machine than `uid`. The kernel's tables say so on Linux; where
- * they do not, nobody is another user. Root is none: it can be anybody, and forwards ports for virtual machines. A connection is
- * looked up once.
+ * Whether another user of this machine than `uid` holds a loopback connection, according to the kernel's tables on
+ * Linux; false if they do not say so. Root does not count: it can be anybody, and forwards ports for virtual machines.
+ * A connection is looked up once.
  */
 export function detectOtherUsers(
   uid: number | undefined,

@@ -5,7 +5,7 @@ export const EXIT_REFUSED = 1;
 export const EXIT_USAGE = 2;
 export const EXIT_PORT_TAKEN = 3;
 
-/** An expected reason why a program of the control plane does not start, or does not do what it is asked. */
+/** An expected reason why a program of the control plane does not start or run. */
 export class Refusal extends Error {
   readonly code: string;
   readonly exitCode: number;
@@ -22,7 +22,9 @@ export function log(entry: LogEntry): void {
   process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
 }
 
-/** Says why, and ends the program. Of what nobody expected only the kind is told, for its text may quote values. */
+/**
+ * Prints the reason and ends the program. For an unexpected error only its kind, because its message may quote values.
+ */
 export function refuse(error: unknown, unexpected = 'the control plane cannot start'): void {
   if (error instanceof Refusal) {
     log({ level: 'error', message: error.message, code: error.code });

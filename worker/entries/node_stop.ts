@@ -10,15 +10,15 @@ import { refuse } from './node_refusal.ts';
 /** What a program has to end, in this order. */
 export interface Stoppable {
   readonly server: Server;
-  /** Hands what it accepts to `server`; null where there is none. */
+  /** Passes its connections to `server`; null if there is none. */
   readonly twin: NetServer | null;
   readonly lifetime: ProgramLifetime;
   readonly clients: Clients;
-  /** How long requests under way may take. */
+  /** How long open requests may take. */
   readonly graceMs: number;
 }
 
-/** How often connections that have become idle are closed. */
+/** How often idle connections are closed. */
 const SWEEP_MS = 50;
 /** How long deferred work may take after the last reply. */
 const DRAIN_MS = 5_000;
@@ -34,7 +34,7 @@ export function stopOnSignal(program: Stoppable): void {
   process.on('SIGINT', stop);
 }
 
-/** No new connection; waits end; requests under way are answered; deferred work is done; the database is left in order. */
+/** Refuses new connections, ends waits, answers open requests, finishes deferred work, and closes the database. */
 async function stopServing({ server, twin, lifetime, clients, graceMs }: Stoppable): Promise<void> {
   lifetime.beginStop();
   const listeners = twin === null ? [server] : [server, twin];

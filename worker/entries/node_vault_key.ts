@@ -12,18 +12,18 @@ import { masterKeys } from './vault_key_files.ts';
 
 interface FollowInput {
   readonly home: string;
-  /** The version of the key's files from before `context` was made with them. */
+  /** The version of the key files, read before `context` was made with them. */
   readonly version: string;
-  /** The database as it is, without the check of the key that seals. */
+  /** The database without the check of the sealing key. */
   readonly database: Database;
   readonly context: ProgramContext;
   readonly log: (entry: LogEntry) => void;
 }
 
 /**
- * The context for each request, of a worker whose master key is in a file: when `svc vault rotate` has replaced the file,
- * the next request has both keys, and when it is done, the new one alone. A request keeps the context that it began with,
- * so that what it seals and what it writes are of one key.
+ * The context for each request of a worker whose master key is in a file. When `svc vault rotate` has replaced the
+ * file, the next request has both keys, and when it has finished, only the new one. A request keeps its context, so
+ * that it seals and writes with the same key.
  */
 export function contextOfKeys(input: FollowInput): () => Promise<ProgramContext> {
   let { version } = input;
@@ -34,7 +34,7 @@ export function contextOfKeys(input: FollowInput): () => Promise<ProgramContext>
     if (found === version) return context;
     version = found;
     context = withKeys(input, context, (problem) => {
-      // The next request tries again: the file may be right by then, or the database answer.
+      // The next request tries again: the file or the database may be fixed by then.
       version = '';
       if (failedAt !== found) input.log(problem);
       failedAt = found;
@@ -43,7 +43,7 @@ export function contextOfKeys(input: FollowInput): () => Promise<ProgramContext>
   };
 }
 
-/** A key that is not the database's changes nothing: the one before is still good for what it sealed. */
+/** If the file's key is not the database's, the previous context stays: its key still opens what it sealed. */
 async function withKeys(
   { home, database }: FollowInput,
   before: Promise<ProgramContext>,
@@ -58,7 +58,7 @@ async function withKeys(
     if (problem === null) return withSealingDatabase(context, vault, database);
     failed({ level: 'error', message: problem.message, code: problem.reason });
   } catch {
-    const message = `${VAULT_KEY_FILE} was changed and cannot be used: put the right one back`;
+    const message = `${VAULT_KEY_FILE} was changed and cannot be used: restore the right one`;
     failed({ level: 'error', message, code: 'vault_key_unreadable' });
   }
   return context;
@@ -69,7 +69,7 @@ function withSealingDatabase(context: ProgramContext, vault: Vault, database: Da
   return { ...context, vault, database: withSealGuard(database, vault), accessKeys };
 }
 
-/** What tells the files of the key, as they are now, from those that take their place. */
+/** Distinguishes the current key files from their replacements. */
 export function keyVersion(home: string): string {
   return [VAULT_KEY_FILE, KEY_CHANGE_FILE].map((name) => fileVersion(join(home, name))).join(' ');
 }

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 const QUICK_IMPORTS = new URL('quick_imports.ts', import.meta.url).href;
 const MODULES = ['drizzle-orm', 'drizzle-orm/sqlite-core', 'drizzle-orm/libsql', 'drizzle-orm/libsql/session'];
-/** Says what each module exports, and whether two of them share their classes. */
+/** Lists what each module exports, and whether two of them share their classes. */
 const PROGRAM = `
   const modules = await Promise.all(${JSON.stringify(MODULES)}.map((name) => import(name)));
   const shared = modules[1].SQLiteTable.prototype instanceof modules[0].Table;
@@ -17,7 +17,7 @@ async function seen(...flags: readonly string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-it('finds the same modules as Node does by itself', async () => {
+it('finds the same modules as Node itself', async () => {
   const found = await seen('--import', QUICK_IMPORTS);
   expect(found).toEqual(expect.arrayContaining([true]));
   expect(found).toEqual(await seen());

@@ -1,9 +1,9 @@
-// Loaded before the control worker (`node --import`), which then starts in two thirds of the time; it needs nothing of this.
+// Loaded before the control worker (`node --import`), which then starts in two thirds of the time. It is optional.
 import * as modules from 'node:module';
 
 /**
- * For each file that a package imports within itself, Node reads the package.json of the package anew, and that of drizzle-orm
- * has 180 kB and 400 such imports. A relative one is the file that lies there, as Node itself finds it.
+ * For each internal import of a package, Node reads the package's package.json again, and drizzle-orm's has 180 kB and
+ * 400 such imports. A relative import is resolved to the existing file, as Node does.
  */
 const PACKAGE = '/node_modules/drizzle-orm/';
 

@@ -1,4 +1,4 @@
-/** What wrangler.toml's rules give the workerd entry as text. */
+/** Files that the rules of wrangler.toml give the workerd entry as text. */
 declare module '*.css' {
   const text: string;
   export { text as default };

@@ -1,4 +1,4 @@
-// What `svc vault` runs: `node worker/entries/vault.ts rotate|status --home DIR`. Its answer is one line of JSON.
+// The program of `svc vault`: `node worker/entries/vault.ts rotate|status --home DIR`. It prints one line of JSON.
 import { parseArgs } from 'node:util';
 import type { Settings } from '../../shared/model/settings.ts';
 import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../installation/master_key_rotation.ts';
@@ -46,17 +46,17 @@ async function showStatus(database: Database, settings: Settings, home: string):
   return { ...status.value, finished: status.value.finished && !isUnderWay };
 }
 
-/** With both keys in the settings, as the workers have them. */
+/** With both keys in the settings, as in the workers. */
 async function rotateSet(database: Database, { vaultKey, vaultKeyPrevious }: Settings): Promise<RotationReport> {
   if (vaultKey !== undefined && vaultKeyPrevious !== undefined) {
     return rotate(database, { before: vaultKeyPrevious, after: vaultKey });
   }
   const message =
-    'SVC_VAULT_KEY_PREVIOUS is not set: set SVC_VAULT_KEY to the new key and this one to the old (nothing was changed)';
+    'SVC_VAULT_KEY_PREVIOUS is not set: set SVC_VAULT_KEY to the new key and SVC_VAULT_KEY_PREVIOUS to the old one (nothing was changed)';
   throw new Refusal('missing_vault_key', message, EXIT_USAGE);
 }
 
-/** With a new key that takes the place of the one in `home`; the old one stays until everything is sealed anew. */
+/** With a new key that replaces the one in `home`. The old one stays until everything is sealed again. */
 async function rotateFile(database: Database, home: string): Promise<RotationReport> {
   const { masterKey } = await masterKeys({}, home);
   if (masterKey === null) {
@@ -93,6 +93,4 @@ function createProgress(): (progress: string) => void {
   };
 }
 
-main().catch((error: unknown) =>
-  refuse(error, 'the command did not come to its end: keep both keys, and run it again'),
-);
+main().catch((error: unknown) => refuse(error, 'the command did not finish: keep both keys, and run it again'));

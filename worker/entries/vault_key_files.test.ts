@@ -27,7 +27,7 @@ async function kept(): Promise<(string | undefined)[]> {
 }
 
 describe('the file of the master key', () => {
-  test('has the old key or the new one at each step, and both are there until the end', async () => {
+  test('has the old or the new key at each step, and both exist until the end', async () => {
     expect(await kept()).toEqual([before.reveal(), undefined]);
     const change = await beginKeyChange(home, before);
     expect(change.before.reveal()).toBe(before.reveal());
@@ -39,7 +39,7 @@ describe('the file of the master key', () => {
     expect((await stat(join(home, 'vault.key'))).mode & 0o777).toBe(0o600);
   });
 
-  test('a run that was killed between the files goes on with the same new key', async () => {
+  test('a killed run continues with the same new key', async () => {
     const first = await beginKeyChange(home, before);
     await writeFile(join(home, 'vault.key'), `${before.reveal()}\n`);
     expect(await kept()).toEqual([before.reveal(), first.after.reveal()]);
@@ -48,14 +48,14 @@ describe('the file of the master key', () => {
     expect(await kept()).toEqual([first.after.reveal(), before.reveal()]);
   });
 
-  test('two runs at once have one new key', async () => {
+  test('two runs at once have the same new key', async () => {
     const [one, other] = await Promise.all([beginKeyChange(home, before), beginKeyChange(home, before)]);
     expect(one.after.reveal()).toBe(other.after.reveal());
     await Promise.all([endKeyChange(home, one), endKeyChange(home, other)]);
     expect(await kept()).toEqual([one.after.reveal(), undefined]);
   });
 
-  test('a change that is of other keys, or damaged, is refused and overwrites nothing', async () => {
+  test('a change of other keys, or a damaged one, is refused and overwrites nothing', async () => {
     await writeFile(join(home, 'vault.key.change'), `${newMasterKey().reveal()}\n${newMasterKey().reveal()}\n`);
     await expect(beginKeyChange(home, before)).rejects.toMatchObject({ code: 'vault_key_damaged' });
     await writeFile(join(home, 'vault.key.change'), 'half a k');
@@ -64,7 +64,7 @@ describe('the file of the master key', () => {
     expect((await readFile(join(home, 'vault.key'), 'utf8')).trim()).toBe(before.reveal());
   });
 
-  test('the settings come before the files', async () => {
+  test('the settings take precedence over the files', async () => {
     const [vaultKey, vaultKeyPrevious] = [newMasterKey(), newMasterKey()];
     expect(await masterKeys({ vaultKey, vaultKeyPrevious }, home)).toEqual({
       masterKey: vaultKey,
@@ -73,7 +73,7 @@ describe('the file of the master key', () => {
   });
 });
 
-test('a worker that serves has both keys from the first request after the file was replaced, and goes on after the end', async () => {
+test('a serving worker has both keys from the first request after the file was replaced, and continues after the end', async () => {
   const client = createClient({ url: `file:${join(home, 'control.db')}`, timeout: 5_000 });
   const database = openDatabase(client);
   const lifetime = new ProgramLifetime(() => undefined);

@@ -16,20 +16,20 @@ import { Refusal } from './node_refusal.ts';
 
 type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious'>;
 
-/** The master keys that the settings name, else those in the files of `home`. */
+/** The master keys from the settings, otherwise from the files of `home`. */
 export async function masterKeys({ vaultKey, vaultKeyPrevious }: KeySettings, home: string): Promise<MasterKeys> {
   if (vaultKey !== undefined) return { masterKey: vaultKey, previousMasterKey: vaultKeyPrevious ?? null };
   return valueOrThrow(await readMasterKeys(homeFiles(home)));
 }
 
-/** The change of the master key that is under way in `home`; null when there is none. */
+/** The master key change in progress in `home`; null if there is none. */
 export async function keyChange(home: string): Promise<KeyChange | null> {
   return valueOrThrow(await readKeyChange(homeFiles(home)));
 }
 
 /**
- * Begins to change the key in `home`, or goes on with the change that is under way there. One file that comes into being
- * whole has both keys, so whoever goes on does it with the same ones; only then the new one takes the place of the old.
+ * Starts changing the key in `home`, or continues a change in progress. One file, created atomically, has both keys, so
+ * that a later run uses the same ones. Only then the new key replaces the old one.
  */
 export async function beginKeyChange(home: string, before: Secret): Promise<KeyChange> {
   if ((await keyChange(home)) === null) {
@@ -45,7 +45,7 @@ export async function beginKeyChange(home: string, before: Secret): Promise<KeyC
   return change;
 }
 
-/** Forgets the old key, when the file of the key has the new one. */
+/** Forgets the old key, if the key file has the new one. */
 export async function endKeyChange(home: string, { after }: KeyChange): Promise<void> {
   const { masterKey } = valueOrThrow(await readMasterKeys(homeFiles(home)));
   if (masterKey?.reveal() !== after.reveal()) {
@@ -57,7 +57,7 @@ export async function endKeyChange(home: string, { after }: KeyChange): Promise<
   rmSync(join(home, KEY_CHANGE_FILE), { force: true });
 }
 
-/** A crash of the machine leaves the old file or the new one, whole. */
+/** After a machine crash there is either the old or the new file, complete. */
 function replaceKey(home: string, key: Secret): void {
   const draft = join(home, `.${VAULT_KEY_FILE}.${randomToken()}`);
   writeFileSync(draft, `${key.reveal()}\n`, { mode: 0o600, flag: 'wx', flush: true });
@@ -65,7 +65,7 @@ function replaceKey(home: string, key: Secret): void {
   settle(home, VAULT_KEY_FILE);
 }
 
-/** Onto the disk: the file, and that it has this name. */
+/** Flushes the file and its directory entry to disk. */
 function settle(home: string, name: string): void {
   for (const path of [join(home, name), home]) {
     const file = openSync(path, 'r');

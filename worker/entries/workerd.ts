@@ -1,4 +1,5 @@
-// The control worker on workerd (Cloudflare's runtime): settings come from the bindings, the database over HTTP.
+// The control worker on workerd (Cloudflare's runtime): settings come from the bindings, the database is used over
+// HTTP.
 import { createClient } from '@libsql/client/web';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
@@ -16,10 +17,13 @@ import { NO_TURNS } from '../kernel/turns.ts';
 import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
 import { withSealGuard } from '../store/installation.ts';
 
-/** The platform gives what is left of a request half a minute. */
+/** The platform keeps the rest of a request for half a minute. */
 const SYNC_MS = 20_000;
 
-/** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
+/**
+ * State that outlives a request: keys and counts, without I/O. Database clients and deferred work belong to their
+ * request.
+ */
 type Prepared = Omit<ProgramContext, 'database' | keyof Lifetime>;
 
 const contextFor = provideContext();
@@ -29,12 +33,12 @@ const app = createApp({
   assets: workerdAssets(),
   templates: workerdTemplates,
   log,
-  // Cloudflare writes this header itself, over whatever the client sent.
+  // Cloudflare sets this header itself and replaces the client's.
   clientAddress: (c) => c.req.header('cf-connecting-ip') ?? null,
 });
 
 type Bindings = Record<string, unknown>;
-/** What ends when its work does. */
+/** The lifetime of work without a request. */
 interface Until {
   waitUntil(work: Promise<unknown>): void;
 }
@@ -103,7 +107,7 @@ async function prepare(
   return lasting;
 }
 
-/** Answered as an internal error; the log has the sentence. */
+/** Answered as an internal error; the log has the message. */
 function refusal(code: string, message: string): Error {
   log({ level: 'error', message, code });
   return Object.assign(new Error(message), { code });
@@ -121,7 +125,7 @@ type Execution = NonNullable<Parameters<typeof app.fetch>[2]>;
 
 const worker = {
   fetch: (request: Request, bindings: Bindings, execution: Execution) => app.fetch(request, bindings, execution),
-  /** By the clock of the platform, as wrangler.toml says. */
+  /** Called by the platform's cron, as in wrangler.toml. */
   async scheduled(_: unknown, bindings: Bindings, until: Until): Promise<void> {
     const turns = auditTurns(readSettings(bindings), log);
     if (turns.length === 0) return;
@@ -129,7 +133,7 @@ const worker = {
     const done = await Promise.allSettled(turns.map(({ take }) => take(context)));
     const failed = turns.filter((_turn, at) => done[at]?.status === 'rejected');
     for (const { what } of failed) logDeferredFailure(what);
-    if (failed.length > 0) throw new Error('work on the audit log failed: the log says which');
+    if (failed.length > 0) throw new Error('work on the audit log failed: see the log');
   },
 };
 export { worker as default };

@@ -26,7 +26,7 @@ import stripe from '../../catalog/bindings/stripe.yaml';
 import { parse } from 'yaml';
 import { type BindingTemplate, parseBindingTemplate } from '../../shared/wire/binding_template.ts';
 
-/** Text modules, by the rules of wrangler.toml; a test holds them to the catalog. */
+/** Text modules, by the rules of wrangler.toml; a test compares them with the catalog. */
 const TEXTS: readonly string[] = [
   anthropic,
   awsGeneric,

@@ -16,7 +16,7 @@ export const AUDIT_FILTERS = ['type', 'host', 'session', 'connector', 'since', '
 
 export interface AuditView {
   readonly form: FormState;
-  /** Null when a filter cannot be used. */
+  /** Null if a filter is invalid. */
   readonly events: ListPage<StoredAuditEvent> | null;
   readonly counts: RequestCounts | null;
   readonly cursor: string | undefined;
@@ -34,13 +34,13 @@ const TYPES = [
   { value: 'control.', title: 'Changes and sign-ins' },
 ];
 
-/** The audit log: its picture, its filters, and the events, live on the first page of an open time. */
+/** The audit log: a chart, filters, and the events, which update live on the first page if no end time is set. */
 export function auditPage(view: AuditView): Page {
   const { form, events, counts } = view;
   const isLive = events !== null && view.cursor === undefined && (form.values['until'] ?? '') === '';
   const content = html`${pageHeader({
     title: 'Audit',
-    lead: 'Every decision about a request and every change, without a secret in it. Each event is chained to the one before.',
+    lead: 'Every decision about a request and every change, without secrets. Each event is chained to the previous one.',
     actions: html`<a class="button" href="/audit/verify">Verify the chain</a>`,
   })}
   ${formRefusal(form, AUDIT_FILTERS)}
@@ -105,8 +105,8 @@ function nothingFound({ values }: FormState): Html {
   const isFiltered = Object.values(values).some((value) => value !== '');
   if (isFiltered) {
     return emptyState({
-      title: 'No event fits',
-      next: 'Take a filter away, or a longer time.',
+      title: 'No event matches',
+      next: 'Remove a filter, or choose a longer period.',
       action: html`<a class="button" href="/audit">Show everything</a>`,
     });
   }
@@ -114,7 +114,7 @@ function nothingFound({ values }: FormState): Html {
   return emptyState({ title: 'Nothing is recorded yet', next, command: 'svc run -- curl https://api.github.com/user' });
 }
 
-/** Whether the log is whole. */
+/** Whether the log verifies. */
 export function verificationPage(verified: AuditVerification): Page {
   const { first_break: broken, events, chains, removed } = verified;
   const content = html`${pageHeader({ title: 'The chain of the audit log', above: { path: '/audit', title: 'Audit' } })}
@@ -129,17 +129,16 @@ export function verificationPage(verified: AuditVerification): Page {
         : alert(
             'bad',
             html`<p>
-              <strong>Broken.</strong> The chain of <code>${broken.writer}</code> breaks at event ${broken.sequence}
-              (${broken.reason.replaceAll('_', ' ')}): something was changed, added or taken away there.
+              <strong>Broken.</strong> The chain of <code>${broken.writer}</code> is broken at event ${broken.sequence}
+              (${broken.reason.replaceAll('_', ' ')}): an event was changed, added or removed there.
             </p>`,
           )
     }
-    ${removed === 0 ? '' : html`<p class="quiet">${removed} older events were removed, which is noted under a seal.</p>`}
+    ${removed === 0 ? '' : html`<p class="quiet">${removed} older events were removed, as a sealed record shows.</p>`}
     <p class="quiet">
-      Each seal covers whose chain it is, and one seal covers who writes for the enterprise. Whether the whole database
-      was put back to an older copy, only what is kept outside of it shows: the sidecars remember their chains, and
-      <a href="/v1/audit-events/heads">the signed heads</a>, kept elsewhere, are compared by
-      <code>svc audit verify --against FILE</code>.
+      The seals show whether a chain or an event is missing. Only data outside of the database shows whether all of it
+      was restored to an older copy: the sidecars remember their chains, and copies of
+      <a href="/v1/audit-events/heads">the signed heads</a>are compared by <code>svc audit verify --against FILE</code>.
     </p>
     <div class="actions"><a class="button" href="/audit">Back to the audit log</a></div>`;
   return layout('Verify the audit log', content, 'narrow');

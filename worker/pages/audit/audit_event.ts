@@ -14,7 +14,7 @@ import { wordBadge } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** One event in words: what was decided, why, and where it stands in its chain. */
+/** One event in words: what was decided, why, and its place in its chain. */
 export function auditEventPage(event: StoredAuditEvent, standing: EventStanding, nowMs: number): Page {
   const { word } = eventWords(event);
   const sentences = [...storySentences(event), ...decisionSentences(event)];
@@ -62,23 +62,23 @@ function why(sentences: readonly string[]): Html {
 
 /** What is wrong at a place of a chain. */
 const PROBLEMS: { readonly [P in NonNullable<EventStanding['problem']>]: string } = {
-  missing_event: 'An event beside it is not there any more.',
-  wrong_previous_hash: 'It does not fit the event beside it.',
-  wrong_hash: 'What is recorded here is not what was hashed when it was recorded.',
-  wrong_head: 'It is not what the sealed end of its chain says.',
-  wrong_beginning: 'The sealed note of what was removed before it was changed.',
-  wrong_enterprise: 'It, or its chain, was given to another enterprise.',
-  wrong_writers: 'Its chain is not among those that the control plane had begun.',
-  missing_chain: 'Its chain is not there any more.',
+  missing_event: 'An event next to it is missing.',
+  wrong_previous_hash: 'It does not match the event next to it.',
+  wrong_hash: 'The record differs from what was hashed.',
+  wrong_head: 'It does not match the sealed end of its chain.',
+  wrong_beginning: 'The sealed record of removed events before it was changed.',
+  wrong_enterprise: 'It, or its chain, was moved to another enterprise.',
+  wrong_writers: 'Its chain was not begun by the control plane.',
+  missing_chain: 'Its chain is missing.',
 };
 
 function standingWords({ problem, isNewest }: EventStanding): Html {
   if (problem !== null) return html`<p>${badge('bad', 'Broken here')} ${PROBLEMS[problem]}</p>`;
   const after = isNewest
-    ? 'It is the newest of its chain, as the sealed end of the chain says.'
-    : 'The event after it names it.';
+    ? 'It is the newest event, as the sealed end of its chain says.'
+    : 'The event after it refers to it.';
   return html`<p>
-    ${badge('good', 'Verified here')} What is recorded fits its hash, and it names the event before it. ${after}
+    ${badge('good', 'Verified here')} The record matches its hash, and it refers to the event before it. ${after}
   </p>`;
 }
 

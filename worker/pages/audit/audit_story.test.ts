@@ -3,8 +3,8 @@ import { AUDIT_EVENT_TYPES } from '../../../shared/model/audit_event.ts';
 import { storySentences } from './audit_story.ts';
 import { decisionSentences } from './audit_words.ts';
 
-describe('why an event came about', () => {
-  test.each(AUDIT_EVENT_TYPES)('%s says it in sentences', (type) => {
+describe('the explanation of an event', () => {
+  test.each(AUDIT_EVENT_TYPES)('%s is in sentences', (type) => {
     const data = { 'svc.proxy.reason': 'effect_not_allowed', 'svc.proxy.upstream.status': 200 } as const;
     const sentences = [...storySentences({ type, data, actor: 'usr_1' }), ...decisionSentences({ type, data })];
     expect(sentences.length).toBeGreaterThan(0);
@@ -21,25 +21,25 @@ describe('why an event came about', () => {
 
   test.each([
     [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'] }, /under a scope/, 1],
-    [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'], 'svc.reach.egress': 'open' }, /go around it/, 2],
-    [{ 'svc.reach.enforced': false, 'svc.reach.hosts': ['a.test'] }, /no scope .* was open/, 1],
+    [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'], 'svc.reach.egress': 'open' }, /bypass the proxy/, 2],
+    [{ 'svc.reach.enforced': false, 'svc.reach.hosts': ['a.test'] }, /without an open scope/, 1],
     [{ 'svc.reach.enforced': false, 'svc.reach.hosts': [], 'svc.reach.egress': 'sealed' }, /has no hosts/, 1],
     [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_not_started' }, /never ran/, 1],
     [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_start_unknown' }, /start was not reported/, 1],
-  ] as const)('says of a step what is recorded of it: %j', (data, expected, sentences) => {
+  ] as const)('describes a step by what is recorded: %j', (data, expected, sentences) => {
     const told = storySentences({ type: 'flightplan.launch.reach', data, actor: 'session' });
     expect(told).toHaveLength(sentences);
     expect(told.join(' ')).toMatch(expected);
   });
 
-  test('says who decided, and what that means', () => {
+  test('names who decided, and the effect', () => {
     const data = { 'svc.approval.decision': 'deny' } as const;
     const [sentence] = storySentences({ type: 'connector.approval.decided', data, actor: 'usr_1' });
     expect(sentence).toBe('usr_1 denied it: identical requests are refused for fifteen minutes.');
   });
 
-  test('says that nobody was needed for what the control plane does by itself', () => {
+  test('says that the control plane acts by itself', () => {
     const told = storySentences({ type: 'control.session.revoked', data: {}, actor: null });
-    expect(told).toEqual(['The control plane did it by itself.']);
+    expect(told).toEqual(['The control plane did this by itself.']);
   });
 });

@@ -3,66 +3,65 @@ import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 
 type Told = Pick<StoredAuditEvent, 'type' | 'data' | 'actor'>;
 
-/** What came about, of what is no decision of the proxy about a request. */
+/** Explanations of events other than the proxy's decisions about requests. */
 const STORIES: Partial<Record<AuditEventType, string>> = {
   'sandbox.proxy.disabled':
-    'A launch asked for a sandbox without the proxy, or could have none: nothing is sealed in it.',
+    'A launch requested a sandbox without the proxy, or the proxy was unavailable: nothing is sealed in it.',
   'sandbox.proxy.credential_unsealed':
-    'A container was given the credential itself, because somebody asked for that and said why. Until another value is stored it counts as unsealed.',
+    'A container received the credential in plaintext, because somebody requested that with a reason. Until another value is stored, the credential counts as unsealed.',
   'connector.approval.requested':
-    'The connector’s spec says that a person approves this operation, so the request was held for a minute.',
+    'The connector’s spec requires an approval for this operation, so the request was held for a minute.',
   'connector.approval.expired': 'Nobody decided within the minute that the request was held.',
   'control.credential.released':
-    'A sidecar asked for the credential, for one of its user’s or the enterprise’s. It was sealed to that sidecar’s own key.',
+    'A sidecar requested the credential of its user or the enterprise. It was encrypted to that sidecar’s own key.',
   'control.connector.credential_refreshed':
-    'The access token was near its end, so the control plane asked the provider for another.',
+    'The access token was about to expire, so the control plane refreshed it at the provider.',
   'control.connector.reauthorisation_required':
-    'The provider gives no further access token: requests are refused until somebody authorises the connector again.',
+    'The provider issues no further access tokens: requests are refused until somebody authorises the connector again.',
   'control.mcp_server.credential_refreshed':
-    'The access token was near its end, so the control plane asked the provider for another.',
+    'The access token was about to expire, so the control plane refreshed it at the provider.',
   'control.mcp_server.reauthorisation_required':
-    'The provider gives no further access token: the server is refused until somebody authorises it again.',
-  'control.audit.pruned':
-    'Events older than the time that the log is kept for were removed; a sealed note says how many.',
+    'The provider issues no further access tokens: the server is refused until somebody authorises it again.',
+  'control.audit.pruned': 'Events older than the retention period were removed; a sealed record says how many.',
   'control.audit.head_broken':
-    'The end of this chain was not what the control plane had sealed: somebody changed it, or cut events off, in the database. The chain goes on, and does not verify any more.',
-  'mcp.server.started': 'A client asked for the server, and a person has consented to what it runs.',
+    'The end of this chain does not match the control plane’s seal: somebody changed it, or cut events off, in the database. The chain continues, but no longer verifies.',
+  'mcp.server.started': 'A client requested the server, and a person has consented to its command.',
   'mcp.server.stopped': 'Nobody used the server any more, or its configuration was changed.',
   'mcp.server.failed': 'The gateway could not start the server, or lost it.',
   'mcp.server.refused': 'The gateway did not start the server.',
   'mcp.tool.called': 'The policy of the server’s tools allows the call, so the gateway passed it on.',
   'mcp.tool.denied': 'The gateway did not pass the call on.',
   'sidecar.audit.mismatch_noticed':
-    'The sidecar remembers a later end of a chain of this log than it found, or another one: the database was changed, or restored from a backup.',
+    'The sidecar remembers a later or different end of a chain than this log has: the database was changed, or restored from a backup.',
   'sidecar.audit.mismatch_accepted':
-    'A person on the sidecar’s machine confirmed that the log was put back. The sidecar follows it from its present end on.',
+    'A person on the sidecar’s machine confirmed that the log was restored. The sidecar follows it from its present end on.',
 };
 
-/** What the gateway gives as a reason, as a sentence. */
+/** The gateway's reason as a sentence. */
 const GATEWAY_REASONS: Readonly<Record<string, string>> = {
   approval_required: 'Nobody approved the call while it was held.',
   approval_denied: 'Somebody denied this call.',
-  control_plane_unavailable: 'The control plane could not be asked, and nothing is passed on without it.',
+  control_plane_unavailable: 'The control plane was unreachable, and nothing is passed on without it.',
   tool_not_allowed: 'The policy of the server’s tools does not allow it.',
-  arguments_too_large: 'Its arguments are larger than a call may have.',
-  too_many_calls: 'As many calls as may be are under way.',
-  command_refused: 'What it would run is not among what may be run.',
-  url_refused: 'Its address is none that may be called.',
-  consent_needed: 'Nobody has consented on this machine to what it runs.',
+  arguments_too_large: 'Its arguments exceed the size limit.',
+  too_many_calls: 'Too many calls are running.',
+  command_refused: 'Its command is not allowed.',
+  url_refused: 'Its address must not be called.',
+  consent_needed: 'Nobody has consented to its command on this machine.',
   credential_missing: 'One of its credentials is not stored.',
-  credential_unavailable: 'One of its credentials could not be had.',
+  credential_unavailable: 'One of its credentials could not be retrieved.',
   authorisation_needed: 'Somebody has to sign in to it first.',
-  audit_unavailable: 'It could not be recorded, and nothing is started unrecorded.',
+  audit_unavailable: 'It could not be recorded, and nothing is started without a record.',
   spawn_failed: 'Its program could not be started.',
   start_timeout: 'It did not answer in time.',
-  handshake_failed: 'It did not answer as an MCP server does.',
+  handshake_failed: 'Its answer was not that of an MCP server.',
   exited: 'Its program ended.',
-  output_limit: 'It wrote more than it may.',
+  output_limit: 'It wrote more than allowed.',
   unreachable: 'It could not be reached.',
-  container_unavailable: 'It is to run in a container, and none could be had.',
+  container_unavailable: 'It requires a container, and none was available.',
 };
 
-/** What came about and who did it, in sentences; nothing for a request, which {@link decisionSentences} tells of. */
+/** What happened and who did it, in sentences; empty for a request, which {@link decisionSentences} explains. */
 export function storySentences(event: Told): string[] {
   const { type, data } = event;
   const story = STORIES[type];
@@ -84,31 +83,29 @@ function decisionSentencesOf({ type, data, actor }: Told): string[] {
     : [`${who} approved it: one identical request may go through within fifteen minutes.`];
 }
 
-/** What a step of a plan may reach, in the words that are true of this one. */
+/** The reach of a step of a plan, with the statements that hold for it. */
 function reachTold({ type, data }: Told): string[] {
   if (type !== 'flightplan.launch.reach') return [];
   const open = data['svc.reach.egress'] === 'open';
   const hosts = data['svc.reach.hosts'] ?? [];
   return [
     reachSentence(data['svc.proxy.reason'], data['svc.reach.enforced'] === true, hosts.length > 0),
-    ...(open
-      ? ['The container of the plan has the engine’s network beside the proxy, so a step can go around it.']
-      : []),
+    ...(open ? ['The container of the plan can also use the engine’s network, so a step can bypass the proxy.'] : []),
   ];
 }
 
 function reachSentence(reason: string | undefined, enforced: boolean, hasHosts: boolean): string {
-  if (reason === 'step_not_started') return 'A step of a plan was to begin, and its command never ran.';
+  if (reason === 'step_not_started') return 'A step of a plan was about to start, but its command never ran.';
   if (reason === 'step_start_unknown') return 'A step of a plan got its scope, but its start was not reported.';
   if (enforced)
-    return 'A step of a plan began, under a scope of the proxy with the hosts and the time that the signed lock says.';
+    return 'A step of a plan started, under a scope of the proxy with the hosts and the time of the signed lock.';
   return hasHosts
-    ? 'A step of a plan began, and no scope that was minted for it was open then.'
-    : 'A step of a plan began for which the signed lock has no hosts: it got no scope, and the proxy opens nothing for it.';
+    ? 'A step of a plan started without an open scope of its own.'
+    : 'A step of a plan started that has no hosts in the signed lock: it has no scope, and the proxy opens nothing for it.';
 }
 
 function actorSentence({ actor }: Told): string {
   return actor === null
-    ? 'The control plane did it by itself.'
-    : `${actor} did it, who was signed in and has the role for it.`;
+    ? 'The control plane did this by itself.'
+    : `${actor} did this while signed in with the required role.`;
 }

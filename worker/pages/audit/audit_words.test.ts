@@ -18,7 +18,7 @@ describe('an event in words', () => {
     expect(eventWords({ type, data: {} }).word).toMatch(/^[A-Z]/);
   });
 
-  test('says what, how it ended and why, in the order of the decisions', () => {
+  test('say what, how it ended and why, in the order of the decisions', () => {
     const event = { type: 'sandbox.proxy.binding_injected', data: INJECTED } as const;
     expect(eventSubject(event)).toBe('GET api.github.com/user');
     expect(eventOutcome(event)).toBe('200');
@@ -29,26 +29,26 @@ describe('an event in words', () => {
     ]);
   });
 
-  test('says what a reply gave the agent, and what it did not', () => {
+  test('say what a reply gave the agent, and what was withheld', () => {
     const data = {
       'svc.proxy.reply.withheld': ['set-cookie', 'alt-svc'],
       'svc.proxy.reply.kept': ['www-authenticate'],
       'svc.proxy.reply.may_hold': 'OAuth tokens',
     };
     expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data }).slice(2)).toEqual([
-      'Headers that were withheld from the agent: set-cookie, alt-svc.',
-      'Headers that the binding keeps for the agent: www-authenticate.',
+      'Withheld from the agent: the headers set-cookie, alt-svc.',
+      'Kept for the agent by the binding: the headers www-authenticate.',
       'The reply may have given the agent OAuth tokens of its own.',
     ]);
   });
 
-  test.each(Object.keys(REFUSALS))('gives the reason %s as a sentence', (reason) => {
+  test.each(Object.keys(REFUSALS))('give the reason %s as a sentence', (reason) => {
     const [sentence] = decisionSentences({ type: 'sandbox.proxy.rejected', data: { 'svc.proxy.reason': reason } });
     expect(sentence).toMatch(/^[A-Z].{20,}\.$/);
     expect(sentence).not.toContain('_');
   });
 
-  test('names a reason that it has no sentence for', () => {
+  test('name a reason without a sentence', () => {
     const event = { type: 'sandbox.proxy.disabled', data: { 'svc.proxy.reason': 'user_opt_out' } } as const;
     expect(decisionSentences(event)).toEqual(['The reason is user_opt_out.']);
   });
@@ -56,7 +56,7 @@ describe('an event in words', () => {
   test.each([
     ['approve', 'good', 'Request approved'],
     ['deny', 'bad', 'Request denied'],
-  ] as const)('says that somebody decided to %s', (decision, kind, word) => {
+  ] as const)('say that somebody decided to %s', (decision, kind, word) => {
     const data = { 'svc.approval.decision': decision };
     expect(eventWords({ type: 'connector.approval.decided', data })).toEqual({ kind, word });
   });

@@ -9,7 +9,7 @@ export interface EventWords {
   readonly word: string;
 }
 
-/** Words for every type: one without them does not compile. */
+/** One entry for every event type, checked by the compiler. */
 const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.passthrough': { kind: 'plain', word: 'Passed through' },
   'sandbox.proxy.rejected': { kind: 'bad', word: 'Refused' },
@@ -78,7 +78,7 @@ export function eventWords({ type, data }: Pick<StoredAuditEvent, 'type' | 'data
     : { kind: 'good', word: 'Request approved' };
 }
 
-/** What an event is about: the request, or the thing that was changed. */
+/** What an event is about: the request, or the thing that changed. */
 export function eventSubject({ data }: Pick<StoredAuditEvent, 'data'>): string {
   const host = data['svc.proxy.upstream.host'];
   if (host !== undefined)
@@ -93,54 +93,54 @@ export function eventSubject({ data }: Pick<StoredAuditEvent, 'data'>): string {
   return reference ?? data['svc.control.resource'] ?? data['svc.approval.id'] ?? data['svc.step.id'] ?? '';
 }
 
-/** How it ended, in a word or a number. */
+/** The outcome, as a word or a number. */
 export function eventOutcome({ data }: Pick<StoredAuditEvent, 'data'>): string {
   const outcome =
     data['svc.proxy.reason'] ?? data['svc.mcp.reason'] ?? data['svc.proxy.upstream.status'] ?? data['svc.mcp.outcome'];
   return outcome === undefined ? '' : String(outcome);
 }
 
-/** Why a request was refused, as a sentence; every reason has one. */
+/** Why a request was refused, as a sentence for every reason. */
 const REASONS: { readonly [R in RefusalReason]: string } = {
-  proxy_authentication_required: 'The client gave no valid session and token to the proxy.',
-  non_connect_proxy_request: 'The proxy carries HTTPS alone, and this was a plain request.',
-  invalid_connect_target: 'The tunnel was asked for with a target that is none.',
-  connect_port_not_allowed: 'The proxy connects to port 443 alone.',
-  step_scope_host_denied: 'The step that asked is sealed to other hosts by its plan’s lock.',
-  too_many_tunnels: 'The session has as many tunnels open as it may.',
-  session_ca_unavailable: 'The session’s certificate authority is not there, so no TLS could be spoken.',
-  invalid_request: 'What came through the tunnel was no valid HTTP request.',
-  ambiguous_target: 'Servers could read this request as another one than it is written, so it was not sent.',
-  authority_mismatch: 'The request named another host than the tunnel was opened to.',
+  proxy_authentication_required: 'The client gave the proxy no valid session and token.',
+  non_connect_proxy_request: 'The proxy supports only HTTPS, and this was a plain HTTP request.',
+  invalid_connect_target: 'The target of the CONNECT request is not valid.',
+  connect_port_not_allowed: 'The proxy connects only to port 443.',
+  step_scope_host_denied: 'The plan’s lock does not allow this host for the step.',
+  too_many_tunnels: 'The session has reached its limit of open tunnels.',
+  session_ca_unavailable: 'The session’s certificate authority is missing, so TLS was impossible.',
+  invalid_request: 'The tunnel’s content was not a valid HTTP request.',
+  ambiguous_target: 'Servers could interpret this request in different ways, so it was not sent.',
+  authority_mismatch: 'The request named another host than its tunnel.',
   head_too_large: 'The head of the request was larger than the limit.',
-  host_not_allowed: 'The host is not among the allowed hosts of the binding.',
-  effect_not_allowed: 'The binding is for reading alone, and the method may write.',
-  binding_paused: 'Too many replies of this session held the credential, so the binding is paused for it.',
+  host_not_allowed: 'The host is not an allowed host of the binding.',
+  effect_not_allowed: 'The binding is read-only, and the method may write.',
+  binding_paused: 'Too many replies of this session contained the credential, so the binding is paused for it.',
   body_too_large: 'The body was larger than a request with a credential may have.',
-  credential_unavailable: 'The credential is not stored, or could not be had in time.',
-  control_plane_unavailable: 'The control plane could not be asked, and nothing is sent without it.',
-  snapshot_expired: 'The sidecar’s policy is too old to act on: it has not heard from the control plane for a day.',
+  credential_unavailable: 'The credential is not stored, or was not retrieved in time.',
+  control_plane_unavailable: 'The control plane was unreachable, and nothing is sent without it.',
+  snapshot_expired: 'The sidecar’s policy is too old: it has not reached the control plane for a day.',
   connector_specs_invalid: 'The connectors could not be read, so no request could be matched safely.',
   reauthorisation_required: 'The connector’s authorisation has ended: authorise it again.',
   approval_required: 'Nobody approved the request while it was held.',
   approval_denied: 'Somebody denied this request.',
-  graphql_unreadable: 'The GraphQL request could not be read in one way alone, so it was not sent.',
-  graphql_operation_not_allowed: 'The GraphQL document is no operation of the connector, or several at once.',
-  audit_unavailable: 'It could not be recorded, and nothing is sent unrecorded.',
-  signing_form_unsupported: 'The client used a form of signature that cannot be made again.',
-  passthrough_target_not_allowed: 'The target is an address of a private range, which passthrough refuses.',
+  graphql_unreadable: 'The GraphQL request is ambiguous, so it was not sent.',
+  graphql_operation_not_allowed: 'The GraphQL document is not an operation of the connector, or contains several.',
+  audit_unavailable: 'It could not be recorded, and nothing is sent without a record.',
+  signing_form_unsupported: 'The client used a form of signature that cannot be re-signed.',
+  passthrough_target_not_allowed: 'The target is a private address, which passthrough refuses.',
   egress_address_not_allowed:
-    'The name leads to a private address or to this machine, which a sealed session reaches by named hosts only.',
+    'The name resolves to a private address or to this machine, which a sealed session reaches only by named hosts.',
   upstream_unreachable: 'The upstream could not be reached.',
   upstream_tls_failed: 'The upstream’s certificate could not be verified.',
-  upstream_invalid_reply: 'The upstream’s reply was no valid HTTP.',
+  upstream_invalid_reply: 'The upstream’s reply was not valid HTTP.',
 };
 
 function isRefusalReason(text: string): text is RefusalReason {
   return Object.hasOwn(REFUSALS, text);
 }
 
-/** Why this decision, in sentences, in the order in which the proxy decides. */
+/** The explanation of a decision, in the order in which the proxy decides. */
 export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' | 'data'>): string[] {
   const sentences = [matchSentence(type, data), ...credentialSentences(type, data)];
   const reason = data['svc.proxy.reason'];
@@ -154,8 +154,8 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
 function replySentences(data: AuditEventData): string[] {
   const { 'svc.proxy.reply.withheld': withheld, 'svc.proxy.reply.kept': kept, 'svc.proxy.reply.may_hold': held } = data;
   return [
-    ...(withheld === undefined ? [] : [`Headers that were withheld from the agent: ${withheld.join(', ')}.`]),
-    ...(kept === undefined ? [] : [`Headers that the binding keeps for the agent: ${kept.join(', ')}.`]),
+    ...(withheld === undefined ? [] : [`Withheld from the agent: the headers ${withheld.join(', ')}.`]),
+    ...(kept === undefined ? [] : [`Kept for the agent by the binding: the headers ${kept.join(', ')}.`]),
     ...(held === undefined ? [] : [`The reply may have given the agent ${held} of its own.`]),
   ];
 }
@@ -166,7 +166,7 @@ function matchSentence(type: AuditEventType, data: AuditEventData): string {
   if (type === 'sandbox.proxy.passthrough')
     return 'No connector operation and no host binding matched, so it was forwarded unmodified.';
   if (connector !== undefined && data['svc.connector.operation'] !== undefined) {
-    return `It is the operation ${data['svc.connector.operation']} of the connector ${connector}, which comes before every host binding.`;
+    return `It is the operation ${data['svc.connector.operation']} of the connector ${connector}; connectors take precedence over host bindings.`;
   }
   if (bound !== undefined && type.startsWith('sandbox.')) return `It matched the host binding for ${bound}.`;
   return '';
@@ -175,16 +175,12 @@ function matchSentence(type: AuditEventType, data: AuditEventData): string {
 function credentialSentences(type: AuditEventType, data: AuditEventData): string[] {
   if (type === 'sandbox.proxy.binding_injected') {
     const scheme = data['svc.proxy.binding.scheme'] ?? 'its scheme';
-    const how =
-      data['svc.proxy.emit'] === 'sentinel-swap'
-        ? 'in the place of the stand-in that the agent holds'
-        : 'outside the sandbox';
+    const how = data['svc.proxy.emit'] === 'sentinel-swap' ? 'in place of the agent’s stand-in' : 'outside the sandbox';
     return [`The credential was added by ${scheme}, ${how}; the agent never saw it.`];
   }
   if (type === 'connector.proxy.proxied')
     return ['The connector’s credential was added outside the sandbox; the agent never saw it.'];
-  if (type === 'sandbox.proxy.foreign_credential_kept')
-    return ['The client sent a credential of its own, and that one was kept.'];
-  if (type === 'sandbox.proxy.passthrough') return ['No credential was added; one that the client sends itself stays.'];
+  if (type === 'sandbox.proxy.foreign_credential_kept') return ['The client sent its own credential, which was kept.'];
+  if (type === 'sandbox.proxy.passthrough') return ['No credential was added; the client’s own one, if any, was kept.'];
   return [];
 }

@@ -7,7 +7,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
-/** Events, the newest first, each with the way to why. */
+/** Events, newest first, each with a link to its explanation. */
 export function eventTable(caption: string, events: readonly StoredAuditEvent[], nowMs: number): Html {
   return dataTable<StoredAuditEvent>({
     caption,

@@ -13,10 +13,10 @@ import { eventTable } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** A sidecar says each minute at the latest that it is there; after so long without a word it is called away. */
+/** A sidecar reports at least once a minute; after this time without a report it is shown as away. */
 const AWAY_MS = 3 * 60_000;
 
-/** The first page: what to do next, what was decided lately, and who is connected. */
+/** The first page: next steps, recent decisions and connected sidecars. */
 export function overviewPage(overview: Overview, nowMs: number): Page {
   const { user, enterprise, pendingApprovals, handedOut, recent } = overview;
   const content = html`${pageHeader({
@@ -71,15 +71,15 @@ function firstSteps(overview: Overview): Html {
   return html`<section class="panel flush" aria-labelledby="steps-title">
     <div class="panel-head"><h2 id="steps-title">Seal your first credential</h2></div>
     <ol class="steps">
-      ${step(sidecars > 0, 'Connect a sidecar', html`It runs beside your agents and adds credentials outside of them.`, 'svc login && svc sidecar')}
-      ${step(secrets > 0, html`<a href="/secrets/new">Store a secret</a>`, html`It goes into the encrypted vault, and no page ever shows it again.`, 'svc secret set user/demo')}
+      ${step(sidecars > 0, 'Connect a sidecar', html`It runs next to your agents and adds credentials to their requests.`, 'svc login && svc sidecar')}
+      ${step(secrets > 0, html`<a href="/secrets/new">Store a secret</a>`, html`It is stored encrypted, and no page ever shows it again.`, 'svc secret set user/demo')}
       ${step(
         bindings > 0,
         html`<a href="/bindings/new">Bind it to a host</a>`,
-        html`A binding says where the credential may go, and how it is written onto the request.`,
+        html`A binding says which host gets the credential, and how it is written onto the request.`,
         'svc binding add api.github.com --scheme bearer --credential vault://user/demo',
       )}
-      ${step(hasRequests, 'Run an agent', html`Its requests appear below, each with the reason for what was decided.`, 'svc run -- curl https://api.github.com/user')}
+      ${step(hasRequests, 'Run an agent', html`Its requests appear below, each with the reason for its decision.`, 'svc run -- curl https://api.github.com/user')}
     </ol>
   </section>`;
 }
@@ -106,19 +106,19 @@ function approvalsHint(count: number): Html {
 }
 
 function unsealedHint(count: number): Html {
-  const words = count === 1 ? 'One credential was handed out' : `${count} credentials were handed out`;
+  const words = count === 1 ? 'One credential was released' : `${count} credentials were released`;
   return alert(
     'warn',
     html`<p>
-      <strong>${words} to a program as it is, and no other value is stored since.</strong>
-      <a href="/report">See where it went, and what would seal it</a>
+      <strong>${words} to a program in plaintext and not replaced since.</strong>
+      <a href="/report">See where it was used, and how to seal it</a>
     </p>`,
   );
 }
 
 function noEvents(): Html {
-  const next = 'The first one comes with your first secret, or with the first request of an agent.';
-  return emptyState({ title: 'Nothing was decided yet', next, command: 'svc secret set user/demo' });
+  const next = 'Events appear with your first secret, or with the first request of an agent.';
+  return emptyState({ title: 'No decisions yet', next, command: 'svc secret set user/demo' });
 }
 
 function sidecarPanel(sidecars: readonly SidecarRecord[], nowMs: number): Html {
@@ -128,7 +128,7 @@ function sidecarPanel(sidecars: readonly SidecarRecord[], nowMs: number): Html {
       sidecars.length === 0
         ? emptyState({
             title: 'No sidecar is connected',
-            next: 'Without one, nothing adds credentials to what your agents send. On your own machine svc up starts one.',
+            next: 'Without one, requests of your agents get no credentials. On your own machine, svc up starts one.',
             command: 'svc login && svc sidecar',
           })
         : dataTable<SidecarRecord>({

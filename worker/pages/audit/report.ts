@@ -14,7 +14,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { sealingWays } from './report_ways.ts';
 
-/** More cards than these are for a terminal. */
+/** The limit of cards; the command shows more. */
 const MOST_SHOWN = 100;
 
 export interface ReportView {
@@ -22,12 +22,12 @@ export interface ReportView {
   readonly nowMs: number;
 }
 
-/** What `svc report sealability` tells: what no agent can see, what left as it is, and what would seal the rest. */
+/** The data of `svc report sealability`: sealed credentials, released ones, and what would seal the rest. */
 export function reportPage({ report, nowMs }: ReportView): Page {
   const { open, sealed, releases } = report;
   const content = html`${pageHeader({
     title: 'Sealability',
-    lead: 'Which credentials stay outside of every sandbox, which left as they are, and what would seal the rest.',
+    lead: 'Which credentials stay outside of every sandbox, which were released in plaintext, and what would seal the rest.',
     actions: html`<a class="button" href="${RELEASES_PATH}">Releases in the audit log</a>`,
   })}
   ${
@@ -44,8 +44,8 @@ const RELEASES_PATH = pathWith('/audit', { type: 'sandbox.proxy.credential_unsea
 
 function noSecrets(): Html {
   return emptyState({
-    title: 'There is nothing to seal yet',
-    next: 'The vault is empty. Store a credential, and bind it to the host it is for.',
+    title: 'There are no credentials yet',
+    next: 'The vault is empty. Store a credential, and bind it to its host.',
     command: 'svc secret set user/demo',
     action: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
   });
@@ -56,7 +56,7 @@ function tiles({ open, sealed }: SealabilityReport): Html {
   const all = [
     { count: sealed.length, words: 'sealed', path: '#sealed' },
     { count: open.length - handedOut, words: 'bound to nothing', path: '#open' },
-    { count: handedOut, words: 'handed out as they are', path: '#open' },
+    { count: handedOut, words: 'released in plaintext', path: '#open' },
   ];
   return html`<ul class="tiles">
     ${all.map(({ count, words, path }) => {
@@ -70,15 +70,12 @@ function tiles({ open, sealed }: SealabilityReport): Html {
 
 function notes({ open, sealed, isWhole }: SealabilityReport): Html | string {
   if (isWhole && open.length <= MOST_SHOWN && sealed.length <= MOST_SHOWN) return '';
-  const which = isWhole ? 'The first of each list are shown.' : 'There is more than this page reads.';
-  return alert('info', html`<p>${which} The whole of it: <code>svc report sealability</code></p>`);
+  const which = isWhole ? 'Only the first of each list are shown.' : 'There is more than this page reads.';
+  return alert('info', html`<p>${which} The full report: <code>svc report sealability</code></p>`);
 }
 
 function allSealed(): Html {
-  return alert(
-    'good',
-    html`<p><strong>Every credential is sealed.</strong> No agent was given any value that is stored now.</p>`,
-  );
+  return alert('good', html`<p><strong>Every credential is sealed.</strong> No agent received any current value.</p>`);
 }
 
 function openSection(open: readonly OpenCredential[], nowMs: number): Html {
@@ -93,11 +90,9 @@ function openCredential(credential: OpenCredential, nowMs: number): Html {
   return html`<article class="panel stack">
     <div class="panel-head">
       <h3><code>${ref}</code> <span class="tag">${owner}</span></h3>
-      ${unsealed === null ? badge('warn', 'Bound to nothing') : badge('bad', 'Handed out')}
+      ${unsealed === null ? badge('warn', 'Bound to nothing') : badge('bad', 'Released')}
     </div>
-    <p>
-      ${unsealed === null ? 'No binding names it: it goes nowhere, and no request is sealed with it.' : handedOutWords(unsealed, nowMs)}
-    </p>
+    <p>${unsealed === null ? 'No binding uses it, so no request gets it.' : handedOutWords(unsealed, nowMs)}</p>
     ${bindings.length === 0 ? '' : html`<p>It is also bound to ${bindingLinks(bindings)}.</p>`}
     <div>
       <p><strong>What would seal it</strong></p>
@@ -113,12 +108,12 @@ function handedOutWords(
   { time, session_id: session, image, host, reason }: NonNullable<Sealability['unsealed']>,
   nowMs: number,
 ): Html {
-  return html`The value that is stored now was handed out ${timeAgo(time, nowMs)}, for
+  return html`The current value was released ${timeAgo(time, nowMs)}, for
     <code>${foreignText(host ?? 'no host')}</code>, to
     ${session === null ? 'no session' : html`the session ${sessionLink(session)}`}${
       image === null ? '' : html` of the image <code>${foreignText(image)}</code>`
     }.
-    The reason that was given: “${foreignText(reason ?? 'none')}”.`;
+    Reason: “${foreignText(reason ?? 'none')}”.`;
 }
 
 function sessionLink(session: string): Html {
@@ -148,8 +143,8 @@ function sealedSection(sealed: readonly Sealability[]): Html | string {
 }
 
 function sealedByCell({ kept_for: keptFor, bindings }: Sealability): Html | string {
-  if (keptFor === 'connector') return html`the <a href="/connectors">connector</a> that it was stored for`;
-  if (keptFor === 'mcp_server') return html`the <a href="/mcp-servers">MCP server</a> that it was stored for`;
+  if (keptFor === 'connector') return html`the <a href="/connectors">connector</a> it was stored for`;
+  if (keptFor === 'mcp_server') return html`the <a href="/mcp-servers">MCP server</a> it was stored for`;
   return html`${bindings.map(
     ({ id, host, scheme, emit_mechanism: emit }) =>
       html`<div>
@@ -161,7 +156,7 @@ function sealedByCell({ kept_for: keptFor, bindings }: Sealability): Html | stri
 
 function releaseSection(releases: readonly UnsealedRelease[], nowMs: number): Html {
   return html`<section class="panel flush" aria-labelledby="releases-title">
-    <div class="panel-head"><h2 id="releases-title">Handed out as they are</h2></div>
+    <div class="panel-head"><h2 id="releases-title">Released in plaintext</h2></div>
     ${releases.length === 0 ? noReleases() : releaseTable(releases, nowMs)}
   </section>`;
 }
@@ -169,16 +164,16 @@ function releaseSection(releases: readonly UnsealedRelease[], nowMs: number): Ht
 function noReleases(): Html {
   return html`<div class="empty">
     <p>
-      None of your sidecars has told of a credential that it handed out as it is.
-      <code>svc launch --unsealed</code> does, for a client that no binding can serve: it asks for a reason, and is
-      recorded here.
+      None of your sidecars has released a credential in plaintext.
+      <code>svc launch --unsealed</code> does that for a client that no binding can serve. It asks for a reason, which
+      is recorded here.
     </p>
   </div>`;
 }
 
 function releaseTable(releases: readonly UnsealedRelease[], nowMs: number): Html {
   return dataTable<UnsealedRelease>({
-    caption: 'Credentials that were handed out as they are',
+    caption: 'Credentials released in plaintext',
     rows: releases.slice(0, MOST_SHOWN),
     columns: [
       { title: 'Time', cell: ({ time }) => timeAgo(time, nowMs) },

@@ -3,7 +3,9 @@ import type { OpenCredential } from '../../services/audit/sealability_report.ts'
 import { pathWith } from '../components/pager.ts';
 import type { Html } from '../frame/html.ts';
 
-/** What would seal a credential: a binding, with a stand-in where the client insists on one, or a connector; then a new value. */
+/**
+ * What would seal a credential: a binding, with a stand-in if the client needs one, or a connector; then a new value.
+ */
 export function sealingWays(credential: OpenCredential): readonly Html[] {
   const { path, owner, ref, bindings, unsealed, connectors } = credential;
   const isBound = bindings.length > 0;
@@ -12,22 +14,20 @@ export function sealingWays(credential: OpenCredential): readonly Html[] {
     html`A stand-in, for a client that does not start without a credential:
       <a href="${isBound ? `/bindings/${bindings[0]?.id ?? ''}` : newBinding({ ref, owner, host: unsealed?.host })}"
         >in the binding</a
-      >, under “a stand-in for the agent”. It is no secret, and is swapped on the way out.`,
+      >, under “a stand-in for the agent”. It is not a secret; the proxy swaps it for the credential.`,
     ...(isBound || unsealed === null ? [] : connectorWays(connectors, unsealed.host)),
     ...(unsealed === null
       ? []
       : [
-          html`<a href="${pathWith('/secrets/new', { path, owner })}">A new value</a>, from whoever issues it: the one
-            that left may be anywhere.`,
+          html`<a href="${pathWith('/secrets/new', { path, owner })}">A new value</a>from its issuer: copies of the
+            released one may be anywhere.`,
         ]),
   ];
 }
 
 function bindingWays({ templates, ref, owner, unsealed }: OpenCredential): readonly Html[] {
   if (templates.length === 0) {
-    return [
-      html`<a href="${newBinding({ ref, owner, host: unsealed?.host })}">A binding</a> to the host that it is for.`,
-    ];
+    return [html`<a href="${newBinding({ ref, owner, host: unsealed?.host })}">A binding</a> to its host.`];
   }
   return templates.map(
     ({ name, title }) =>
@@ -38,14 +38,14 @@ function bindingWays({ templates, ref, owner, unsealed }: OpenCredential): reado
 function connectorWays(connectors: OpenCredential['connectors'], host: string | null): readonly Html[] {
   if (connectors.length === 0) {
     return [
-      html`<a href="/connectors/install">A connector</a> for <code>${host ?? 'its host'}</code>, which lets through
-        named operations alone.`,
+      html`<a href="/connectors/install">A connector</a> for <code>${host ?? 'its host'}</code>, which allows only the
+        listed operations.`,
     ];
   }
   return connectors.map(
     ({ id, fqn }) =>
-      html`The connector <a class="mono" href="/connectors/${id}">${fqn}</a>, which is installed and acts on
-        <code>${host ?? ''}</code>: give it the credential.`,
+      html`The connector <a class="mono" href="/connectors/${id}">${fqn}</a>is installed for <code>${host ?? ''}</code>:
+        give it the credential.`,
   );
 }
 

@@ -5,11 +5,11 @@ import { dataTable } from '../components/data_table.ts';
 import { exactTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
-/** How many times stand below the picture. */
+/** How many times are shown below the chart. */
 const LABELS = 4;
 const DAY_SECONDS = 86_400;
 
-/** Requests over time by decision: a picture, and the same as a table. Each part of the time leads to its own. */
+/** Requests over time by decision, as a chart and as a table. Each bar links to its events. */
 export function requestChart(counts: RequestCounts, pathOf: (from: string, to: string) => string): Html {
   const totals = DECISIONS.map((decision) => ({ decision, count: sum(counts, decision) }));
   if (totals.every(({ count }) => count === 0)) return noRequests(counts);
@@ -19,8 +19,8 @@ export function requestChart(counts: RequestCounts, pathOf: (from: string, to: s
   const label = `Requests from ${exactTime(counts.since)} to ${exactTime(counts.until)}: ${words}`;
   return html`<figure class="chart stack">
     <p class="quiet small">
-      Each bar is ${durationWords(counts.spanSeconds)}, the highest ${highest}
-      ${highest === 1 ? 'request' : 'requests'}; a bar leads to its events. Times are in UTC.
+      Each bar is ${durationWords(counts.spanSeconds)}, the highest has ${highest}
+      ${highest === 1 ? 'request' : 'requests'}; each links to its events. Times are in UTC.
     </p>
     ${chartBars(bars, highest, label, pathOf)}
     <div class="chart-times">${timeLabels(counts)}</div>
@@ -67,7 +67,7 @@ function durationWords(seconds: number): string {
   return `${amount} ${word}${amount === 1 ? '' : 's'}`;
 }
 
-/** Times at equal distances below the bars: a day with each where it could be another. */
+/** Times at equal distances below the bars; with the date if they span several days. */
 function timeLabels({ begins, spanSeconds, spans }: RequestCounts): Html[] {
   const lengthMs = spans.length * spanSeconds * 1000;
   return Array.from({ length: LABELS + 1 }, (_, index) => {
@@ -84,7 +84,7 @@ function labelOf(time: string, lengthSeconds: number, isEnd: boolean): string {
 
 function requestTable(bars: readonly Bar[], pathOf: (from: string, to: string) => string): Html {
   return html`<details class="more">
-    <summary>The same as a table</summary>
+    <summary>Show as a table</summary>
     ${dataTable<Bar>({
       caption: 'Requests over time by decision',
       rows: bars.filter(({ total }) => total > 0),

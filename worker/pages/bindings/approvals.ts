@@ -14,7 +14,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 export interface ApprovalsView {
-  /** What waits, or what is over. */
+  /** Pending approvals, or decided and expired ones. */
   readonly state: 'pending' | 'all';
   readonly approvals: ListPage<ApprovalRecord>;
   readonly cursor: string | undefined;
@@ -30,12 +30,12 @@ const STATES: { readonly [S in ApprovalState]: { readonly kind: BadgeKind; reado
   used: { kind: 'good', word: 'Approved and used' },
 };
 
-/** The requests that wait for somebody, and those that were decided. */
+/** The pending and the decided approvals. */
 export function approvalsPage(view: ApprovalsView): Page {
   const { state, approvals, cursor, done } = view;
   const content = html`${pageHeader({
       title: 'Approvals',
-      lead: 'Requests that a connector or an MCP server asks you about. One is held for a minute; what you approve later covers one identical request.',
+      lead: 'Requests of connectors and MCP servers that need your approval. A request is held for a minute; a later approval covers one identical request.',
     })}
     ${flash(done)}
     ${tabs('Approvals', [
@@ -58,11 +58,11 @@ export function approvalsPage(view: ApprovalsView): Page {
 function nothing(state: ApprovalsView['state']): Html {
   if (state === 'all')
     return emptyState({
-      title: 'No request was asked about yet',
-      next: 'A connector says which of its operations need an approval.',
+      title: 'No request needed an approval yet',
+      next: 'A connector’s spec says which of its operations need one.',
     });
   return emptyState({
-    title: 'Nothing waits for you',
+    title: 'No request waits for you',
     next: 'New requests appear here by themselves. In a terminal:',
     command: 'svc approvals',
   });

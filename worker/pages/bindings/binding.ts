@@ -20,7 +20,7 @@ export interface BindingView {
   readonly nowMs: number;
 }
 
-/** One binding: what it matches, how the credential is written, which secret that is, and who changed it. */
+/** One binding: what it matches, how the credential is written, which secret it uses, and who changed it. */
 export function bindingPage({ details, done, nowMs }: BindingView): Page {
   const { binding, mayChange } = details;
   const { id, host, description } = binding;
@@ -48,30 +48,28 @@ export function bindingPage({ details, done, nowMs }: BindingView): Page {
   return layout(host, content, 'narrow');
 }
 
-/** A question about a host that the pattern matches. */
+/** A request to a host that the pattern matches, for the explanation. */
 function explainPath(host: string): string {
   return pathWith('/bindings', { method: 'GET', url: `https://${host.replace(/^\*\./, 'www.')}/` });
 }
 
-/** Which requests, in sentences. */
+/** Which requests it matches, in sentences. */
 function matchSentences({ host, allowed_hosts: allowed, effect, sentinel }: HostBindingRecord): Html[] {
   const below = host.startsWith('*.') ? host.slice(2) : null;
   return [
     below === null
-      ? html`Requests to <code>${host}</code>, and to no other host.`
-      : html`Requests to every host below <code>${below}</code>, at any depth, and not to
+      ? html`Requests to <code>${host}</code>only.`
+      : html`Requests to every host below <code>${below}</code>, at any depth, but not to
           <code>${below}</code> itself.`,
     ...(allowed.length === 0 ? [] : [html`Of these only <code>${allowed.join(', ')}</code>; others are refused.`]),
-    effect === 'read' ? html`GET, HEAD and OPTIONS alone: whatever may write is refused.` : everyMethod(effect),
-    ...(sentinel === undefined
-      ? []
-      : [html`Where several bindings match, the one whose stand-in the client presents.`]),
-    html`Operations of connectors come before it.`,
+    effect === 'read' ? html`Only GET, HEAD and OPTIONS: other methods are refused.` : everyMethod(effect),
+    ...(sentinel === undefined ? [] : [html`If several bindings match, the client’s stand-in selects one.`]),
+    html`Operations of connectors take precedence.`,
   ];
 }
 
 function everyMethod(effect: string | undefined): Html {
-  const note = effect === undefined ? '' : html` Its effect is <code>${effect}</code>, which refuses none.`;
+  const note = effect === undefined ? '' : html` Its effect is <code>${effect}</code>, which refuses no method.`;
   return html`Every method.${note}`;
 }
 
@@ -92,7 +90,7 @@ function secretSection({ binding, stored }: BindingDetails): Html {
 function storedReference(reference: string, stored: readonly string[]): Html {
   const state = stored.includes(reference)
     ? badge('good', 'Stored')
-    : html`${badge('bad', 'Not stored')} <span class="quiet">every request is answered with 503 until it is</span>`;
+    : html`${badge('bad', 'Not stored')} <span class="quiet">every request gets status 503 until it is stored</span>`;
   return html`<code>${reference}</code> ${state}`;
 }
 
@@ -143,7 +141,7 @@ function changeSection({ binding, lastChange }: BindingDetails, nowMs: number): 
   </section>`;
 }
 
-/** Somebody who is of the enterprise has a name here; anybody else an id. */
+/** The name of a user of the enterprise, or an id. */
 export function personWords({ id, name }: { readonly id: string; readonly name: string | null }): Html {
   return name === null ? html`<code>${id}</code>` : html`${foreignText(name)} <code>${id}</code>`;
 }
@@ -151,7 +149,7 @@ export function personWords({ id, name }: { readonly id: string; readonly name: 
 export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormState): Page {
   return confirmPage({
     title: 'Delete a host binding?',
-    consequence: html`Requests to <code>${host}</code> get no credential by it any more. The secret stays in the vault.`,
+    consequence: html`Requests to <code>${host}</code> no longer get the credential. The secret stays in the vault.`,
     name: host,
     action: `/bindings/${id}/delete`,
     button: 'Delete it',

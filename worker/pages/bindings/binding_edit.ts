@@ -17,9 +17,9 @@ export interface BindingEditView {
   readonly form: FormState;
   readonly scheme: InjectionScheme;
   readonly references: readonly string[];
-  /** The state that saving takes the place of: `updated_at` of the binding as whoever edits saw it. */
+  /** `updated_at` of the binding that the user edited: saving replaces only that state. */
   readonly revision: string;
-  /** What is stored and what was typed, where somebody else was quicker. */
+  /** The stored binding and the input, if somebody else changed it first. */
   readonly conflict: BindingConflict | null;
   readonly nowMs: number;
 }
@@ -28,7 +28,7 @@ export interface BindingConflict {
   readonly differences: readonly { readonly field: string; readonly stored: string; readonly typed: string }[];
 }
 
-/** A binding as fields of its form. A reference is no secret, so that all of it is there. */
+/** The form fields of a binding. All of them are shown, because a reference is not a secret. */
 export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<string, string>> {
   const {
     sentinel,
@@ -50,7 +50,7 @@ export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<str
   };
 }
 
-/** The form of a binding that is there. It says which state it is about, so that nobody's change is lost unseen. */
+/** The form of an existing binding. It contains the state that it edits, so that no concurrent change is lost. */
 export function editBindingPage(view: BindingEditView): Page {
   const { details, form, scheme, references, revision, conflict } = view;
   const { id, host, owner } = details.binding;
@@ -58,7 +58,7 @@ export function editBindingPage(view: BindingEditView): Page {
   const tabs = schemeTabs(scheme, (each) => `${path}?scheme=${each}`);
   const content = html`${pageHeader({
       title: 'Edit a host binding',
-      lead: html`<span class="mono">${host}</span>, ${owner}. Another way of writing begins with what is stored.`,
+      lead: html`<span class="mono">${host}</span>, ${owner}. Choosing another scheme keeps the stored values.`,
       above: { path: `/bindings/${id}`, title: host },
     })}
     ${conflict === null ? formRefusal(form, bindingFormFields(scheme)) : conflictAlert(view, conflict)} ${tabs}
@@ -80,14 +80,14 @@ function conflictAlert({ details, nowMs }: BindingEditView, { differences }: Bin
     'bad',
     html`<p>
         <strong>Nothing was saved: the binding was changed meanwhile.</strong> ${who} changed it
-        ${timeAgo(binding.updated_at, nowMs)}, after you had opened it.
+        ${timeAgo(binding.updated_at, nowMs)}, after you opened it.
       </p>
       <p>
-        Take over below what you want to keep and save, or
-        <a href="/bindings/${binding.id}/edit">begin anew with what is stored</a>.
+        Edit the fields below and save, or
+        <a href="/bindings/${binding.id}/edit">start again with the stored values</a>.
       </p>`,
   )}
-  ${differences.length === 0 ? html`<p class="quiet">What is stored is what you typed.</p>` : differenceTable(differences)}`;
+  ${differences.length === 0 ? html`<p class="quiet">The stored values equal yours.</p>` : differenceTable(differences)}`;
 }
 
 function differenceTable(differences: BindingConflict['differences']): Html {

@@ -13,7 +13,7 @@ import { ownerField } from './owner_field.ts';
 
 export const BINDINGS_PAGE = { path: '/bindings', title: 'Host bindings' };
 
-/** What each scheme does, in a sentence, by its form on the wire. */
+/** Each scheme in a sentence, with its format on the wire. */
 const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {
   bearer: { title: 'Bearer', wire: 'Authorization: Bearer <credential>' },
   basic: { title: 'Basic', wire: 'Authorization: Basic <user name:credential>' },
@@ -27,7 +27,7 @@ interface Parameter {
   readonly placeholder: string;
 }
 
-/** The fields that a scheme needs, or takes. */
+/** The fields that a scheme requires or accepts. */
 const PARAMETERS: Readonly<Record<string, Parameter>> = {
   username: { label: 'User name', placeholder: 'x-access-token' },
   header: { label: 'Header', placeholder: 'X-Api-Key' },
@@ -55,11 +55,11 @@ const LABELS: Readonly<Record<string, string>> = {
 export interface BindingFormView {
   readonly form: FormState;
   readonly scheme: InjectionScheme;
-  /** References of stored secrets, to choose from. */
+  /** References of stored secrets to choose from. */
   readonly references: readonly string[];
-  /** Ready bindings to begin with. */
+  /** Ready bindings to start from. */
   readonly templates: readonly BindingTemplate[];
-  /** Whether one may be made that the enterprise owns. */
+  /** Whether the user may create one for the enterprise. */
   readonly isAdmin: boolean;
 }
 
@@ -77,7 +77,7 @@ const COMMON = [
   'keep_cookies',
 ];
 
-/** The form of a binding, for one scheme. */
+/** The form of a binding for one scheme. */
 export function newBindingPage({ form, scheme, references, templates, isAdmin }: BindingFormView): Page {
   const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
     ${templates.length === 0 ? '' : templateForm(form, templates)} ${schemeTabs(scheme, (each) => newPath(form, each))}
@@ -89,7 +89,7 @@ export function newBindingPage({ form, scheme, references, templates, isAdmin }:
   return layout('Bind a credential', content, 'narrow');
 }
 
-/** What may be typed of a binding of a scheme; `more` stands before what is rarely needed. */
+/** The controls for a binding of a scheme; `more` comes before the rarely used ones. */
 export function bindingControls(
   form: FormState,
   scheme: InjectionScheme,
@@ -102,28 +102,28 @@ export function bindingControls(
     <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
     ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it', placeholder: 'api.github.com', isRequired: true, isMono: true })}
     ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
-    ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read admits GET, HEAD and OPTIONS alone', choices: effectChoices() })}
+    ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read allows only GET, HEAD and OPTIONS', choices: effectChoices() })}
     ${more} ${moreFields(form)}`;
 }
 
-/** The fields that the form of a scheme has. */
+/** The fields of a scheme's form. */
 export function bindingFormFields(scheme: InjectionScheme): readonly string[] {
   const { required, optional } = SCHEME_PARAMETERS[scheme];
   return [...COMMON, ...required, ...optional];
 }
 
-/** What a field is called in the form. */
+/** A field's label. */
 export function bindingFieldLabel(name: string): string {
   return PARAMETERS[name]?.label ?? LABELS[name] ?? name;
 }
 
-/** Chooses a template by a form of its own: the form below is then filled by it. */
+/** Selects a template in a form of its own, which then fills the form below. */
 function templateForm(form: FormState, templates: readonly BindingTemplate[]): Html {
   const chosen = templates.find(({ name }) => name === form.values['from']);
   const choices = [{ value: '', title: 'None' }, ...templates.map(({ name, title }) => ({ value: name, title }))];
   return html`<section class="panel" aria-label="Ready bindings">
     <form method="get" action="/bindings/new" class="one-line">
-      ${selectField(form, { name: 'from', label: 'Begin with a template', choices })}
+      ${selectField(form, { name: 'from', label: 'Start from a template', choices })}
       <button>Fill in</button>
     </form>
     ${chosen === undefined ? '' : templateNotes(chosen)}
@@ -137,7 +137,7 @@ function templateNotes({ notes, source }: BindingTemplate): Html {
     <p class="small">As documented in ${foreignLink(source.url, source.title)}</p>`;
 }
 
-/** One way of writing the credential is one form; `pathOf` says where that is. */
+/** One form per scheme; `pathOf` gives its path. */
 export function schemeTabs(current: InjectionScheme, pathOf: (scheme: InjectionScheme) => string): Html {
   const all = INJECTION_SCHEMES.map((scheme) => ({
     path: pathOf(scheme),
@@ -182,13 +182,13 @@ function moreFields(form: FormState): Html {
   return html`<details class="more" ${isUsed ? 'open' : ''}>
     <summary>Allowed hosts, a stand-in for the agent, the request's body, cookies of replies, description</summary>
     <div class="stack">
-      ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, with commas between; none: all that the pattern matches', isMono: true })}
-      ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that insist on a credential: no secret, swapped for the real one on the way out', isMono: true })}
+      ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, separated by commas; empty: all that the pattern matches', isMono: true })}
+      ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that need a credential to start: not a secret; the proxy swaps it for the real one', isMono: true })}
       ${textField(form, { name: 'sentinel_env', label: 'Variable of the stand-in', placeholder: 'GITHUB_TOKEN', isMono: true })}
       ${selectField(form, {
         name: 'body',
         label: 'Request body',
-        hint: 'Buffered up to the limit, or passed on as it comes, such as what git pushes',
+        hint: 'Buffered up to the limit, or streamed, for example for git push',
         choices: [
           { value: '', title: 'buffer' },
           { value: 'stream', title: 'stream' },
@@ -197,7 +197,7 @@ function moreFields(form: FormState): Html {
       ${selectField(form, {
         name: 'keep_cookies',
         label: 'Cookies of replies',
-        hint: 'A session cookie lets the agent act without the proxy; challenges to sign in are treated alike',
+        hint: 'A session cookie lets the agent act without the proxy; sign-in challenges are treated the same way',
         choices: [
           { value: '', title: 'removed' },
           { value: 'true', title: 'kept' },

@@ -34,7 +34,7 @@ async function shown(changes: Partial<BindingsView>): Promise<string> {
   return text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
 }
 
-test('the list of bindings says which only read because operations of their hosts need an approval, and what to choose', async () => {
+test('the list of bindings says which are read-only because operations of their hosts need an approval, and what to choose', async () => {
   const limited = new Map([['bnd_01m7yjc1391a5krmyacsgq908t', ['api.example.com']]]);
   const text = await shown({ limited });
   expect(text).toContain('On api.example.com, operations of a connector need an approval.');

@@ -19,20 +19,20 @@ export interface BindingsView {
   readonly cursor: string | undefined;
   readonly done: string | undefined;
   readonly question: FormState;
-  /** Null while nothing, or nothing that can be explained, is asked. */
+  /** Null without a valid question. */
   readonly explanation: Explanation | null;
-  /** The hosts on which bindings without an effect only read, by the bindings' ids. */
+  /** Hosts on which bindings without an effect are read-only, by binding id. */
   readonly limited: ReadonlyMap<string, readonly string[]>;
-  /** Whose bindings the reader may change. */
+  /** The owners whose bindings the user may change. */
   readonly mayChange: (binding: Pick<HostBindingRecord, 'owner'>) => boolean;
 }
 
-/** Where credentials may go, and the question of what would happen to a request. */
+/** The bindings, and a form that explains what would happen to a request. */
 export function bindingsPage(view: BindingsView): Page {
   const { bindings, cursor, done } = view;
   const content = html`${pageHeader({
       title: 'Host bindings',
-      lead: 'A binding lets one credential go to one host, written onto the request outside of the sandbox.',
+      lead: 'A binding adds one credential to requests to one host, outside of the sandbox.',
       actions: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
     })}
     ${flash(done)} ${limits(view)} ${explainBox(view.question, view.explanation)}
@@ -53,15 +53,15 @@ function noBindings(): Html {
   });
 }
 
-/** What an upgrade or a new connector makes of bindings that do not say what they may do. */
+/** Explains which bindings without an effect became read-only after an upgrade or a new connector. */
 function limits({ limited }: BindingsView): Html | string {
   if (limited.size === 0) return '';
   const hosts = [...new Set([...limited.values()].flat())];
   return alert(
     'warn',
-    html`On ${hosts.join(', ')}, operations of a connector need an approval. Bindings without an effect only read there:
-      edit them and choose the effect <code>read</code>, or <code>write</code> to let them do what the connector leaves,
-      unapproved.`,
+    html`On ${hosts.join(', ')}, operations of a connector need an approval. Bindings without an effect are read-only
+      there: edit them and choose the effect <code>read</code>, or <code>write</code> to allow other requests without an
+      approval.`,
   );
 }
 

@@ -14,7 +14,10 @@ const DECISIONS: { readonly [D in Explanation['decision']]: { readonly kind: Bad
   refused: { kind: 'bad', word: 'Refused' },
 };
 
-/** What would happen to a request: asked by a form, answered below, while it is typed where scripts run. Nothing is sent. */
+/**
+ * Explains what would happen to a request. The answer is below the form, and updates while typing if scripts run.
+ * Nothing is sent.
+ */
 export function explainBox(question: FormState, explanation: Explanation | null): Html {
   return html`<section class="panel" aria-labelledby="explain-title">
     <h2 id="explain-title">What would happen to a request?</h2>
@@ -30,7 +33,9 @@ export function explainBox(question: FormState, explanation: Explanation | null)
 }
 
 function nothingAsked(): Html {
-  return html`<p class="quiet small">Nothing is sent: the bindings and connectors that are in force are asked.</p>`;
+  return html`<p class="quiet small">
+    No request is sent; the answer follows from the current bindings and connectors.
+  </p>`;
 }
 
 function answer({ decision, reasons, code, method, host, path, bindings }: Explanation): Html {

@@ -4,11 +4,11 @@ import type { Html } from '../frame/html.ts';
 const PERSONAL = { value: 'personal', title: 'You' };
 const ENTERPRISE = { value: 'enterprise', title: 'Your enterprise' };
 
-/** Who owns what is made; the enterprise's is for admins to make, and to change. */
+/** The owner of a new item. Only admins create and change items of the enterprise. */
 export function ownerField(form: FormState, isAdmin: boolean): Html {
   const choices = isAdmin ? [PERSONAL, ENTERPRISE] : [PERSONAL];
   const hint = isAdmin
-    ? 'What the enterprise owns, its admins change and its members use.'
-    : 'What your enterprise owns, its admins make.';
+    ? 'Admins change what the enterprise owns; its members use it.'
+    : 'Only admins create items that your enterprise owns.';
   return radioField(form, { name: 'owner', label: 'Owner', choices, hint });
 }

@@ -21,16 +21,16 @@ export interface SecretsView {
   readonly cursor: string | undefined;
   readonly done: string | undefined;
   readonly nowMs: number;
-  /** Whether what the enterprise owns may be changed. */
+  /** Whether the user may change what the enterprise owns. */
   readonly isAdmin: boolean;
 }
 
-/** What is in the vault: everything about it but the values. */
+/** The secrets in the vault, without their values. */
 export function secretsPage(view: SecretsView): Page {
   const { secrets, cursor, done } = view;
   const content = html`${pageHeader({
       title: 'Secrets',
-      lead: 'Write-only: a value goes in, and comes out only where a binding or a connector adds it to a request.',
+      lead: 'Write-only: no page shows a value. Bindings and connectors add it to requests.',
       actions: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
     })}
     ${flash(done)}
@@ -84,15 +84,15 @@ function actions({ path, owner }: SecretRecord): Html {
 
 const SHOWN = ['path', 'value', 'description', 'owner'];
 
-/** The form for a value. It is never given back, not after an error either. */
+/** The form for a value. The value is never returned, not even after an error. */
 export function newSecretPage(form: FormState, isAdmin: boolean): Page {
-  const content = html`${pageHeader({ title: 'Store a secret', above: ABOVE, lead: 'A secret that is there already gets the new value.' })}
+  const content = html`${pageHeader({ title: 'Store a secret', above: ABOVE, lead: 'An existing secret gets the new value.' })}
     ${formRefusal(form, SHOWN)}
     <form class="panel stack" method="post" action="/secrets">
       ${textField(form, {
         name: 'path',
         label: 'Path',
-        hint: html`What bindings name it by, such as <code>user/github</code> for <code>vault://user/github</code>`,
+        hint: html`The name in bindings, such as <code>user/github</code> for <code>vault://user/github</code>`,
         isRequired: true,
         isMono: true,
         maxLength: 255,
@@ -108,7 +108,8 @@ export function newSecretPage(form: FormState, isAdmin: boolean): Page {
 export function secretDeletionPage(path: string, owner: string, form: FormState): Page {
   return confirmPage({
     title: 'Delete a secret?',
-    consequence: html`The value at <code>vault://${path}</code> is gone for good. Sidecars that hold it drop it at once.`,
+    consequence: html`The value at <code>vault://${path}</code> is permanently deleted. Sidecars delete their copies at
+      once.`,
     name: path,
     action: '/secrets/delete',
     button: 'Delete it',

@@ -3,12 +3,12 @@ import type { Content, Html } from '../frame/html.ts';
 
 export type AlertKind = 'good' | 'warn' | 'bad' | 'info';
 
-/** A message about what was done or what is wrong. A wrong one is read out at once. */
+/** A message about a change or an error. Screen readers announce an error at once. */
 export function alert(kind: AlertKind, content: Content): Html {
   return html`<div class="alert ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">${content}</div>`;
 }
 
-/** What a page says after a change. The query carries the code, never a text: a link could else make a page say anything. */
+/** The message after a change. The query contains only a code; otherwise a link could make a page show any text. */
 const DONE: Readonly<Record<string, string>> = {
   secret_stored: 'The secret is stored. Its value is never shown again.',
   secret_deleted: 'The secret is deleted.',
@@ -29,23 +29,23 @@ const DONE: Readonly<Record<string, string>> = {
   approved: 'Approved: one identical request may go through within fifteen minutes.',
   denied: 'Denied: identical requests are refused for fifteen minutes.',
   mcp_installed: 'The server is installed. Nothing of it runs yet.',
-  mcp_was_installed: 'The server was installed already: this is it, as it is.',
+  mcp_was_installed: 'The server was already installed and is unchanged.',
   mcp_enabled: 'The server is enabled.',
   mcp_disabled: 'The server is disabled: gateways stop it.',
   mcp_tools_saved: 'The tools are saved.',
   mcp_credential_stored: 'Stored. The value is never shown again.',
-  mcp_credential_removed: 'The stored value is gone.',
+  mcp_credential_removed: 'The stored value is deleted.',
   mcp_upgraded: 'The server is updated. Its earlier configuration is kept below.',
   mcp_rolled_back: 'The earlier configuration is in force again.',
   connector_authorised: 'It is authorised: its operations are sent with the credential from now on.',
   mcp_created: 'The server is registered. Nothing of it runs yet.',
-  mcp_saved: 'The configuration is saved. A machine asks for consent again where what it starts is another.',
-  mcp_signed_in: 'You are signed in: gateways are given access tokens from now on.',
-  mcp_sign_in_forgotten: 'The sign-in is forgotten: the tokens are gone, and gateways are given none.',
+  mcp_saved: 'The configuration is saved. A machine asks for consent again if the command changed.',
+  mcp_signed_in: 'You are signed in: gateways receive access tokens from now on.',
+  mcp_sign_in_forgotten: 'The sign-in is deleted with its tokens, and gateways receive none.',
   mcp_deleted: 'The server and its credentials are deleted.',
 };
 
-/** The message of `?done=`; nothing for a code that there is none of. */
+/** The message of `?done=`; nothing for an unknown code. */
 export function flash(done: string | undefined): Html | string {
   const message = done === undefined || !Object.hasOwn(DONE, done) ? undefined : DONE[done];
   return message === undefined ? '' : alert('good', message);

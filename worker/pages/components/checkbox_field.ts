@@ -2,10 +2,10 @@ import { html } from 'hono/html';
 import type { Content, Html } from '../frame/html.ts';
 import { type FormState, problemOf } from './form_field.ts';
 
-/** What a form says of a box that is ticked; of one that is not it says nothing. */
+/** The form value of a ticked box; an unticked one sends nothing. */
 export const TICKED = 'on';
 
-/** Yes or no. */
+/** A checkbox. */
 export function checkboxField(
   form: FormState,
   field: { readonly name: string; readonly label: Content; readonly hint?: Content },

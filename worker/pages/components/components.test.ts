@@ -7,8 +7,8 @@ import { relativeTime } from './time.ts';
 
 const text = (content: unknown) => String(content);
 
-describe('text of others', () => {
-  test('is escaped, and what nobody sees in it is shown by its name', () => {
+describe('foreign text', () => {
+  test('is escaped, and its invisible characters are shown by name', () => {
     const shown = text(foreignText('<b>pay\u202etxt\u200b'));
     expect(shown).toContain('&lt;b&gt;pay');
     expect(shown).toContain('<span class="revealed">&lt;U+202E&gt;</span>');
@@ -16,7 +16,7 @@ describe('text of others', () => {
     expect(shown).not.toMatch(/[\u202e\u200b]/);
   });
 
-  test('is a link over http(s) alone, to a site that learns nothing of ours', () => {
+  test('is a link only for http(s), without a referrer', () => {
     expect(text(foreignLink('https://example.com/"x'))).toContain(
       '<a href="https://example.com/%22x" rel="noopener noreferrer nofollow">',
     );
@@ -27,7 +27,7 @@ describe('text of others', () => {
 });
 
 describe('a message after a change', () => {
-  test('comes by a code of the table, and never by a text or a name that every object has', () => {
+  test('comes by a code of the table, never by a text or an inherited property name', () => {
     expect(text(flash('secret_stored'))).toContain('The secret is stored');
     for (const code of ['<b>hello</b>', 'toString', '__proto__', '', undefined]) expect(text(flash(code))).toBe('');
   });
@@ -40,14 +40,14 @@ describe('a field', () => {
     refusal: null,
   };
 
-  test('says what is wrong with it where it is read, and has the focus', () => {
+  test('shows its problem where it is announced, and has the focus', () => {
     const field = text(textField(form, { name: 'path', label: 'Path', hint: 'Such as user/demo' }));
     expect(field).toContain('value="a&quot;b"');
     expect(field).toMatch(/aria-describedby="path-hint path-problem"\s+aria-invalid="true"\s+autofocus/);
     expect(field).toMatch(/id="path-problem">\s*It is no path\.\s*</);
   });
 
-  test('of a secret is never given back', () => {
+  test('with a secret is never returned', () => {
     const field = text(textField(form, { name: 'value', label: 'Value', isSecret: true }));
     expect(field).toContain('type="password"');
     expect(field).not.toContain('planted');
@@ -71,7 +71,7 @@ test.each([
   expect(relativeTime(new Date(now - seconds * 1000).toISOString(), now)).toBe(words);
 });
 
-test('a path has those parameters that have a value, encoded', () => {
+test('a path has the non-empty parameters, encoded', () => {
   expect(pathWith('/audit', { type: 'a.,b', host: '', session: undefined })).toBe('/audit?type=a.%2Cb');
   expect(pathWith('/audit', {})).toBe('/audit');
 });

@@ -6,9 +6,9 @@ import { pageHeader } from './page_header.ts';
 
 export interface Confirmation {
   readonly title: string;
-  /** What is lost by it. */
+  /** What the action destroys. */
   readonly consequence: Content;
-  /** What has to be typed. */
+  /** What the user must type. */
   readonly name: string;
   readonly action: string;
   readonly button: string;
@@ -17,7 +17,7 @@ export interface Confirmation {
   readonly form: FormState;
 }
 
-/** Asks before something is destroyed: who does it types its name. */
+/** Asks for confirmation before something is destroyed: the user types its name. */
 export function confirmPage(confirmation: Confirmation): Page {
   const { title, consequence, above, form } = confirmation;
   const content = html`${pageHeader({ title, above })} ${formRefusal(form, ['confirm'])}

@@ -4,20 +4,20 @@ import type { Content, Html } from '../frame/html.ts';
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => Content;
-  /** Of buttons: at the right, and without a word before it on a narrow screen. */
+  /** For buttons: aligned right, and without a label on a narrow screen. */
   readonly isActions?: true;
 }
 
 /**
- * A table of rows, which becomes a card for each row where there is no room. The roles stand there because `display` takes
- * away those that the elements have.
+ * A table that shows each row as a card on narrow screens. The ARIA roles are explicit because `display` removes the
+ * implicit ones.
  */
 export function dataTable<Row>(table: {
-  /** What the rows are, for people who do not see the table's place on the page. */
+  /** Describes the rows for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Tells rows apart in a list that is live: the row with the focus stays while its key does. */
+  /** Identifies a row in a live list: the row with the focus stays while its key does. */
   readonly key?: (row: Row) => string;
 }): Html {
   const { caption, columns, rows, key } = table;

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { Content, Html } from '../frame/html.ts';
 import { codeBlock } from './code_block.ts';
 
-/** Says that there is nothing, and what to do next: the command and the button. */
+/** Says that a list is empty and what to do next, with a command and a button. */
 export function emptyState(empty: {
   readonly title: string;
   readonly next: Content;

@@ -4,7 +4,10 @@ import { foreignText } from './foreign_text.ts';
 
 const PLAIN_WORD = /^[\w@%+=:,./{}-]+$/;
 
-/** A command that others wrote, word by word as the program gets them: where one ends is seen, and what no eye would see too. */
+/**
+ * A foreign command, word by word as the program receives it, with visible word boundaries and invisible characters
+ * escaped.
+ */
 export function foreignCommand(words: readonly string[]): Html {
   return html`<div class="code">
     <pre><code>${words.map(

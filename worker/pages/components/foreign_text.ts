@@ -2,13 +2,13 @@ import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 import { cutShownText, showHidden } from '../../../shared/model/shown_text.ts';
 
-/** A text that is longer is cut, and says by how much. */
+/** A longer text is cut, and says by how much. */
 const MOST_CHARACTERS = 20_000;
 const MARK = /(<U\+[0-9A-F]{4,6}>)/;
 
 /**
- * Text that others wrote, such as a registry, a connector's spec or an agent. Characters that nobody sees, or that turn the
- * order round, are shown by their names; the text stands apart from ours in its direction.
+ * Foreign text, for example from a registry, a connector's spec or an agent. Invisible and bidirectional characters are
+ * shown by their names, and the text is isolated in its direction.
  */
 export function foreignText(text: string): Html {
   const parts = cutShownText(showHidden(text), MOST_CHARACTERS).split(MARK);
@@ -17,7 +17,7 @@ export function foreignText(text: string): Html {
   >`;
 }
 
-/** A link that others wrote: http(s) alone, and their site learns nothing of ours. Anything else is text. */
+/** A foreign link: only http(s), without a referrer. Anything else is shown as text. */
 export function foreignLink(url: string, text = url): Html {
   const isWeb = /^https?:\/\//i.test(url) && URL.canParse(url);
   if (!isWeb) return foreignText(text);

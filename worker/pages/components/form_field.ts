@@ -3,11 +3,11 @@ import type { FieldProblem } from '../../../shared/wire/errors.ts';
 import type { Content, Html } from '../frame/html.ts';
 import { alert } from './alert.ts';
 
-/** What was typed, and what is wrong with it. A secret is never in `values`: it is not echoed, not after an error either. */
+/** A form's input and problems. `values` never contains a secret, so that it is not echoed, not even after an error. */
 export interface FormState {
   readonly values: Readonly<Record<string, string>>;
   readonly problems: readonly FieldProblem[];
-  /** What is wrong with the whole of it. */
+  /** A problem with the form as a whole. */
   readonly refusal: string | null;
 }
 
@@ -22,11 +22,11 @@ export interface FieldInput {
   readonly isSecret?: true;
   readonly placeholder?: string;
   readonly maxLength?: number;
-  /** The id of a datalist to choose from. */
+  /** The id of a datalist. */
   readonly list?: string;
 }
 
-/** A field of one line. */
+/** A text field of one line. */
 export function textField(form: FormState, field: FieldInput): Html {
   const { name, isSecret } = field;
   const value = isSecret === true ? '' : (form.values[name] ?? '');
@@ -52,7 +52,7 @@ export interface Choice {
   readonly title: string;
 }
 
-/** One of a closed set; the first one when nothing was chosen. */
+/** A select field; the default is the first choice. */
 export function selectField(form: FormState, field: FieldInput & { readonly choices: readonly Choice[] }): Html {
   const chosen = form.values[field.name] ?? '';
   return labelledControl(form, field, (attributes) => {
@@ -64,7 +64,7 @@ export function selectField(form: FormState, field: FieldInput & { readonly choi
   });
 }
 
-/** One of a few, all in sight. */
+/** Radio buttons. */
 export function radioField(form: FormState, field: FieldInput & { readonly choices: readonly Choice[] }): Html {
   const { name, label, choices } = field;
   const chosen = form.values[name] ?? choices[0]?.value;
@@ -82,7 +82,7 @@ export function radioField(form: FormState, field: FieldInput & { readonly choic
   </fieldset>`;
 }
 
-/** What is wrong with the whole, or with fields that are not in the form. */
+/** Problems with the form as a whole, or with fields that it does not have. */
 export function formRefusal(form: FormState, shown: readonly string[]): Html | string {
   const others = form.problems.filter(({ field }) => !shown.includes(fieldOf(field)));
   if (form.refusal === null && others.length === 0) return '';
@@ -111,7 +111,7 @@ export function labelledControl(form: FormState, field: FieldInput, control: (at
   </div>`;
 }
 
-/** What is wrong with a field, as its control names it by `aria-describedby`. */
+/** A field's problems, for `aria-describedby`. */
 export function problemOf(form: FormState, name: string): Html | string {
   const problems = form.problems.filter(({ field }) => fieldOf(field) === name);
   if (problems.length === 0) return '';
@@ -120,7 +120,7 @@ export function problemOf(form: FormState, name: string): Html | string {
   </p>`;
 }
 
-/** `allowed_hosts.2` is the field `allowed_hosts`. */
+/** `allowed_hosts.2` belongs to the field `allowed_hosts`. */
 function fieldOf(path: string): string {
   return path.split('.')[0] ?? path;
 }

@@ -25,7 +25,7 @@ const STROKES: Readonly<Record<IconName | 'mark' | 'menu', string>> = {
   door: 'M7 2.5h6v11H7M2.5 8H9M6.5 5.5 9 8l-2.5 2.5',
 };
 
-/** A drawing beside a word that says the same, so it is nothing to read aloud. */
+/** A decorative icon, hidden from screen readers. */
 export function icon(name: IconName | 'mark' | 'menu'): Html {
   return html`<svg
     width="16"

@@ -1,13 +1,13 @@
 import { html } from 'hono/html';
 import type { Content, Html } from '../frame/html.ts';
 
-/** The head of a page: its one h1, a sentence on what it is for, and what can be done there. */
+/** The head of a page: its h1, a sentence about its purpose, and its actions. */
 export function pageHeader(header: {
   readonly title: Content;
   readonly lead?: Content;
   /** Links and buttons at the right. */
   readonly actions?: Content;
-  /** The page above this one. */
+  /** The parent page. */
   readonly above?: { readonly path: string; readonly title: string };
 }): Html {
   const { title, lead, actions, above } = header;

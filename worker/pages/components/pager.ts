@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 
-/** The way to the next page of a list; the query of this one stays. A list in another order than by time has other words. */
+/** The link to the next page of a list; keeps the query. Lists that are not in order of time have other labels. */
 export function pager(
   path: string,
   query: Readonly<Record<string, string | undefined>>,
@@ -20,10 +20,10 @@ export function pager(
   return html`<nav class="pager" aria-label="Pages">${first} ${more}</nav>`;
 }
 
-/** Of a list that is in no order of time. */
+/** For a list that is not in order of time. */
 export const PAGE_WORDS = { first: 'First page', next: 'Next page' };
 
-/** A path with those of the parameters that have a value. */
+/** A path with the non-empty parameters. */
 export function pathWith(path: string, query: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => (entry[1] ?? '') !== '');
   const text = new URLSearchParams(given).toString();

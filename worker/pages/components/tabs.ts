@@ -7,7 +7,7 @@ export interface Tab {
   readonly isCurrent: boolean;
 }
 
-/** Views of one list, each with an address of its own. */
+/** Views of one list, each with its own URL. */
 export function tabs(label: string, all: readonly Tab[]): Html {
   return html`<nav class="tabs" aria-label="${label}">
     ${all.map(({ path, title, isCurrent }) =>

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 import { type FieldInput, type FormState, labelledControl } from './form_field.ts';
 
-/** A field of many lines. */
+/** A text field of several lines. */
 export function textArea(form: FormState, field: FieldInput & { readonly rows: number }): Html {
   const { name, rows, isMono, isRequired, placeholder } = field;
   const value = form.values[name] ?? '';

@@ -7,7 +7,7 @@ const UNITS: readonly (readonly [seconds: number, word: string])[] = [
   [60, 'min'],
 ];
 
-/** How long ago, or in how long, in a few characters. */
+/** The time since or until, in a few characters. */
 export function relativeTime(time: string, nowMs: number): string {
   const seconds = Math.round((nowMs - Date.parse(time)) / 1000);
   const size = Math.abs(seconds);
@@ -22,7 +22,7 @@ export function exactTime(time: string): string {
   return `${time.slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** A time: how long ago, and exactly for who points at it. */
+/** A relative time, with the exact time as its title. */
 export function timeAgo(time: string, nowMs: number): Html {
   const exact = exactTime(time);
   return html`<time class="nowrap" datetime="${time}" title="${exact}">${relativeTime(time, nowMs)}</time>`;

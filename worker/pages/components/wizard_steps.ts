@@ -4,7 +4,7 @@ import type { Html } from '../frame/html.ts';
 const INSTALL_STEPS = ['Review', 'Settings', 'Credentials', 'Use it'] as const;
 export type InstallStep = (typeof INSTALL_STEPS)[number];
 
-/** Where in an install one is. */
+/** The current step of an install. */
 export function installSteps(current: InstallStep): Html {
   return steps('Steps of the install', INSTALL_STEPS, current);
 }

@@ -26,7 +26,7 @@ const EFFECT_BADGES: { readonly [E in Effect]: BadgeKind } = {
   'external-send': 'warn',
 };
 
-/** One connector: its credential, and what may be done with it. */
+/** One connector: its credential and its operations. */
 export function connectorPage(view: ConnectorView): Page {
   const { connector, warnings, isWritable, done, nowMs } = view;
   const { id, spec } = connector;
@@ -41,12 +41,12 @@ export function connectorPage(view: ConnectorView): Page {
     <section class="panel flush" aria-labelledby="operations-title">
       <div class="panel-head">
         <h2 id="operations-title">Operations</h2>
-        <span class="quiet small">A request that is none of them gets no credential</span>
+        <span class="quiet small">Other requests get no credential</span>
       </div>
       ${operations(connector)}
     </section>
     <details class="more">
-      <summary>The spec, as it is installed</summary>
+      <summary>The installed spec</summary>
       <div class="code">
         <pre><code>${foreignText(JSON.stringify(spec, null, 2))}</code></pre>
       </div>
@@ -109,8 +109,8 @@ function operations({ spec }: ConnectorRecord): Html {
 export function connectorRemovalPage({ id, fqn }: ConnectorRecord, form: FormState): Page {
   return confirmPage({
     title: 'Remove a connector?',
-    consequence: html`<code>${fqn}</code> goes with its credential, which is gone for good. Its requests are sent
-      without one from then on.`,
+    consequence: html`<code>${fqn}</code> and its credential are permanently deleted. From then on its requests are sent
+      without a credential.`,
     name: fqn,
     action: `/connectors/${id}/remove`,
     button: 'Remove it',

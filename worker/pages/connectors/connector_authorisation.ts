@@ -3,16 +3,16 @@ import { alert } from '../components/alert.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** Where a person goes on after an authorisation. */
+/** The page to continue with after an authorisation. */
 export interface WayBack {
   readonly path: string;
   readonly title: string;
 }
 
-/** Why an authorisation did not come about, and the way back to what it was for. `message` ends without a full stop. */
+/** Why an authorisation failed, with a link back. `message` ends without a full stop. */
 export function notAuthorisedPage(message: string, back: WayBack): Page {
   const content = html`${pageHeader({ title: 'Not authorised' })} ${alert('bad', html`<p>${sentence(message)}</p>`)}
-    <p>Nothing was stored, and what was there before is as it was.</p>
+    <p>Nothing was stored, and an earlier authorisation is unchanged.</p>
     <div class="actions"><a class="button primary" href="${back.path}">${back.title}</a></div>`;
   return layout('Not authorised', content, 'narrow');
 }

@@ -16,16 +16,16 @@ import { clientSecretFields } from './oauth_client_fields.ts';
 export interface ConnectorView {
   readonly connector: ConnectorRecord;
   readonly warnings: readonly string[];
-  /** Whether the one who looks may change it. */
+  /** Whether the user may change it. */
   readonly isWritable: boolean;
-  /** Where providers send the browser back to; null where it is not known. */
+  /** The redirect URL for providers; null if it is not known. */
   readonly redirectUrl: string | null;
   readonly form: FormState;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
-/** Fields that are never given back to the browser. */
+/** Fields that are never returned to the browser. */
 export const CREDENTIAL_SECRETS = ['value', 'client_secret', 'access_token', 'refresh_token'];
 
 const EXTRA_FIELDS = [
@@ -39,7 +39,7 @@ const EXTRA_FIELDS = [
 ];
 const SHOWN = ['value', 'client_id', 'client_secret', 'client_authentication', ...EXTRA_FIELDS];
 
-/** The state of a connector's credential, and the form that puts another in its place. */
+/** The state of a connector's credential, and the form that replaces it. */
 export function credentialPanel(view: ConnectorView): Html {
   const { connector, isWritable, nowMs } = view;
   const { credential } = connector;
@@ -61,8 +61,8 @@ function facts(credential: ConnectorCredentialRecord, nowMs: number): Html {
     ['Client id', clientId === null ? null : html`<code>${foreignText(clientId)}</code>`],
     ['Tokens from', tokenUrl === null ? null : html`<code>${foreignText(tokenUrl)}</code>`],
     ['Scopes', credential.scopes.length === 0 ? null : html`<code>${foreignText(credential.scopes.join(' '))}</code>`],
-    ['Access token', isAuthorised && expires !== null ? html`ends ${timeAgo(expires, nowMs)}` : null],
-    ['Renewed', isAuthorised ? (credential.renewable ? 'by itself' : 'never: it has no refresh token') : null],
+    ['Access token', isAuthorised && expires !== null ? html`expires ${timeAgo(expires, nowMs)}` : null],
+    ['Renewed', isAuthorised ? (credential.renewable ? 'automatically' : 'never: it has no refresh token') : null],
     ['Reference', html`<code>${credential.ref}</code>`],
   ]);
 }
@@ -88,7 +88,7 @@ function keyForm({ connector, form }: ConnectorView, isSet: boolean): Html {
       ${textField(form, {
         name: 'value',
         label: isSet ? 'New API key' : 'API key',
-        hint: 'Goes into the vault. No page shows it again.',
+        hint: 'Stored in the vault. No page shows it again.',
         isRequired: true,
         isSecret: true,
         isMono: true,
@@ -137,30 +137,30 @@ function extraFields(form: FormState): Html {
   const isUsed = EXTRA_FIELDS.some((name) => (form.values[name] ?? '') !== '' || problems.includes(name));
   const url = { isMono: true, hint: 'Empty: that of the spec' } as const;
   return html`<details class="more" ${isUsed ? 'open' : ''}>
-    <summary>Other URLs and scopes, tokens that you have already</summary>
+    <summary>Other URLs and scopes, existing tokens</summary>
     <div class="stack">
       ${textField(form, { name: 'authorization_url', label: 'Authorization URL', ...url })}
       ${textField(form, { name: 'token_url', label: 'Token URL', ...url })}
       ${textField(form, { name: 'device_authorization_url', label: 'Device authorization URL', ...url })}
-      ${textField(form, { name: 'scopes', label: 'Scopes', isMono: true, hint: 'With spaces between; empty: those of the spec' })}
+      ${textField(form, { name: 'scopes', label: 'Scopes', isMono: true, hint: 'Separated by spaces; empty: those of the spec' })}
       ${textField(form, { name: 'access_token', label: 'Access token', isSecret: true, isMono: true })}
       ${textField(form, { name: 'refresh_token', label: 'Refresh token', isSecret: true, isMono: true })}
-      ${textField(form, { name: 'expires_at', label: 'End of the access token', isMono: true, placeholder: '2030-01-02T03:04:05Z' })}
+      ${textField(form, { name: 'expires_at', label: 'Expiry of the access token', isMono: true, placeholder: '2030-01-02T03:04:05Z' })}
     </div>
   </details>`;
 }
 
-/** The code to type at the provider. It is redeemed while somebody looks at the connector. */
+/** The code to type at the provider. It is redeemed when somebody opens the connector's page. */
 export function deviceCodePage(
   { id, fqn }: ConnectorRecord,
   { user_code: code, verification_uri: url, expires_at: expires }: Extract<AuthorizeReply, { grant: 'device' }>,
 ): Page {
   const content = html`${pageHeader({ title: 'Authorise with a code', above: { path: `/connectors/${id}`, title: fqn } })}
     <div class="panel">
-      <p>Open ${foreignLink(url)}, and type this code there:</p>
+      <p>Open ${foreignLink(url)}and type this code:</p>
       ${codeBlock(code)}
-      <p class="quiet">It is good until ${exactTime(expires)}. After you agreed there, come back here.</p>
-      <div class="actions"><a class="button primary" href="/connectors/${id}">I agreed: look again</a></div>
+      <p class="quiet">It is valid until ${exactTime(expires)}. After you have approved it there, return here.</p>
+      <div class="actions"><a class="button primary" href="/connectors/${id}">I have approved it: check again</a></div>
     </div>`;
   return layout('Authorise with a code', content, 'narrow');
 }
@@ -168,8 +168,8 @@ export function deviceCodePage(
 export function credentialDeletionPage({ id, fqn }: ConnectorRecord, form: FormState): Page {
   return confirmPage({
     title: 'Delete the credential?',
-    consequence: html`The credential of <code>${fqn}</code> is gone for good, and its operations are refused until there
-      is another. The connector stays.`,
+    consequence: html`The credential of <code>${fqn}</code> is permanently deleted, and its operations are refused until
+      you store another. The connector stays.`,
     name: fqn,
     action: `/connectors/${id}/credential/delete`,
     button: 'Delete it',

@@ -20,12 +20,12 @@ import { ownerField } from '../bindings/owner_field.ts';
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
 
-/** What a credential's state is called, and how it is to be taken. */
+/** The label and severity of a credential's state. */
 const STATES: { readonly [S in ConnectorCredentialState]: readonly [BadgeKind, string] } = {
   ready: ['good', 'ready'],
   missing: ['warn', 'no credential'],
-  authorisation_required: ['warn', 'to be authorised'],
-  reauthorisation_required: ['bad', 'to be authorised again'],
+  authorisation_required: ['warn', 'not authorised'],
+  reauthorisation_required: ['bad', 'authorise again'],
 };
 
 export function credentialBadge(state: ConnectorCredentialState): Html {
@@ -40,11 +40,11 @@ export interface ConnectorsView {
   readonly nowMs: number;
 }
 
-/** What is installed, and whether its credentials can be used. */
+/** The installed connectors and the state of their credentials. */
 export function connectorsPage({ connectors, cursor, done, nowMs }: ConnectorsView): Page {
   const content = html`${pageHeader({
       title: 'Connectors',
-      lead: 'A connector is a list of the operations of a service: only those are sent with its credential.',
+      lead: 'A connector lists operations of a service: only those are sent with its credential.',
       actions: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
     })}
     ${flash(done)}
@@ -56,7 +56,7 @@ export function connectorsPage({ connectors, cursor, done, nowMs }: ConnectorsVi
 function noConnectors(): Html {
   return emptyState({
     title: 'No connector is installed',
-    next: 'Paste a spec here, or install one of the ready services in a terminal:',
+    next: 'Paste a spec here, or install a ready one in a terminal:',
     command: 'svc connector install github',
     action: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
   });
@@ -83,11 +83,11 @@ function table(connectors: readonly ConnectorSummary[], nowMs: number): Html {
 
 export interface InstallView {
   readonly form: FormState;
-  /** Whether one may be made that the enterprise owns. */
+  /** Whether the user may create one for the enterprise. */
   readonly isAdmin: boolean;
-  /** Each with the place in the spec that it is about. */
+  /** The problems, each with its place in the spec. */
   readonly specProblems: readonly FieldProblem[];
-  /** What the spec comes to, when it was checked and is one. */
+  /** The result of checking a valid spec. */
   readonly checked: ValidateReply | null;
 }
 
@@ -96,7 +96,7 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
   const content = html`${pageHeader({
       title: 'Install a connector',
       above: CONNECTORS_PAGE,
-      lead: 'A spec that is installed already is replaced by the other version; its credential stays.',
+      lead: 'Installing another version replaces the installed spec and keeps its credential.',
     })}
     ${formRefusal(form, ['owner', 'spec'])} ${specProblems.length === 0 ? '' : problemList(specProblems)}
     ${checked === null ? '' : checkedSpec(checked)}
@@ -104,8 +104,7 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
       ${textArea(form, {
         name: 'spec',
         label: 'Connector spec',
-        hint: html`JSON, at most 1 MB. A spec in YAML has to be converted first.
-          <a href="${SPEC_SCHEMA}">JSON Schema</a>`,
+        hint: html`JSON, at most 1 MB. Convert YAML first. <a href="${SPEC_SCHEMA}">JSON Schema</a>`,
         rows: 18,
         isRequired: true,
         isMono: true,
@@ -123,7 +122,7 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
 function problemList(problems: readonly FieldProblem[]): Html {
   return alert(
     'bad',
-    html`<p><strong>Nothing was installed.</strong> What is wrong in the spec:</p>
+    html`<p><strong>Nothing was installed.</strong> Problems in the spec:</p>
       <ul>
         ${problems.map(
           ({ field, message }) =>
@@ -136,7 +135,7 @@ function problemList(problems: readonly FieldProblem[]): Html {
 }
 
 function checkedSpec({ fqn, version, operation_count: count, content_hash: hash, warnings }: ValidateReply): Html {
-  return html`${alert('good', 'The spec is one that can be installed. Nothing was changed.')}
+  return html`${alert('good', 'The spec is valid. Nothing was changed.')}
     <div class="panel">
       ${definitionList([
         ['Connector', html`<code>${fqn}</code>`],
@@ -148,12 +147,12 @@ function checkedSpec({ fqn, version, operation_count: count, content_hash: hash,
     ${warningList(warnings)}`;
 }
 
-/** What a spec allows and a person should know. */
+/** Warnings about what a spec allows. */
 export function warningList(warnings: readonly string[]): Html | string {
   if (warnings.length === 0) return '';
   return alert(
     'warn',
-    html`<p><strong>Worth knowing</strong></p>
+    html`<p><strong>Warnings</strong></p>
       <ul>
         ${warnings.map((warning) => html`<li>${foreignText(warning)}</li>`)}
       </ul>`,

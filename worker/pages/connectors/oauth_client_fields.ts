@@ -7,7 +7,7 @@ export function clientSecretFields(form: FormState): Html {
   return html`${textField(form, { name: 'client_secret', label: 'Client secret (optional)', hint: 'A public client has none. No page shows it again.', isSecret: true, isMono: true })}
   ${selectField(form, {
     name: 'client_authentication',
-    label: 'The secret is sent',
+    label: 'How the secret is sent',
     choices: [
       { value: 'post', title: 'in the body' },
       { value: 'basic', title: 'in an Authorization header' },

@@ -1,4 +1,4 @@
-/** An asset and the file that holds it, in worker/. */
+/** An asset and its file in worker/. */
 export interface AssetFile {
   readonly name: string;
   readonly file: string;
@@ -6,7 +6,7 @@ export interface AssetFile {
 
 const island = (name: string): AssetFile => ({ name, file: `islands/${name}` });
 
-/** Every asset there is. worker/entries/workerd_assets.ts lists the same for a runtime without files; a test holds them equal. */
+/** All assets. worker/entries/workerd_assets.ts lists the same for a runtime without files; a test compares them. */
 export const ASSET_FILES: readonly AssetFile[] = [
   { name: 'style.css', file: 'pages/style.css' },
   ...['console.js', 'copy.js', 'live_form.js', 'live_list.js', 'refreshed.js', 'search.js'].map((name) => island(name)),

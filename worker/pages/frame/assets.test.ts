@@ -6,18 +6,18 @@ import { ASSET_FILES } from './asset_files.ts';
 import { Assets, type AssetSource } from './assets.ts';
 
 const source = (name: string, text: string): AssetSource => ({ name, text });
-/** As hex as a hash is, and as long as the text. */
+/** Hexadecimal like a hash, and as long as the text. */
 const hash = (text: string) => text.length.toString(16).padStart(16, '0');
 
 describe('assets', () => {
-  test('are under a URL of their content', () => {
+  test('have URLs that contain a hash of their content', () => {
     const before = new Assets([source('a.css', 'x{}')], hash).urlOf('a.css');
     const after = new Assets([source('a.css', 'xy{}')], hash).urlOf('a.css');
     expect(before).toMatch(/^\/assets\/a\.[0-9a-f]{16}\.css$/);
     expect(after).not.toBe(before);
   });
 
-  test('import one another by these URLs, however they write it, and change with what they import', () => {
+  test('import each other by these URLs, in any notation, and change with their imports', () => {
     const texts = [
       `import{a}from"./a.js";`,
       `const a = () => import('./a.js');`,
@@ -34,13 +34,13 @@ describe('assets', () => {
     }
   });
 
-  test('are not made when one imports what is no asset', () => {
+  test('are refused if one imports an unknown file', () => {
     expect(() => new Assets([source('main.js', `import './b.js'; import { b } from './b.js';`)], hash)).toThrow(
       './b.js',
     );
   });
 
-  test('are all the islands there are', () => {
+  test('include all islands', () => {
     const islands = readdirSync(new URL('../../islands', import.meta.url)).filter((name) => name.endsWith('.js'));
     const listed = ASSET_FILES.flatMap(({ name }) => (name.endsWith('.js') ? [name] : []));
     expect(listed.toSorted()).toEqual(islands.toSorted());

@@ -1,4 +1,4 @@
-/** A file that pages load: the style sheet, an island, or what islands import. */
+/** A file that pages load: the style sheet, an island, or an import of an island. */
 export interface AssetSource {
   /** The name in its URL, such as `console.js`. */
   readonly name: string;
@@ -6,7 +6,7 @@ export interface AssetSource {
 }
 
 export interface Asset {
-  /** `/assets/<name>.<hash>.<ext>`: another content has another URL, so a browser may keep it for ever. */
+  /** `/assets/<name>.<hash>.<ext>`: changed content has another URL, so browsers may cache it forever. */
   readonly url: string;
   readonly contentType: string;
   readonly text: string;
@@ -17,12 +17,12 @@ export interface Asset {
 export type Coding = 'br' | 'gzip';
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** How a text is compressed, by the coding, the best first. */
+/** Compressors by content coding, best first. */
 export type Encoders = ReadonlyMap<Coding, (text: string) => Promise<Bytes>>;
 
-/** The files that pages load, each under the URL of its content. */
+/** The files that pages load, each under a URL with its hash. */
 export class Assets {
-  /** What this program can send assets in. None where the platform compresses what it sends. */
+  /** The content codings of this program. Empty if the platform compresses. */
   readonly codings: readonly Coding[];
   readonly #byName = new Map<string, Asset>();
   readonly #byUrl = new Map<string, Asset>();
@@ -30,8 +30,8 @@ export class Assets {
   readonly #encoded = new Map<string, Promise<Bytes>>();
 
   /**
-   * An island imports another by its name (`./copy.js`), and browsers know its hash as little as we do before it is made: so the
-   * imported ones come first, and the name is replaced by the URL. `hash` is hex, of a content.
+   * An island imports another by its name (`./copy.js`), but its URL has a hash. So imported files come first, and the
+   * names are replaced by URLs. `hash` is hex, of a content.
    */
   constructor(sources: readonly AssetSource[], hash: (text: string) => string, encode: Encoders = new Map()) {
     this.#encode = encode;
@@ -54,7 +54,7 @@ export class Assets {
     for (const source of sources) add(source);
   }
 
-  /** Throws for a name that there is none of: that is a bug. */
+  /** Throws for an unknown name, which is a bug. */
   urlOf(name: string): string {
     const asset = this.#byName.get(name);
     if (asset === undefined) throw new Error(`there is no asset ${name}`);
@@ -103,5 +103,5 @@ function contentTypeOf(name: string): string {
 }
 
 function unknownImport({ name }: AssetSource, specifier: string): Error {
-  return new Error(`${name} imports ${specifier}, which is no asset: add it to ASSET_FILES`);
+  return new Error(`${name} imports ${specifier}, which is not an asset: add it to ASSET_FILES`);
 }

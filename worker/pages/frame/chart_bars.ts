@@ -11,7 +11,7 @@ export const DECISION_TITLES: { readonly [D in RequestDecision]: string } = {
   refused: 'Refused',
 };
 export const DECISIONS: readonly RequestDecision[] = ['added', 'connector', 'passed', 'refused'];
-/** A part of the time, with what became of the requests in it. */
+/** A span of time, with its requests by outcome. */
 export interface Bar {
   readonly from: string;
   readonly to: string;
@@ -20,12 +20,12 @@ export interface Bar {
 }
 
 const HEIGHT = 100;
-/** What the highest bar leaves free above it. */
+/** The space above the highest bar. */
 const ROOM = 4;
 const WIDTH = 10;
 const GAP = 2;
 
-/** The picture: a bar for each part of the time, and the whole height of it is a link where there is something. */
+/** The chart: a bar per span of time. The full height of a non-empty one is a link. */
 export function chartBars(
   bars: readonly Bar[],
   highest: number,
@@ -59,7 +59,7 @@ function wordsOf({ counts }: Bar): string {
   return some.map((decision) => `${DECISION_TITLES[decision].toLowerCase()} ${counts[decision]}`).join(', ');
 }
 
-/** What became of the requests, one above the other. */
+/** The requests by outcome, stacked. */
 function parts({ counts }: Bar, index: number, highest: number): Html[] {
   let below = 0;
   return DECISIONS.filter((decision) => counts[decision] > 0).map((decision) => {

@@ -9,7 +9,7 @@ import { fieldRow, schemaView, type SchemaView } from './schema_view.ts';
 
 type ApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
 
-/** As much of an operation as the page shows. */
+/** The parts of an operation that the page shows. */
 interface ApiOperation {
   readonly summary?: string;
   readonly description?: string;
@@ -37,7 +37,7 @@ interface Entry {
   readonly operation: ApiOperation;
 }
 
-/** A reader of the API's own description: every operation with its fields, every named schema, every error. */
+/** The API reference: every operation with its fields, every named schema and every error. */
 export function docsPage(document: ApiDocument): Page {
   const entries = Object.entries(document.paths ?? {}).flatMap(([path, methods]) => {
     const operations: [string, ApiOperation][] = Object.entries(methods);

@@ -1,6 +1,6 @@
 import type { html } from 'hono/html';
 
-/** Markup. What is put into a template of `html` is escaped. */
+/** Markup. Values in an `html` template are escaped. */
 export type Html = ReturnType<typeof html>;
-/** What a template takes as content. */
+/** The content that a template accepts. */
 export type Content = Html | string | readonly (Html | string)[];

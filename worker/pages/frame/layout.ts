@@ -4,7 +4,7 @@ import type { Html } from './html.ts';
 
 export type { Html } from './html.ts';
 
-/** How much room a page takes: `card` is for a question or a message, `narrow` for text and forms. */
+/** The width of a page: `card` for a question or a message, `narrow` for text and forms. */
 export type PageWidth = 'card' | 'narrow' | 'wide';
 
 /** A page without its frame (shell.ts). */
@@ -14,7 +14,7 @@ export interface Page {
   readonly width: PageWidth;
 }
 
-/** A page: what stands in `main`, and what the browser's tab says. */
+/** A page: its content, and the title of the browser's tab. */
 export function layout(title: string, content: Html, width: PageWidth = 'wide'): Page {
   return { title, content, width };
 }

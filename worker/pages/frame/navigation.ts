@@ -1,11 +1,11 @@
 import type { Role } from '../../../shared/model/role.ts';
 
-/** One page of the navigation. A page is added by an entry here, a route file and a page file (docs/decisions/0039). */
+/** A page in the navigation. To add one, add an entry here, a route file and a page file (docs/decisions/0039). */
 export interface NavigationEntry {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
-  /** The role that the page is for; everybody's without one. */
+  /** The required role; absent: everybody. */
   readonly role?: Role;
 }
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Html } from './html.ts';
 
-/** As much of JSON Schema as the API's description uses. */
+/** The parts of JSON Schema that the OpenAPI document uses. */
 export interface SchemaView {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -21,7 +21,7 @@ export interface SchemaView {
   readonly default?: unknown;
 }
 
-/** A schema in words; an object of its own as the table of its fields. */
+/** A schema in words; an inline object as a table of its fields. */
 export function schemaView(schema: SchemaView): Html {
   const name = schema.$ref?.split('/').at(-1);
   if (name !== undefined) return html`<a href="#schema-${name}">${name}</a>`;
@@ -40,7 +40,7 @@ function fieldTable(properties: Readonly<Record<string, SchemaView>>, required: 
   </table>`;
 }
 
-/** A row of a table of fields or parameters. */
+/** A row in a table of fields or parameters. */
 export function fieldRow(name: string, isRequired: boolean, schema: SchemaView): Html {
   return html`<tr>
     <td><code>${name}</code></td>

@@ -6,23 +6,23 @@ import type { Html } from './html.ts';
 import type { Page } from './layout.ts';
 import { NAVIGATION, type NavigationEntry } from './navigation.ts';
 
-/** Who is signed in, as every page says it. */
+/** The signed-in user, shown on every page. */
 export interface Person {
   readonly name: string;
   readonly role: Role;
   readonly enterprise: string;
 }
 
-/** What stands around a page. */
+/** The frame around a page. */
 export interface Frame {
   readonly assets: Assets;
-  /** Null on pages that need no sign-in. */
+  /** Null on public pages. */
   readonly person: Person | null;
-  /** The path that was asked for. */
+  /** The requested path. */
   readonly path: string;
 }
 
-/** A whole document. Nothing in it runs or styles but files of ours: no inline script, handler or style. */
+/** A whole document. It has no inline scripts, handlers or styles; only our own files run or style it. */
 export function renderPage(page: Page, frame: Frame): Html {
   const { assets, person } = frame;
   return html`<!doctype html>
@@ -84,7 +84,7 @@ function brand(): Html {
   return html`<a class="brand" href="/">${icon('mark')} svc</a>`;
 }
 
-/** What is not for the role of who is signed in is not there. */
+/** Entries for other roles are left out. */
 function navigation(path: string, label: string, { role }: Person): Html {
   return html`<nav aria-label="${label}">
     ${NAVIGATION.map(

@@ -6,12 +6,12 @@ import { textArea } from '../components/text_area.ts';
 import type { Html } from '../frame/html.ts';
 import { showHidden } from '../../../shared/model/shown_text.ts';
 
-/** The field of an input in a form: its place, for a publisher may call an input anything. */
+/** The name of an input's field is its index, because a publisher may name an input anything. */
 export function inputField(index: number): string {
   return `input_${index}`;
 }
 
-/** The fields of inputs that are given now; those of secrets are never filled. */
+/** The fields of inputs to fill in; those of secrets are never prefilled. */
 export function inputFields(form: FormState, inputs: readonly MarketplaceInput[]): readonly Html[] {
   return inputs.map((input, index) => oneField(form, inputField(index), input));
 }

@@ -8,14 +8,14 @@ import { foreignCommand } from '../components/foreign_command.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import type { Html } from '../frame/html.ts';
 
-/** Exactly what an install starts or calls; `{input}` where a value belongs. */
+/** Exactly what an install starts or calls, with `{input}` in place of values. */
 export function installPreview(preview: InstallPreview): Html {
   const { mode, command, url, transport, env, headers, warnings } = preview;
   return html`${warningList(warnings)}
     <p>
       ${
         mode === 'local'
-          ? 'This program is started on each machine whose gateway uses it; no shell reads the line.'
+          ? 'Each machine whose gateway uses it starts this program, without a shell.'
           : 'The gateway on your machine calls this address; no program is started.'
       }
     </p>
@@ -35,19 +35,19 @@ function fieldList(fields: Readonly<Record<string, string>>): Html | null {
   </ul>`;
 }
 
-/** What a person should know of a command before it runs. */
+/** Warnings about a command before it runs. */
 export function warningList(warnings: readonly { readonly message: string }[]): Html | string {
   if (warnings.length === 0) return '';
   return alert(
     'warn',
-    html`<p><strong>Know before you install</strong></p>
+    html`<p><strong>Before you install</strong></p>
       <ul>
         ${warnings.map(({ message }) => html`<li>${foreignText(message)}</li>`)}
       </ul>`,
   );
 }
 
-/** What an install asks for. */
+/** The inputs of an install. */
 export function inputTable(inputs: readonly MarketplaceInput[]): Html {
   return dataTable<MarketplaceInput>({
     caption: 'What it asks for',

@@ -37,18 +37,18 @@ async function shown(changes: Partial<MarketplacePage>): Promise<string> {
 }
 
 describe('the list of the marketplace', () => {
-  test('says how old it is, and that the registry does not answer when it does not', async () => {
+  test('says how old it is, and whether the registry does not answer', async () => {
     expect(await shown({})).toContain('As of 12 min ago');
     expect(await shown({})).not.toContain('does not answer');
-    expect(await shown({ stale: true })).toContain('As of 12 min ago ; the registry does not answer now');
+    expect(await shown({ stale: true })).toContain('As of 12 min ago ; the registry does not answer');
   });
 
-  test('says that it is a part', async () => {
+  test('says that it is partial', async () => {
     expect(await shown({})).not.toContain('partial');
-    expect(await shown({ partial: true })).toContain('This answer is partial');
+    expect(await shown({ partial: true })).toContain('This list is incomplete');
   });
 
-  test('says that an entry is deprecated, and what is hidden in its text', async () => {
+  test('says that an entry is deprecated, and shows invisible characters', async () => {
     const hostile = { ...item, status: 'deprecated' as const, description: 'a\u202eb' };
     expect(await shown({ items: [hostile] })).toMatch(/Deprecated.*a &lt;U\+202E&gt; b/);
   });
@@ -77,15 +77,15 @@ const npm = {
 };
 
 describe('the page of an entry', () => {
-  test('says how its publisher starts it, and what is hidden there', async () => {
+  test('shows how its publisher starts it, with invisible characters', async () => {
     expect(await shownOf([npm])).toContain('Started by its publisher with npx @acme/one');
     expect(await shownOf([{ ...npm, runtime_hint: 'n\u202epx' }])).toMatch(/publisher with n &lt;U\+202E&gt; px/);
     expect(await shownOf([{ ...npm, runtime_hint: null }])).not.toContain('Started by its publisher');
   });
 });
 
-describe('the address of an entry', () => {
-  test('has the slash of its name as it is, and nothing that a browser takes for a step', () => {
+describe('the URL of an entry', () => {
+  test('has the slash of its name, and no dot segments', () => {
     expect(entryPath('io.example/one')).toBe('/marketplace/io.example/one');
     expect(entryPath('io.example/a?b#c')).toBe('/marketplace/io.example/a%3Fb%23c');
     for (const name of ['../secrets', 'a/../b', 'a//b', '/a'])

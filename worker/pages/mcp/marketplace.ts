@@ -16,7 +16,7 @@ import { layout, type Page } from '../frame/layout.ts';
 import { ecosystemName, entryKinds, entryPath, entryState, freshnessWords } from './marketplace_words.ts';
 
 export interface MarketplaceView {
-  /** What was asked for, as it stands in the address. */
+  /** The query in the URL. */
   readonly query: {
     readonly q: string;
     readonly registry_type: string;
@@ -29,11 +29,11 @@ export interface MarketplaceView {
 
 const ECOSYSTEMS = ['npm', 'pypi', 'oci', 'nuget', 'mcpb'];
 
-/** The servers of the MCP registry. Everything about them is their publishers' text. */
+/** The servers of the MCP registry. All their texts are their publishers'. */
 export function marketplacePage(view: MarketplaceView): Page {
   const content = html`${pageHeader({
       title: 'Marketplace',
-      lead: 'Servers of the public MCP registry. Before anything is installed you see the exact command, and nothing runs on a machine that you have not consented to there.',
+      lead: 'Servers of the public MCP registry. You see the exact command before you install, and nothing runs on a machine without your consent there.',
     })}
     ${searchForm(view)}
     <p class="small quiet" id="found" role="status">${foundWords(view)}</p>
@@ -106,8 +106,8 @@ function partialWords(): Html {
   return alert(
     'info',
     html`<p>
-      <strong>This answer is partial.</strong> The list of all servers is still being fetched; until it is here, names
-      alone are searched.
+      <strong>This list is incomplete.</strong> The list of all servers is still being fetched; until then only names
+      are searched.
     </p>`,
   );
 }
@@ -134,7 +134,7 @@ function result(item: MarketplaceItem): Html {
 function nothing({ query }: MarketplaceView): Html {
   const isFiltered = query.registry_type !== '' || query.transport !== '';
   return emptyState({
-    title: query.q === '' ? 'No servers here' : 'No server has that in its name or description',
+    title: query.q === '' ? 'No servers here' : 'No server has this in its name or description',
     next: isFiltered ? 'Try it without the filters, or with another word.' : 'Try another word, or a part of one.',
     action: html`<a class="button" href="/marketplace">Show all servers</a>`,
   });
@@ -144,7 +144,7 @@ function failed({ query }: MarketplaceView, found: { readonly problem: string; r
   return html`<div class="stack">
     ${alert(
       'bad',
-      html`<p><strong>The registry gave no list.</strong> ${found.problem}</p>
+      html`<p><strong>The registry did not return a list.</strong> ${found.problem}</p>
         <p class="quiet small">Request <code>${found.requestId}</code></p>`,
     )}
     <div class="actions">

@@ -22,12 +22,12 @@ const MAX_VERSIONS_SHOWN = 30;
 
 export interface EntryView {
   readonly entry: MarketplaceDetail;
-  /** Whether somebody is signed in. */
+  /** Whether a user is signed in. */
   readonly isSignedIn: boolean;
   readonly nowMs: number;
 }
 
-/** One entry of the registry: what it is, exactly what an install would start, and what it asks for. */
+/** One registry entry: what it is, exactly what an install would start, and its inputs. */
 export function marketplaceEntryPage(view: EntryView): Page {
   const { entry, nowMs } = view;
   const title = entry.title ?? entry.name.split('/').at(-1) ?? entry.name;
@@ -57,11 +57,11 @@ function stateWords({ status, problems }: MarketplaceDetail): Html {
   const words = {
     active: '',
     deprecated: alert('warn', html`<p><strong>Deprecated.</strong> Its publisher advises against using it.</p>`),
-    deleted: alert('bad', html`<p><strong>Deleted.</strong> The registry took it out; it cannot be installed.</p>`),
+    deleted: alert('bad', html`<p><strong>Deleted.</strong> The registry removed it; it cannot be installed.</p>`),
   };
   const unread = alert(
     'warn',
-    html`<p><strong>A part of this entry could not be read</strong></p>
+    html`<p><strong>Part of this entry could not be read</strong></p>
       <ul>
         ${problems.map((problem) => html`<li>${foreignText(problem)}</li>`)}
       </ul>`,
@@ -84,7 +84,7 @@ function installedHere({ installed_servers: servers }: MarketplaceDetail): Html 
 }
 
 function notInstallable(): Html {
-  return alert('warn', html`<p><strong>Nothing of it can be installed safely.</strong> The reasons stand below.</p>`);
+  return alert('warn', html`<p><strong>It cannot be installed safely.</strong> See the reasons below.</p>`);
 }
 
 function inputs({ preview }: MarketplaceDetail): Html | string {
@@ -92,7 +92,7 @@ function inputs({ preview }: MarketplaceDetail): Html | string {
   return html`<section class="panel flush" aria-labelledby="inputs-title">
     <div class="panel-head">
       <h2 id="inputs-title">What it asks for</h2>
-      <span class="quiet small">Secrets go straight into the vault</span>
+      <span class="quiet small">Secrets are stored in the vault</span>
     </div>
     ${inputTable(preview.inputs)}
   </section>`;
@@ -116,7 +116,7 @@ function facts({ entry, nowMs }: EntryView): Html {
   </section>`;
 }
 
-/** What its publisher would start, for each package; what an install starts is derived, and stands above. */
+/** The publisher's own commands for each package; the install derives its own, shown above. */
 function publisherCommands({ packages }: MarketplaceDetail): Html | null {
   const commands = packages.flatMap((item) => {
     const words = publisherCommand(item);
@@ -128,7 +128,7 @@ function publisherCommands({ packages }: MarketplaceDetail): Html | null {
   </ul>`;
 }
 
-/** A word that a shell takes as it is; another one in quotes, without what nobody would see in them. */
+/** A word for a shell, quoted if needed, without invisible characters. */
 function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word)
     ? word

@@ -6,14 +6,16 @@ import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
-/** Where an entry is shown. Its name stands in the path with its slash, unless a browser would take a part of it for a step. */
+/**
+ * The path of an entry's page. It contains the name's slash, unless a browser would normalise a part of the name away.
+ */
 export function entryPath(name: string): string {
   const whole = encodeURIComponent(name);
   const isPlain = name.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
   return `/marketplace/${isPlain ? whole.replaceAll('%2F', '/') : whole}`;
 }
 
-/** How far an answer of the registry can be relied on, said in words. */
+/** How current a registry reply is, in words. */
 export function freshnessWords(
   { fetched_at: fetchedAt, stale }: { readonly fetched_at: string; readonly stale: boolean },
   nowMs: number,
@@ -22,8 +24,8 @@ export function freshnessWords(
   return alert(
     'warn',
     html`<p>
-      <strong>As of ${timeAgo(fetchedAt, nowMs)}; the registry does not answer now.</strong> Servers may have changed
-      since. Nothing is installed until it answers again.
+      <strong>As of ${timeAgo(fetchedAt, nowMs)}; the registry does not answer.</strong> Servers may have changed since.
+      You can install nothing until it answers again.
     </p>`,
   );
 }
@@ -42,7 +44,7 @@ export function ecosystemName(kind: string): string {
   return Object.hasOwn(ECOSYSTEMS, kind) ? (ECOSYSTEMS[kind] ?? kind) : kind;
 }
 
-/** The kinds of an entry's packages, and that it is reached over HTTP. */
+/** The kinds of an entry's packages, and whether it has a remote. */
 export function entryKinds({ packages, remotes }: Pick<MarketplaceItem, 'packages' | 'remotes'>): readonly string[] {
   const kinds = packages.map(({ registry_type: type }) => ecosystemName(type));
   return [...new Set([...kinds, ...(remotes.length > 0 ? [ecosystemName('remote')] : [])])];
@@ -53,11 +55,11 @@ export function entryState({ status }: Pick<MarketplaceItem, 'status'>): Html | 
   return status === 'deleted' ? badge('bad', 'Deleted') : '';
 }
 
-/** What the install is of; it stands in the address of each of its steps. */
+/** What is being installed; in the URL of each step. */
 export interface InstallSubject {
   readonly registry_id: string;
   readonly version: string;
-  /** Which of its packages or remotes, by its place there; the best one when it is neither. */
+  /** The index of its package or remote; the best one if neither is given. */
   readonly package?: string;
   readonly remote?: string;
 }

@@ -21,9 +21,9 @@ function serverOf(command: readonly string[]): McpServerRecord {
 
 const text = (content: unknown) => String(content);
 
-test('the page of a server says that nobody checked what it runs, and how that is asked', () => {
+test("a server's page says that its command is unchecked, and shows the consent command", () => {
   const page = text(consentPanel(serverOf(['erl', '-eval', 'x'])));
-  expect(page).toContain('Nobody checked what this runs.');
+  expect(page).toContain('Nobody checked this command.');
   expect(page).toMatch(/Unchecked[^]*runs code that nobody checked: it starts "?(?:&quot;)?erl/);
   expect(text(consentPanel(serverOf(['npx', '-y', 'demo@1.2.3'])))).not.toContain('Nobody checked');
 });

@@ -8,7 +8,9 @@ import { foreignCommand } from '../components/foreign_command.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import type { Html } from '../frame/html.ts';
 
-/** What a machine asks before it starts a local server, and how it is asked: no page can answer for it. */
+/**
+ * What a machine asks before it starts a local server, and the command for it: consent is given only on the machine.
+ */
 export function consentPanel(server: McpServerRecord): Html {
   const { id, name, command, env, version, isolation, registry_id: registryId } = server;
   const variables = Object.entries(env);
@@ -16,15 +18,14 @@ export function consentPanel(server: McpServerRecord): Html {
   const isUnchecked = dangers.some(({ severity }) => severity === 'unchecked');
   return html`<section class="panel" aria-labelledby="machine-title">
     <h2 id="machine-title">On each machine, once</h2>
-    <p>This shows what is started, and asks. No page can answer for the machine.</p>
+    <p>This shows the command and asks for consent. You can consent only on the machine itself.</p>
     ${codeBlock(`svc mcp consent ${name}`)}
     ${
       isUnchecked
         ? html`<p>
-            <strong>Nobody checked what this runs.</strong> It asks for the server’s name in place of a yes, about just
-            this:
+            <strong>Nobody checked this command.</strong> You must type the server’s name to accept exactly this:
           </p>`
-        : html`<p>It asks <strong>“Run this on this machine with your rights?”</strong> about just this:</p>`
+        : html`<p>It asks <strong>“Run this on this machine with your rights?”</strong> about exactly this:</p>`
     }
     ${foreignCommand(command.map((word) => readable(id, word)))}
     ${definitionList([
@@ -38,20 +39,19 @@ export function consentPanel(server: McpServerRecord): Html {
       ],
       ['Version', version === null ? 'none is named' : foreignText(version)],
       ['From', registryId === null ? 'registered by hand' : html`the registry: ${foreignText(registryId)}`],
-      ['Isolation', isolation === 'container' ? 'in a container' : 'a program of yours, with your rights'],
+      ['Isolation', isolation === 'container' ? 'in a container' : 'a program with your rights'],
       ...dangers.map(
         ({ severity, message }) =>
           [severity === 'unchecked' ? 'Unchecked' : 'Warning', foreignText(`it ${message}`)] as const,
       ),
     ])}
     <p class="quiet small">
-      When any of it changes, wherever that was done, the server stops on that machine until somebody there says yes
-      again.
+      If any of this changes, the server stops on the machine until somebody consents there again.
     </p>
   </section>`;
 }
 
-/** A reference as the name of its credential in braces. */
+/** A reference, shown as its credential's name in braces. */
 export function readable(serverId: string, text: string): string {
   return text.replaceAll(new RegExp(`${mcpReference(serverId, '')}(\\w+)`, 'g'), '{$1}');
 }

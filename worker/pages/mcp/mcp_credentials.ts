@@ -13,7 +13,7 @@ import { layout, type Page } from '../frame/layout.ts';
 import { consentPanel } from './mcp_consent.ts';
 import { signInPanel } from './mcp_sign_in.ts';
 
-/** A credential that is asked for. */
+/** A credential to fill in. */
 export interface AskedCredential {
   readonly name: string;
   /** The publisher's text. */
@@ -25,31 +25,31 @@ export interface AskedCredential {
 export interface CredentialsView {
   readonly server: McpServerRecord;
   readonly asked: readonly AskedCredential[];
-  /** True as a step of an install. */
+  /** True if it is a step of an install. */
   readonly isInstall: boolean;
   readonly form: FormState;
   readonly done: string | undefined;
 }
 
-/** The field of a credential in a form. */
+/** The name of a credential's field. */
 export function credentialField(name: string): string {
   return `credential_${name}`;
 }
 
-/** Third step of an install, and the form for another value: credentials go into the vault and come back on no page. */
+/** The third step of an install, and the form that replaces a value. Values are stored in the vault and never shown. */
 export function mcpCredentialsPage({ server, asked, isInstall, form, done }: CredentialsView): Page {
   const path = `/mcp-servers/${server.id}`;
   const names = asked.map(({ name }) => credentialField(name));
   const content = html`${pageHeader({
     title: isInstall ? 'Credentials' : `Credentials of ${server.name}`,
-    lead: 'A value goes straight into the vault. No page shows it again, and a client’s configuration never holds it.',
+    lead: 'Values are stored in the vault. No page shows them again, and no client’s configuration contains them.',
     above: { path, title: server.name },
   })}
   ${isInstall ? stepsOf(server, 'Credentials') : ''} ${flash(done)} ${formRefusal(form, names)}
   ${
     asked.length === 0
       ? html`<div class="panel flush">
-          ${emptyState({ title: 'It asks for no credential', next: 'There is nothing to store.', action: onward(server, isInstall) })}
+          ${emptyState({ title: 'It needs no credential', next: 'There is nothing to store.', action: onward(server, isInstall) })}
         </div>`
       : html`<form class="panel stack" method="post" action="${path}/credentials">
           <input type="hidden" name="install" value="${isInstall ? '1' : ''}" />
@@ -61,7 +61,7 @@ export function mcpCredentialsPage({ server, asked, isInstall, form, done }: Cre
 }
 
 function field(form: FormState, { name, description, isSet, isRequired }: AskedCredential): Html {
-  const state = isSet ? 'A value is stored; another one takes its place.' : 'Leave it empty to store it later.';
+  const state = isSet ? 'A value is stored; a new one replaces it.' : 'Leave it empty to store it later.';
   return textField(form, {
     name: credentialField(name),
     label: isRequired ? name : `${name} (optional)`,
@@ -76,7 +76,7 @@ function onward({ id }: McpServerRecord, isInstall: boolean): Html {
   return html`<a class="button" href="/mcp-servers/${id}/connect">Later</a>`;
 }
 
-/** What people use most; `svc mcp export --list` knows them all. */
+/** The most common clients; `svc mcp export --list` lists all. */
 const CLIENTS = [
   { title: 'Claude Code', name: 'claude-code' },
   { title: 'Claude Desktop', name: 'claude-desktop' },
@@ -90,11 +90,11 @@ export interface ConnectView {
   readonly server: McpServerRecord;
   readonly done: string | undefined;
   readonly nowMs: number;
-  /** Whether this caller may change the server. */
+  /** Whether the caller may change the server. */
   readonly mayChange: boolean;
 }
 
-/** Last step: what is typed at a machine, for nothing runs there that was not consented to there. */
+/** The last step: the commands to type on a machine, because nothing runs there without consent given there. */
 export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView): Page {
   const lacking = listMissingCredentials(server);
   const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
@@ -112,8 +112,8 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
     <section class="panel" aria-labelledby="clients-title">
       <h2 id="clients-title">In your client, once for all servers</h2>
       <p>
-        Has the client start <code>svc mcp gateway</code>, which offers every server that you have here. No credential
-        is written into its file.
+        The client starts <code>svc mcp gateway</code>, which offers all your servers. No credential is written to its
+        configuration file.
       </p>
       ${CLIENTS.map(
         ({ title, name }) =>
@@ -121,7 +121,7 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
             ${codeBlock(`svc mcp export --client ${name} --write`)}`,
       )}
       <p class="quiet small">
-        Leave out <code>--write</code> to see what would be written. All clients: <code>svc mcp export --list</code>
+        Omit <code>--write</code> to see what would be written. All clients: <code>svc mcp export --list</code>
       </p>
     </section>
     <div class="actions">
@@ -131,7 +131,7 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
   return layout(heading, content, 'narrow');
 }
 
-/** A server that is in no registry was reviewed by who typed it. */
+/** A manually registered server was reviewed by the user who typed it. */
 function stepsOf({ registry_id: registryId }: McpServerRecord, step: OwnServerStep): Html {
   return registryId === null ? ownServerSteps(step) : installSteps(step);
 }
@@ -140,17 +140,17 @@ function lackingWords({ id }: McpServerRecord, names: readonly string[]): Html {
   return alert(
     'warn',
     html`<p>
-      ${badge('warn', 'Not set')} It is not started without ${names.map((name) => html`<code>${name}</code> `)}
+      ${badge('warn', 'Not set')} It does not start without ${names.map((name) => html`<code>${name}</code> `)}
       <a href="/mcp-servers/${id}/credentials?install=1">Store ${names.length === 1 ? 'it' : 'them'}</a>
     </p>`,
   );
 }
 
-/** What a person types at each machine for a local server. */
+/** The commands to type on each machine for a local server. */
 export function machineSteps({ name }: Pick<McpServerRecord, 'name'>): Html {
   return html`<section class="panel" aria-labelledby="machine-title">
     <h2 id="machine-title">On each machine, once</h2>
-    <p>Shows what is started and asks whether this machine may. No page can answer that for it.</p>
+    <p>This shows the command and asks for consent. You can consent only on the machine itself.</p>
     ${codeBlock(`svc mcp consent ${name}`)}
   </section>`;
 }

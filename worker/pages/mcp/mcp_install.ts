@@ -17,13 +17,13 @@ import { ownerField } from '../bindings/owner_field.ts';
 export interface InstallView {
   readonly subject: InstallSubject;
   readonly preview: InstallPreview;
-  /** Says which preview it was that somebody looked at. */
+  /** Identifies the preview that the user reviewed. */
   readonly reviewed: string;
   readonly freshness: { readonly fetched_at: string; readonly stale: boolean };
   readonly nowMs: number;
 }
 
-/** First step: exactly what would be started. */
+/** The first step: exactly what would be started. */
 export function installReviewPage(view: InstallView): Page {
   const { subject, preview, freshness, nowMs } = view;
   const next = pathWith('/mcp-servers/install', { ...subject, step: 'settings' });
@@ -37,8 +37,7 @@ export function installReviewPage(view: InstallView): Page {
         [
           'Isolation',
           preview.mode === 'local'
-            ? html`A process of your user; <code>svc mcp update NAME --isolation container</code> puts it into a
-                container`
+            ? html`A process of your user; <code>svc mcp update NAME --isolation container</code> runs it in a container`
             : null,
         ],
       ])}
@@ -58,12 +57,12 @@ export function installReviewPage(view: InstallView): Page {
   return layout('Install a server', content, 'narrow');
 }
 
-/** The inputs that are given at the install; what is secret and may be given later is asked for after it. */
+/** The inputs of the settings step; secrets that can be stored later come after the install. */
 export function inputsGivenNow({ inputs }: Pick<InstallPreview, 'inputs'>): readonly MarketplaceInput[] {
   return inputs.filter(({ secret, credential }) => !secret || credential === null);
 }
 
-/** Second step: the name, the owner and what is no secret. */
+/** The second step: the name, the owner and inputs that are not secret. */
 export function installSettingsPage(view: InstallView, form: FormState, isAdmin: boolean): Page {
   const { subject, preview, reviewed } = view;
   const inputs = inputsGivenNow(preview);
@@ -73,7 +72,7 @@ export function installSettingsPage(view: InstallView, form: FormState, isAdmin:
     <form class="panel stack" method="post" action="/mcp-servers/install">
       ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
       ${inputFields(form, inputs)}
-      ${textField(form, { name: 'name', label: 'Name (optional)', hint: 'Stands before the names of its tools. Made of the registry name when it is left empty.', isMono: true, maxLength: 48, placeholder: 'weather' })}
+      ${textField(form, { name: 'name', label: 'Name (optional)', hint: 'Prefix of the names of its tools. Empty: made from the registry name.', isMono: true, maxLength: 48, placeholder: 'weather' })}
       ${ownerField(form, isAdmin)} ${laterWords(preview)}
       <div class="actions">
         <button class="primary">Install</button>
@@ -92,10 +91,10 @@ function laterWords({ inputs }: InstallPreview): Html | string {
   </p>`;
 }
 
-/** The entry is no longer what was looked at. */
+/** The entry changed since the user reviewed it. */
 export function changedSinceReview(view: InstallView): Page {
   const content = html`${head('It changed meanwhile', view.subject)}
-    ${alert('warn', html`<p><strong>The registry says something else now than when you reviewed it.</strong> Nothing was installed.</p>`)}
+    ${alert('warn', html`<p><strong>The registry’s entry changed after you reviewed it.</strong> Nothing was installed.</p>`)}
     <div class="actions">
       <a class="button primary" href="${pathWith('/mcp-servers/install', { ...view.subject })}">Review it again</a>
     </div>`;

@@ -25,21 +25,21 @@ import { signInPanel } from './mcp_sign_in.ts';
 export interface McpServerView {
   readonly server: McpServerRecord;
   readonly revisions: McpRevisionsReply['items'];
-  /** The version that the registry has now, where that is another one. */
+  /** The registry's current version, if it differs. */
   readonly newer: string | null;
-  /** What gateways told of it lately, newest first. */
+  /** Recent reports of gateways, newest first. */
   readonly events: readonly StoredAuditEvent[];
   /** The form of the tools. */
   readonly tools: FormState;
   readonly done: string | undefined;
   readonly nowMs: number;
-  /** Whether this caller may change it: the enterprise's is its admins'. */
+  /** Whether the caller may change it: only admins change the enterprise's servers. */
   readonly mayChange: boolean;
 }
 
 const SHOWN_REVISIONS = 20;
 
-/** One server: what runs, what is started, what it is given, and what of it may be called. */
+/** One server: its state, its command or URL, its credentials, and its tool policy. */
 export function mcpServerPage(view: McpServerView): Page {
   const { server, done, nowMs, mayChange } = view;
   const content = html`${pageHeader({
@@ -89,7 +89,7 @@ function newerWords({ server, newer }: McpServerView): Html | string {
   return alert(
     'info',
     html`<p>
-      <strong>A newer version is there:</strong> ${foreignText(newer)}.
+      <strong>A newer version is available:</strong> ${foreignText(newer)}.
       <a href="/mcp-servers/${server.id}/upgrade">Show what would change</a>
     </p>`,
   );
@@ -97,7 +97,7 @@ function newerWords({ server, newer }: McpServerView): Html | string {
 
 function versionWords({ server: { version, id, registry_id: registryId } }: McpServerView): Html {
   return html`${foreignText(version ?? 'none given')}
-  ${registryId === null ? '' : html`<a class="small" href="/mcp-servers/${id}/upgrade">Look for another</a>`}`;
+  ${registryId === null ? '' : html`<a class="small" href="/mcp-servers/${id}/upgrade">Check for another version</a>`}`;
 }
 
 function startedSection(server: McpServerRecord): Html {
@@ -123,7 +123,7 @@ function fieldList(server: McpServerRecord, fields: Readonly<Record<string, stri
   </ul>`;
 }
 
-/** Beside a value that holds credentials: whether each is stored. */
+/** Next to a value with references: whether each credential is stored. */
 function setWords({ id, credentials: all }: McpServerRecord, value: string): Content {
   const named = all.filter(({ name }) => value.match(new RegExp(`${mcpReference(id, name)}(?!\\w)`)) !== null);
   return named.map(({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')));
@@ -134,11 +134,11 @@ function credentials({ server, nowMs, mayChange }: McpServerView): Html {
   return html`<section class="panel flush" id="credentials" aria-labelledby="credentials-title">
     <div class="panel-head">
       <h2 id="credentials-title">Credentials</h2>
-      <span class="quiet small">In the vault; no page shows a value</span>
+      <span class="quiet small">Stored in the vault; no page shows a value</span>
     </div>
     ${
       server.credentials.length === 0
-        ? html`<p class="quiet padded">It refers to none.</p>`
+        ? html`<p class="quiet padded">It uses no credentials.</p>`
         : dataTable<McpServerRecord['credentials'][number]>({
             caption: 'Credentials',
             rows: server.credentials,
@@ -146,8 +146,7 @@ function credentials({ server, nowMs, mayChange }: McpServerView): Html {
               {
                 title: 'Name',
                 cell: ({ name, required }) =>
-                  html`<code>${name}</code>
-                    ${required ? '' : html`<span class="quiet small">nothing refers to it</span>`}`,
+                  html`<code>${name}</code> ${required ? '' : html`<span class="quiet small">unused</span>`}`,
               },
               { title: 'Value', cell: ({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')) },
               {
@@ -178,11 +177,11 @@ function credentialActions(path: string, { name, set }: McpServerRecord['credent
   </div>`;
 }
 
-/** The fields of the form of the tools. */
+/** The field names of the tools form. */
 export const TOOL_FIELDS = ['allow', 'deny', 'approval'] as const;
 const TOOL_LIST = { rows: 3, isMono: true } as const;
 
-/** The form as the policy is. */
+/** The form with the stored policy. */
 export function toolsForm({ tools: { allow, deny, approval } }: Pick<McpServerRecord, 'tools'>): FormState {
   return {
     values: { allow: (allow ?? []).join('\n'), deny: deny.join('\n'), approval: approval.join('\n') },
@@ -191,12 +190,12 @@ export function toolsForm({ tools: { allow, deny, approval } }: Pick<McpServerRe
   };
 }
 
-/** The fields of a policy of tools. */
+/** The fields of a tool policy. */
 export function toolFields(form: FormState): Html {
   return html`<div class="thirds">
     ${textArea(form, { ...TOOL_LIST, name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
-    ${textArea(form, { ...TOOL_LIST, name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
-    ${textArea(form, { ...TOOL_LIST, name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}
+    ${textArea(form, { ...TOOL_LIST, name: 'deny', label: 'Denied', hint: 'Takes precedence; clients do not see these.' })}
+    ${textArea(form, { ...TOOL_LIST, name: 'approval', label: 'Needs approval', hint: 'Each call waits for an approval. * means every tool.' })}
   </div>`;
 }
 
@@ -204,7 +203,7 @@ function tools({ server, tools: form, mayChange }: McpServerView): Html {
   return html`<section class="panel" id="tools" aria-labelledby="tools-title">
     <h2 id="tools-title">Tools</h2>
     <p class="quiet">
-      One name on each line; <code>*</code> at the end stands for any rest. Every call is in the audit log.
+      One name per line; <code>*</code> at the end matches any suffix. Every call is in the audit log.
     </p>
     ${formRefusal(form, TOOL_FIELDS)}
     <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">

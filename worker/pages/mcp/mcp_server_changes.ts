@@ -14,20 +14,20 @@ import { warningList } from './install_preview.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { freshnessWords } from './marketplace_words.ts';
 
-/** A value before and after a change; null where there is none. */
+/** A value before and after a change; null if there is none. */
 export interface ChangedValue {
   readonly name: string;
   readonly before: string | null;
   readonly after: string | null;
 }
 
-/** The parts of a configuration that say what is started or called. */
+/** The parts of a configuration that decide what is started or called. */
 type Started = Pick<
   McpServerRecord,
   'version' | 'command' | 'url' | 'env' | 'headers' | 'enabled' | 'tools' | 'isolation' | 'name'
 >;
 
-/** What differs between two configurations, in words of one line. */
+/** The differences between two configurations, each in one line. */
 export function configurationChanges(before: Started, after: Started): readonly ChangedValue[] {
   const [old, fresh] = [linesOf(before), linesOf(after)];
   const names = [...new Set([...old.keys(), ...fresh.keys()])];
@@ -80,7 +80,7 @@ export function upgradeChanges({ from_version: from, to_version: to, diff }: Upg
   ];
 }
 
-/** What differs, or why nothing does. */
+/** The differences, or why there are none. */
 export function changePanel(changes: readonly ChangedValue[], nothing: Html = SAME): Html {
   return html`<section class="panel flush" aria-labelledby="changes-title">
     <div class="panel-head"><h2 id="changes-title">What changes</h2></div>
@@ -98,11 +98,11 @@ function changeTable(changes: readonly ChangedValue[]): Html {
       { title: 'What', cell: ({ name }) => foreignText(name) },
       {
         title: 'Before',
-        cell: ({ before }) => (before === null ? 'not there' : html`<del><code>${foreignText(before)}</code></del>`),
+        cell: ({ before }) => (before === null ? 'none' : html`<del><code>${foreignText(before)}</code></del>`),
       },
       {
         title: 'After',
-        cell: ({ after }) => (after === null ? 'taken out' : html`<ins><code>${foreignText(after)}</code></ins>`),
+        cell: ({ after }) => (after === null ? 'removed' : html`<ins><code>${foreignText(after)}</code></ins>`),
       },
     ],
   });
@@ -115,7 +115,7 @@ export interface UpgradeView {
   readonly nowMs: number;
 }
 
-/** The inputs that an upgrade has to be given, and those that it would else leave to a credential though they are no secret. */
+/** The inputs that an upgrade needs, and non-secret ones that would otherwise become credentials. */
 export function upgradeInputs({ preview, problems, diff }: Pick<UpgradeReply, 'preview' | 'problems' | 'diff'>) {
   const asked = new Set(problems.map(({ input }) => input));
   const values = [...Object.values(diff.env), ...Object.values(diff.headers)].map(({ after }) => after ?? '');
@@ -123,7 +123,7 @@ export function upgradeInputs({ preview, problems, diff }: Pick<UpgradeReply, 'p
   return preview.inputs.filter(({ name, secret, credential }) => asked.has(name) || (!secret && isLeft(credential)));
 }
 
-/** What another version would change, before it does. */
+/** Previews the changes of an upgrade. */
 export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page {
   const changes = upgradeChanges(upgrade);
   const inputs = upgradeInputs(upgrade);
@@ -147,8 +147,8 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
           <input type="hidden" name="version" value="${upgrade.entry_version ?? ''}" />
           ${inputFields(form, inputs)}
           <p class="quiet small">
-            Credentials stay. Each machine asks for consent again when the command differs. A return to the revision
-            before undoes it.
+            Credentials stay. Each machine asks for consent again if the command changes. Returning to the previous
+            revision undoes the update.
           </p>
           <div class="actions">
             <button class="primary">Update</button>
@@ -162,7 +162,7 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
 
 function upToDate({ id }: McpServerRecord): Html {
   const action = html`<a class="button" href="/mcp-servers/${id}">Back</a>`;
-  return emptyState({ title: 'Nothing', next: 'It is as an install would make it.', action });
+  return emptyState({ title: 'Nothing', next: 'It is the same as after a new install.', action });
 }
 
 function customised({ customised: isCustomised }: UpgradeReply): Html | string {
@@ -175,7 +175,7 @@ function customised({ customised: isCustomised }: UpgradeReply): Html | string {
   );
 }
 
-/** What a return to an earlier configuration changes, before it does. */
+/** Previews the changes of a rollback. */
 export function rollbackPage(view: {
   readonly server: McpServerRecord;
   readonly revision: number;
@@ -196,7 +196,7 @@ export function rollbackPage(view: {
 export function mcpServerDeletionPage(server: McpServerRecord, form: FormState): Page {
   return confirmPage({
     title: `Delete ${server.name}?`,
-    consequence: 'Gateways stop it, clients no longer see its tools, and its credentials are gone for good.',
+    consequence: 'Gateways stop it, clients no longer see its tools, and its credentials are permanently deleted.',
     name: server.name,
     action: `/mcp-servers/${server.id}/delete`,
     button: 'Delete it',
@@ -209,7 +209,7 @@ export function mcpServerDeletionPage(server: McpServerRecord, form: FormState):
 export function mcpCredentialDeletionPage(server: McpServerRecord, name: string, form: FormState): Page {
   return confirmPage({
     title: `Remove ${name}?`,
-    consequence: html`The stored value is gone for good, and ${server.name} is not started without it.`,
+    consequence: html`The stored value is permanently deleted, and ${server.name} does not start without it.`,
     name,
     action: `/mcp-servers/${server.id}/credentials/delete`,
     button: 'Remove it',

@@ -12,7 +12,7 @@ import { toolFields } from './mcp_server.ts';
 import { type ChangedValue, changePanel } from './mcp_server_changes.ts';
 import { ownerField } from '../bindings/owner_field.ts';
 
-/** The fields of the form, in their order. */
+/** The fields of the form, in order. */
 export const SERVER_FIELDS: readonly string[] = [
   'name',
   'program',
@@ -35,7 +35,7 @@ const MORE_FIELDS = ['version', 'description', 'allow', 'deny', 'approval'];
 export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean): Page {
   const content = html`${pageHeader({
       title: 'Register a server of your own',
-      lead: 'One that is in no registry: a program of yours, or a server that you can reach.',
+      lead: 'A server that is in no registry: a program on your machine, or a remote server.',
       above: { path: '/mcp-servers', title: 'Installed servers' },
     })}
     ${ownServerSteps('Settings')}
@@ -51,10 +51,10 @@ export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean):
       <p class="quiet small">
         ${
           mode === 'local'
-            ? 'Registering starts nothing: each machine asks before it runs the program.'
-            : 'Registering calls nothing: a gateway on your machine calls it once a client uses it.'
+            ? 'Registering starts nothing: each machine asks for consent first.'
+            : 'Registering calls nothing: a gateway on your machine calls it when a client uses it.'
         }
-        Credentials are asked for in the next step.
+        You enter credentials in the next step.
       </p>
       <div class="actions">
         <button class="primary">Register</button> <a class="button" href="/mcp-servers">Cancel</a>
@@ -66,16 +66,16 @@ export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean):
 export interface EditView {
   readonly server: McpServerRecord;
   readonly form: FormState;
-  /** What saving would change, where somebody changed the server meanwhile. */
+  /** What saving would change, if somebody changed the server meanwhile. */
   readonly changes: readonly ChangedValue[] | null;
 }
 
-/** The configuration of a server, to be changed in place. */
+/** The form that changes a server's configuration. */
 export function editServerPage({ server, form, changes }: EditView): Page {
   const { id, name, mode, revision } = server;
   const content = html`${pageHeader({
       title: `Edit ${name}`,
-      lead: 'The configuration of before is kept, and one can return to it.',
+      lead: 'The previous configuration is kept, and you can return to it.',
       above: { path: `/mcp-servers/${id}`, title: name },
     })}
     ${formRefusal(form, SERVER_FIELDS)} ${changes === null ? '' : changePanel(changes)}
@@ -86,8 +86,8 @@ export function editServerPage({ server, form, changes }: EditView): Page {
       <p class="quiet small">
         ${
           mode === 'local'
-            ? 'Where the program, its arguments, variables, version or isolation differ, each machine asks for consent again.'
-            : 'A sign-in is for one URL: with another one it is forgotten.'
+            ? 'If the program, its arguments, variables, version or isolation change, each machine asks for consent again.'
+            : 'A sign-in is for one URL: if you change the URL, it is deleted.'
         }
       </p>
       <div class="actions">
@@ -101,7 +101,7 @@ function nameField(form: FormState): Html {
   return textField(form, {
     name: 'name',
     label: 'Name',
-    hint: 'Stands before the names of its tools.',
+    hint: 'Prefix of the names of its tools.',
     placeholder: 'files',
     isRequired: true,
     isMono: true,
@@ -113,7 +113,7 @@ function localFields(form: FormState): Html {
   return html`${textField(form, {
     name: 'program',
     label: 'Program',
-    hint: 'Found by its name, or a path. No shell reads it.',
+    hint: 'A name or a path. Started without a shell.',
     placeholder: 'npx',
     isRequired: true,
     isMono: true,
@@ -121,8 +121,8 @@ function localFields(form: FormState): Html {
   ${textArea(form, {
     name: 'arguments',
     label: 'Arguments',
-    hint: html`One on each line, as the program gets it. Every program of the machine can list them: a secret belongs
-    into a variable. A line in double quotes is read as a JSON string.`,
+    hint: html`One per line, exactly as the program receives it. Every program of the machine can read them: put secrets
+    into variables. A line in double quotes is read as a JSON string.`,
     rows: 4,
     isMono: true,
     placeholder: '-y\n@modelcontextprotocol/server-filesystem@2026.8.31',
@@ -130,9 +130,9 @@ function localFields(form: FormState): Html {
   ${textArea(form, {
     name: 'env',
     label: 'Variables',
-    hint: html`One on each line: <code>LOG_LEVEL=info</code>. A name alone, such as <code>API_KEY</code>, is a
-      credential: its value is asked for next and sealed in the vault. Within a value a credential is written
-      <code>vault://mcp-servers/{id}/NAME</code>, just so.`,
+    hint: html`One per line: <code>LOG_LEVEL=info</code>. A name alone, such as <code>API_KEY</code>, is a credential:
+      you enter its value in the next step, and it is stored in the vault. Within a value, write a credential as
+      <code>vault://mcp-servers/{id}/NAME</code>literally.`,
     rows: 3,
     isMono: true,
   })}
@@ -143,7 +143,7 @@ function localFields(form: FormState): Html {
       { value: 'process', title: 'A program with your rights' },
       { value: 'container', title: 'In a container' },
     ],
-    hint: 'In a container it has no file and no capability of the machine; that needs Docker there.',
+    hint: 'A container has no files and no capabilities of the machine. It needs Docker there.',
   })}`;
 }
 
@@ -151,7 +151,7 @@ function remoteFields(form: FormState): Html {
   return html`${textField(form, {
     name: 'url',
     label: 'URL',
-    hint: html`https. A credential in its query is written <code>{NAME}</code>.`,
+    hint: html`https. Write a credential in its query as <code>{NAME}</code>.`,
     placeholder: 'https://mcp.example.com/mcp',
     isRequired: true,
     isMono: true,
@@ -167,8 +167,8 @@ function remoteFields(form: FormState): Html {
   ${textArea(form, {
     name: 'headers',
     label: 'Headers',
-    hint: html`One on each line: <code>Authorization: Bearer {API_TOKEN}</code>. What stands in braces is a credential:
-      its value is asked for next and sealed in the vault. A server that asks for OAuth needs none of it.`,
+    hint: html`One per line: <code>Authorization: Bearer {API_TOKEN}</code>. A name in braces is a credential: you enter
+      its value in the next step, and it is stored in the vault. A server with OAuth needs none.`,
     rows: 3,
     isMono: true,
   })}`;
@@ -180,7 +180,7 @@ function moreFields(form: FormState, title: string, tools: Html | string): Html 
   return html`<details class="more" ${isUsed ? 'open' : ''}>
     <summary>${title}</summary>
     <div class="stack">
-      ${textField(form, { name: 'version', label: 'Version (optional)', hint: 'For people; consent is for this version alone.', isMono: true, maxLength: 128 })}
+      ${textField(form, { name: 'version', label: 'Version (optional)', hint: 'For people; consent covers only this version.', isMono: true, maxLength: 128 })}
       ${textField(form, { name: 'description', label: 'Description (optional)', maxLength: 1_000 })} ${tools}
     </div>
   </details>`;

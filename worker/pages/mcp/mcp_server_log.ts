@@ -9,40 +9,40 @@ import { foreignText } from '../components/foreign_text.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
-/** How far back the page looks, and how many events it reads for it. */
+/** The period that the page shows, and how many events it reads. */
 export const LOG_MS = 7 * 86_400_000;
 export const MOST_LOG_EVENTS = 200;
 const SHOWN_EVENTS = 10;
 
-/** Why a gateway did not run a server, or runs it no more: its own words, which are in the event. */
+/** Why a gateway did not run a server or stopped it, by the code in the event. */
 const REASONS: Readonly<Record<string, string>> = {
-  command_refused: 'The command is one that is never started.',
-  url_refused: 'The address is one that is never called.',
+  command_refused: 'Its command is not allowed.',
+  url_refused: 'Its address must not be called.',
   consent_needed: 'Nobody has consented to it on that machine.',
   credential_missing: 'A credential that it needs is not stored.',
-  credential_unavailable: 'A credential could not be had in time.',
+  credential_unavailable: 'A credential could not be retrieved in time.',
   authorisation_needed: 'The server asks for a sign-in.',
-  control_plane_unavailable: 'The control plane could not be asked.',
-  audit_unavailable: 'Its calls could not be recorded, and none is made unrecorded.',
+  control_plane_unavailable: 'The control plane was unreachable.',
+  audit_unavailable: 'Its calls could not be recorded, and none is made without a record.',
   container_unavailable: 'It runs in a container, and there is no engine or no image for it.',
   spawn_failed: 'The program could not be started: it may not be installed there.',
   start_timeout: 'It took too long to start.',
   handshake_failed: 'It started, and did not speak the protocol.',
   unreachable: 'It could not be reached.',
   exited: 'The program ended.',
-  output_limit: 'It wrote more than a server may.',
+  output_limit: 'It wrote more than allowed.',
 };
 
 /**
- * What is known here of how a server runs: what gateways told of it. What it writes stays on the machine where it was
- * written, and the command to read it there is shown.
+ * How a server runs, as gateways reported it. Its output stays on the machine; the page shows the command to read it
+ * there.
  */
 export function logPanel(server: McpServerRecord, events: readonly StoredAuditEvent[], nowMs: number): Html {
   const isFull = events.length >= MOST_LOG_EVENTS;
   return html`<section class="panel flush" id="log" aria-labelledby="log-title">
     <div class="panel-head">
       <h2 id="log-title">What happened</h2>
-      <span class="quiet small">The last seven days, as gateways told it</span>
+      <span class="quiet small">The last seven days, as gateways reported</span>
     </div>
     <div class="padded stack">
       ${definitionList([
@@ -51,14 +51,14 @@ export function logPanel(server: McpServerRecord, events: readonly StoredAuditEv
       ])}
       ${server.mode === 'local' ? writtenWords(server) : ''}
     </div>
-    ${events.length === 0 ? html`<p class="quiet padded">No gateway has started it or tried to.</p>` : eventTable(events.slice(0, SHOWN_EVENTS), nowMs)}
+    ${events.length === 0 ? html`<p class="quiet padded">No gateway has tried to start it.</p>` : eventTable(events.slice(0, SHOWN_EVENTS), nowMs)}
   </section>`;
 }
 
 function writtenWords({ name }: McpServerRecord): Html {
   return html`<p class="quiet">
-      What it writes stays on the machine that runs it, for it may hold what only that machine should know; of a failure
-      the last line comes here, for you alone. The rest is shown there, with its credentials masked:
+      Its output stays on the machine that runs it, because it may be private; only the last line of a failure is shown
+      here, to you alone. To read the rest there, with credentials masked:
     </p>
     ${codeBlock(`svc mcp logs ${name}`)}`;
 }

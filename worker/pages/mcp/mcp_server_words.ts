@@ -8,10 +8,10 @@ import type { Html } from '../frame/html.ts';
 type HealthState = NonNullable<McpServerRecord['health']>['state'];
 
 const HEALTH: Readonly<Record<HealthState, readonly [BadgeKind, string]>> = {
-  unknown: ['plain', 'Not heard of lately'],
+  unknown: ['plain', 'No recent report'],
   disabled: ['plain', 'Disabled'],
   needs_consent: ['warn', 'Waits for consent'],
-  needs_credentials: ['warn', 'Lacks a credential'],
+  needs_credentials: ['warn', 'Credential missing'],
   needs_authorisation: ['warn', 'Waits for a sign-in'],
   starting: ['accent', 'Starting'],
   running: ['good', 'Running'],
@@ -19,7 +19,7 @@ const HEALTH: Readonly<Record<HealthState, readonly [BadgeKind, string]>> = {
   failed: ['bad', 'Failed'],
 };
 
-/** What runs, as a machine said last, and how long ago it said so. */
+/** What runs, by a machine's last report, and its age. */
 export function healthWords({ enabled, health }: Pick<McpServerRecord, 'enabled' | 'health'>, nowMs: number): Html {
   if (!enabled) return badge('plain', 'Disabled');
   if (health === null) return badge('plain', 'Not started yet');

@@ -14,19 +14,19 @@ import { healthWords } from './mcp_server_words.ts';
 
 export interface McpServersView {
   readonly servers: ListPage<McpServerRecord>;
-  /** By the server's id, the version that the registry has now, where that is another one. */
+  /** The registry's current versions by server id, if they differ. */
   readonly newer: ReadonlyMap<string, string>;
   readonly cursor: string | undefined;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
-/** The MCP servers of a person and their enterprise, and what runs of them. */
+/** The MCP servers of a user and their enterprise, and their state. */
 export function mcpServersPage(view: McpServersView): Page {
   const { servers, done, cursor } = view;
   const content = html`${pageHeader({
       title: 'Installed servers',
-      lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until one is started.',
+      lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until a server starts.',
       actions: html`<a class="button primary" href="/marketplace">Find a server</a>
         <a class="button" href="/mcp-servers/new">Register your own</a>`,
     })}
@@ -39,7 +39,7 @@ export function mcpServersPage(view: McpServersView): Page {
 function noServers(): Html {
   return emptyState({
     title: 'No server is installed',
-    next: 'Choose one in the marketplace, or register a program or an address of your own, here or in a terminal:',
+    next: 'Choose one in the marketplace, or register your own program or URL, here or in a terminal:',
     command: 'svc mcp add files -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 .',
     action: html`<a class="button primary" href="/marketplace">Open the marketplace</a>
       <a class="button" href="/mcp-servers/new">Register your own</a>`,

@@ -17,12 +17,12 @@ import { clientSecretFields } from '../connectors/oauth_client_fields.ts';
 type AuthorizationState = NonNullable<McpServerRecord['authorization']>['state'];
 
 const STATES: Readonly<Record<AuthorizationState, readonly [BadgeKind, string, string]>> = {
-  authorisation_required: ['warn', 'Not finished', 'A sign-in was begun and did not come to its end: begin again.'],
-  ready: ['good', 'Signed in', 'The control plane keeps the sign-in and renews it; gateways are given access tokens.'],
-  reauthorisation_required: ['bad', 'Taken back', 'Its provider does not take the sign-in any more: sign in again.'],
+  authorisation_required: ['warn', 'Not finished', 'A sign-in was started but not completed: start again.'],
+  ready: ['good', 'Signed in', 'The control plane keeps and renews the tokens; gateways receive access tokens.'],
+  reauthorisation_required: ['bad', 'Revoked', 'Its provider no longer accepts the sign-in: sign in again.'],
 };
 
-/** The sign-in of a remote server in words, and what can be done about it. */
+/** The state of a remote server's sign-in, and its actions. */
 export function signInPanel(server: McpServerRecord, nowMs: number, mayChange: boolean): Html {
   const { authorization } = server;
   const [kind, word] =
@@ -45,7 +45,7 @@ function signInActions({ id, name, authorization, health }: McpServerRecord): Ht
           ${authorization?.state === 'ready' ? 'Sign in again' : 'Sign in'}
         </button>
       </form>
-      <a class="button" href="${path}">With a client of your own</a>
+      <a class="button" href="${path}">Use your own client</a>
       ${authorization === null ? '' : html`<a class="button danger" href="${path}/forget">Forget it</a>`}
     </div>
     <p class="quiet small">In a terminal: <code>svc mcp authorize ${name}</code></p>`;
@@ -54,35 +54,35 @@ function signInActions({ id, name, authorization, health }: McpServerRecord): Ht
 function stateWords(authorization: McpServerRecord['authorization'], nowMs: number): Html {
   if (authorization === null) {
     return html`<p class="quiet">
-      Needed only where the server asks for OAuth. It names where people sign in; the tokens stay in the vault.
+      Needed only if the server requires OAuth. The server names its provider; the tokens stay in the vault.
     </p>`;
   }
   const { state, expires_at: ends, scopes } = authorization;
   return html`<p>${STATES[state][2]}</p>
     ${definitionList([
-      ['Access token', state === 'ready' && ends !== null ? html`ends ${timeAgo(ends, nowMs)}` : null],
+      ['Access token', state === 'ready' && ends !== null ? html`expires ${timeAgo(ends, nowMs)}` : null],
       ['Scopes', scopes.length === 0 ? null : html`<code>${foreignText(scopes.join(' '))}</code>`],
     ])}`;
 }
 
-/** Fields that are never given back to the browser. */
+/** Fields that are never returned to the browser. */
 export const SIGN_IN_SECRETS = ['client_secret'];
 const FIELDS = ['client_id', 'client_secret', 'client_authentication', 'scopes'];
 
 export interface SignInView {
   readonly server: McpServerRecord;
   readonly form: FormState;
-  /** Where the browser comes back to; null where that is not known. */
+  /** The redirect URL; null if it is not known. */
   readonly redirectUrl: string | null;
-  /** Hosts of others that the server has people sign in with, to be agreed to. */
+  /** Foreign hosts of the sign-in that the user must confirm. */
   readonly hosts: readonly string[];
 }
 
-/** The sign-in with a client that somebody registered by hand, and what was wrong with the one before. */
+/** The sign-in with a manually registered client, and the problems of the last attempt. */
 export function mcpSignInPage({ server, form, redirectUrl, hosts }: SignInView): Page {
   const content = html`${pageHeader({
       title: `Sign in to ${server.name}`,
-      lead: 'Most servers register a client by themselves: then leave everything empty.',
+      lead: 'Most servers register a client automatically: then leave all fields empty.',
       above: aboveOf(server),
     })}
     ${formRefusal(form, FIELDS)}
@@ -94,9 +94,9 @@ export function mcpSignInPage({ server, form, redirectUrl, hosts }: SignInView):
           : html`<p class="quiet small">Register a client of your own for this redirect URL:</p>
               ${codeBlock(redirectUrl)}`
       }
-      ${textField(form, { name: 'client_id', label: 'Client id (optional)', hint: 'Empty: the one that is there, or one that is registered now.', isMono: true })}
+      ${textField(form, { name: 'client_id', label: 'Client id (optional)', hint: 'Empty: the stored client, or a new one.', isMono: true })}
       ${clientSecretFields(form)}
-      ${textField(form, { name: 'scopes', label: 'Scopes (optional)', hint: 'With spaces between; empty: what the server asks for.', isMono: true })}
+      ${textField(form, { name: 'scopes', label: 'Scopes (optional)', hint: 'Separated by spaces; empty: what the server requires.', isMono: true })}
       <div class="actions">
         <button class="primary">${hosts.length === 0 ? 'Sign in' : 'Sign in there'}</button>
         <a class="button" href="/mcp-servers/${server.id}">Cancel</a>
@@ -105,24 +105,22 @@ export function mcpSignInPage({ server, form, redirectUrl, hosts }: SignInView):
   return layout(`Sign in to ${server.name}`, content, 'narrow');
 }
 
-/** What a person agrees to by sending the form. */
+/** What the user confirms by submitting the form. */
 function hostsQuestion({ name, url }: McpServerRecord, hosts: readonly string[]): Html {
   const own = url !== null && URL.canParse(url) ? new URL(url).host : '';
   return html`<p>
-      <strong
-        >${name} is at <span class="mono">${foreignText(own)}</span>, and has you sign in with other hosts:</strong
-      >
+      <strong>${name} is at <span class="mono">${foreignText(own)}</span>, and its sign-in uses other hosts:</strong>
     </p>
     <ul>
       ${hosts.map((host) => html`<li class="mono">${foreignText(host)}</li>`)}
     </ul>
-    <p>What you agree to there, this server may get. Go on only if that is where people sign in for it.</p>
+    <p>This server will get the access that you grant there. Continue only if its users are meant to sign in there.</p>
     <input type="hidden" name="authorization_hosts" value="${hosts.join(' ')}" />`;
 }
 
 /**
- * The way to where people sign in. It is a link, for a form may not lead to another site, and it is shown before it is taken:
- * the server itself named that host, and a server of somebody's may name one that only looks like the right one.
+ * The link to the provider. It is a link because a form may not redirect to another site. It is shown first because the
+ * server named that host, and a malicious server may name one that only looks right.
  */
 export function mcpSignInStartPage(server: McpServerRecord, reply: McpAuthorizeReply, nowMs: number): Page {
   const { authorization_url: link, authorization_server: issuer, redirect_uri: back, expires_at: ends } = reply;
@@ -130,14 +128,14 @@ export function mcpSignInStartPage(server: McpServerRecord, reply: McpAuthorizeR
   const content = html`${pageHeader({ title: `Sign in to ${server.name}`, above: aboveOf(server) })}
     <div class="panel">
       <p>
-        You are asked who you are at <strong class="mono">${foreignText(host)}</strong>. ${server.name} named it: go on
-        if it is where you would sign in for this server.
+        You will sign in at <strong class="mono">${foreignText(host)}</strong>. ${server.name} named this host: continue
+        if you trust it for this server.
       </p>
       ${definitionList([
         ['Provider', html`<code>${foreignText(issuer)}</code>`],
         ['For', html`<code>${foreignText(server.url?.split('?')[0] ?? '')}</code>`],
-        ['Comes back to', html`<code>${back}</code>`],
-        ['The link ends', timeAgo(ends, nowMs)],
+        ['Returns to', html`<code>${back}</code>`],
+        ['The link expires', timeAgo(ends, nowMs)],
       ])}
       <div class="actions">
         <a class="button primary" href="${link}" rel="noopener noreferrer nofollow">Continue to ${host}</a>
@@ -150,8 +148,8 @@ export function mcpSignInStartPage(server: McpServerRecord, reply: McpAuthorizeR
 export function mcpSignInForgetPage(server: McpServerRecord, form: FormState): Page {
   return confirmPage({
     title: `Forget the sign-in to ${server.name}?`,
-    consequence: html`Its tokens and its client are gone for good, and gateways are given none until somebody signs in
-    again. The provider is told nothing: where it lists what may act for you, take it back there too.`,
+    consequence: html`Its tokens and its client are permanently deleted, and gateways receive none until somebody signs
+    in again. The provider is not informed: revoke the access there too.`,
     name: server.name,
     action: `/mcp-servers/${server.id}/authorize/forget`,
     button: 'Forget it',

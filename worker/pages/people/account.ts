@@ -24,12 +24,12 @@ export interface AccountView {
   readonly nowMs: number;
 }
 
-/** Who is signed in as the caller: browsers, programs, and whoever has a personal token. */
+/** The user's sign-ins: browsers, programs and personal tokens. */
 export function accountPage(view: AccountView): Page {
   const { me, signIns, tokens, done, nowMs } = view;
   const content = html`${pageHeader({
       title: 'Sign-ins and tokens',
-      lead: 'All that may act as you. End what you do not know.',
+      lead: 'Everything that can act as you. End what you do not recognise.',
       actions: html`<a class="button" href="/identities">Ways you sign in</a>`,
     })}
     ${flash(done)}
@@ -50,7 +50,7 @@ export function accountPage(view: AccountView): Page {
     <section class="panel flush" aria-labelledby="tokens-title">
       <div class="panel-head">
         <h2 id="tokens-title">Personal tokens</h2>
-        <a class="button compact" href="/account/tokens/new">Make a token</a>
+        <a class="button compact" href="/account/tokens/new">Create a token</a>
       </div>
       ${tokens.items.length === 0 ? emptyRow('None. A token lets a script call the API with the scopes that you give it.') : tokenTable(tokens.items, nowMs)}
     </section>
@@ -79,7 +79,7 @@ function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
         cell: ({ kind, client, current }) =>
           html`<strong>${kind === 'browser' ? 'Browser' : 'Program'}</strong>
             ${current ? badge('good', 'this one') : ''}
-            <span class="sub">${client === '' ? 'says nothing of itself' : foreignText(client)}</span>`,
+            <span class="sub">${client === '' ? 'no name' : foreignText(client)}</span>`,
       },
       { title: 'Last seen', cell: ({ last_seen_at: seen }) => timeAgo(seen, nowMs) },
       { title: 'Signed in', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
@@ -96,14 +96,14 @@ function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
   });
 }
 
-/** Asks before a browser or a program is signed out. */
+/** Asks for confirmation before a browser or program is signed out. */
 export function signOutPage({ id, kind, client, current }: SignInRecord): Page {
   const title = `Sign this ${kind} out?`;
   const content = html`${pageHeader({ title, above: ACCOUNT_PAGE })}
     <div class="panel">
-      <p>${client === '' ? 'It says nothing of itself.' : foreignText(client)}</p>
+      <p>${client === '' ? 'It gave no name.' : foreignText(client)}</p>
       <p>
-        ${current ? 'It is the browser that you look with: you will have to sign in again.' : 'Its next call is refused.'}
+        ${current ? 'This is the browser you are using: you will have to sign in again.' : 'Its next call is refused.'}
       </p>
       <form class="actions" method="post" action="/account/sign-ins/${id}/end">
         <button class="danger">Sign it out</button>

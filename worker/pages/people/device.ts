@@ -8,7 +8,9 @@ import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** Where a person types the code that a program shows. It is typed, and never in a link: a link can be sent by anybody. */
+/**
+ * The form for the code that a program shows. The code is typed and never in a link, because anybody can send a link.
+ */
 export function devicePage(problem: string | null): Page {
   const content = html`${pageHeader({ title: 'Sign a program in', lead: 'The code is shown where you ran svc login.' })}
     ${problem === null ? '' : alert('bad', html`<strong>${problem}</strong>`)}
@@ -30,36 +32,40 @@ export function devicePage(problem: string | null): Page {
       </div>
       <div class="actions"><button type="submit" class="primary">Continue</button></div>
       <p class="quiet small">
-        Did somebody send you a code? Whoever sent it wants to act as you: do not type it, and close this page.
+        Did somebody send you a code? The sender could then act as you: do not type it, and close this page.
       </p>
     </form>`;
   return layout('Sign a program in', content, 'narrow');
 }
 
-/** Who asks, and the question. */
+/** The program and the question. */
 export function deviceQuestionPage(program: WaitingProgram, typed: string): Page {
   const content = html`${pageHeader({ title: 'Sign this program in as you?' })}
     <div class="panel">
       ${about(program)}
-      <p>It will be able to do all that you may do here, and to enrol a sidecar that is given your credentials.</p>
+      <p>
+        It will be able to do everything that you can do here, and to enrol a sidecar that receives your credentials.
+      </p>
       <form method="post" action="/device/decide">
         <input type="hidden" name="user_code" value="${typed}" />
         <div class="actions">
           <button type="submit" class="primary" name="decision" value="approve">Sign it in</button>
-          <button type="submit" name="decision" value="deny">Turn it away</button>
+          <button type="submit" name="decision" value="deny">Deny</button>
         </div>
       </form>
-      <p class="quiet small">Turn it away unless you started it yourself, a moment ago, at this address.</p>
+      <p class="quiet small">Deny it unless you started it yourself, a moment ago, at this address.</p>
     </div>`;
   return layout('Sign a program in?', content, 'narrow');
 }
 
 export function deviceDecidedPage(program: WaitingProgram, decision: 'approve' | 'deny'): Page {
-  const title = decision === 'approve' ? 'Signed in' : 'Turned away';
+  const title = decision === 'approve' ? 'Signed in' : 'Denied';
   const content = html`${pageHeader({ title })}
     <div class="panel">
       ${about(program)}
-      <p>${decision === 'approve' ? 'Go back to your terminal: it goes on by itself.' : 'It was not signed in.'}</p>
+      <p>
+        ${decision === 'approve' ? 'Return to your terminal: the program continues there.' : 'It was not signed in.'}
+      </p>
     </div>`;
   return layout(title, content, 'narrow');
 }

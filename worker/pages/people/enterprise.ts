@@ -17,11 +17,11 @@ import { textArea } from '../components/text_area.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** Where a domain says whose it is. */
+/** The file that proves a domain's owner. */
 const PROOF_PATH = '/.well-known/svc-enterprise.txt';
-/** What the box of a provider is called in the form. */
+/** The name of a provider's checkbox. */
 export const PROVIDER_FIELD = 'provider ';
-/** Never given back to the browser. */
+/** Never returned to the browser. */
 export const ENTERPRISE_SECRETS = ['oidc_client_secret'];
 
 const SHOWN = [
@@ -39,19 +39,19 @@ const SHOWN = [
 
 export interface EnterpriseView {
   readonly settings: EnterpriseSettings;
-  /** The ways to sign in that may be ticked. */
+  /** The ways to sign in that can be selected. */
   readonly methods: readonly Choice[];
   readonly isLocal: boolean;
   readonly isAdmin: boolean;
-  /** Whether the provider may be changed too: whoever runs it can sign in as anybody. */
+  /** Whether the user may change the provider too: whoever runs it can sign in as anybody. */
   readonly isOwner: boolean;
-  /** The origin that providers know this control plane by; null when it is not known. */
+  /** The origin for redirect URLs; null if it is not known. */
   readonly origin: string | null;
   readonly form: FormState;
   readonly done: string | undefined;
 }
 
-/** What the form holds of settings as they are. The client's secret is in no settings that are read. */
+/** The form's values from stored settings, which never contain the client secret. */
 export function settingsFields(settings: EnterpriseSettings): Readonly<Record<string, string>> {
   const { oidc, allowed_providers: providers } = settings;
   const ticked = (providers ?? []).map((name) => [PROVIDER_FIELD + name, TICKED] as const);
@@ -68,10 +68,10 @@ export function settingsFields(settings: EnterpriseSettings): Readonly<Record<st
   };
 }
 
-/** The enterprise, and how its people sign in. */
+/** The enterprise and its sign-in settings. */
 export function enterprisePage(view: EnterpriseView): Page {
   const { settings, isAdmin, isLocal, done } = view;
-  const content = html`${pageHeader({ title: 'Enterprise settings', lead: 'What your enterprise is called, and how its people sign in.' })}
+  const content = html`${pageHeader({ title: 'Enterprise settings', lead: 'The name of your enterprise, and how its people sign in.' })}
   ${flash(done)}
   ${isLocal ? alert('info', 'This control plane is on your own machine: you sign in by the link that svc up prints, whatever is set here.') : ''}
   ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${currentSettings(settings)}`}`;
@@ -85,7 +85,7 @@ function currentSettings(settings: EnterpriseSettings): Html {
       ['Name', settings.name],
       ['Billing email', settings.billing_email ?? 'none'],
       ['Email domains', domains.length === 0 ? 'any' : domains.join(', ')],
-      ['Ways to sign in', providers === null ? 'every one that is set up' : providers.join(', ') || 'none'],
+      ['Ways to sign in', providers === null ? 'all configured ones' : providers.join(', ') || 'none'],
       ['Single sign-on', settings.sso_required ? 'required' : 'not required'],
       ['Own provider', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
       ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
@@ -109,7 +109,7 @@ function settingsForm(view: EnterpriseView): Html {
         ${textArea(form, {
           name: 'allowed_domains',
           label: 'Email domains',
-          hint: 'One a line; only verified addresses of these sign in. Empty: any.',
+          hint: 'One per line; only verified addresses of these can sign in. Empty: any.',
           rows: 3,
           isMono: true,
         })}
@@ -117,7 +117,7 @@ function settingsForm(view: EnterpriseView): Html {
         ${checkboxField(form, {
           name: 'sso_required',
           label: 'Single sign-on is required',
-          hint: 'Only the provider below signs in. Whoever signed in otherwise is signed out.',
+          hint: 'Everybody must use the provider below. Users who signed in another way are signed out.',
         })}
       </section>
       ${view.isOwner ? providerSection(view) : providerAsItIs(view.settings)}
@@ -125,11 +125,11 @@ function settingsForm(view: EnterpriseView): Html {
     </form>`;
 }
 
-/** For admins, who do not change it: no field of it is in their form. */
+/** For admins, who cannot change it: their form has no fields for it. */
 function providerAsItIs({ oidc }: EnterpriseSettings): Html {
   return html`<section class="panel stack" aria-labelledby="provider-title">
     <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
-    <p class="quiet">Only an owner changes it: whoever runs it can sign in as anyone.</p>
+    <p class="quiet">Only an owner can change it, because whoever runs it can sign in as any user.</p>
     ${definitionList([
       ['Issuer', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
       ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
@@ -140,12 +140,12 @@ function providerAsItIs({ oidc }: EnterpriseSettings): Html {
 function waysField(form: FormState, methods: readonly Choice[]): Html {
   const isWrong = form.problems.some(({ field }) => field.startsWith('allowed_providers'));
   const choices = [
-    { value: 'every', title: 'Every way that is set up' },
-    { value: 'these', title: 'Only those ticked' },
+    { value: 'every', title: 'All configured ways' },
+    { value: 'these', title: 'Only the selected ways' },
   ];
-  return html`${radioField(form, { name: 'providers', label: 'Ways to sign in', choices, hint: 'Beside the provider below.' })}
+  return html`${radioField(form, { name: 'providers', label: 'Ways to sign in', choices, hint: 'In addition to the provider below.' })}
     <fieldset class="field" ${isWrong ? html`aria-describedby="allowed_providers-problem"` : ''}>
-      <legend class="hidden-but-read">Ways that are ticked</legend>
+      <legend class="hidden-but-read">Selected ways</legend>
       <div class="scopes">
         ${methods.map(({ value, title }) => checkboxField(form, { name: PROVIDER_FIELD + value, label: title }))}
       </div>
@@ -158,11 +158,11 @@ function providerSection({ form, settings, origin }: EnterpriseView): Html {
   const callback = `/auth/${id}/callback`;
   return html`<section class="panel stack" aria-labelledby="provider-title">
     <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
-    <p class="quiet">Only an owner changes it: whoever runs it can sign in as anyone. Empty: none.</p>
+    <p class="quiet">Only an owner can change it, because whoever runs it can sign in as any user. Empty: none.</p>
     ${
       origin === null
         ? ''
-        : html`<p class="small">Register this redirect URL with it:</p>
+        : html`<p class="small">Register this redirect URL with the provider:</p>
             ${codeBlock(origin + callback)}`
     }
     ${textField(form, { name: 'oidc_issuer', label: 'Issuer', placeholder: 'https://id.acme.com', isMono: true })}
@@ -170,15 +170,16 @@ function providerSection({ form, settings, origin }: EnterpriseView): Html {
     ${textField(form, {
       name: 'oidc_client_secret',
       label: 'Client secret',
-      hint: oidc === null ? 'No page shows it again.' : 'Empty: it stays as it is, for the same issuer and client.',
+      hint:
+        oidc === null ? 'No page shows it again.' : 'Empty: keeps the stored secret, for the same issuer and client.',
       isSecret: true,
       isMono: true,
     })}
     ${textArea(form, {
       name: 'oidc_domains',
       label: 'Its domains',
-      hint: html`One a line; their people are sent to it. Each new one has to serve <code>${id}</code> as a line of
-        <code>${PROOF_PATH}</code>`,
+      hint: html`One per line; users with these addresses sign in with this provider. Each new domain must serve
+        <code>${id}</code> as a line of <code>${PROOF_PATH}</code>`,
       rows: 3,
       isMono: true,
     })}

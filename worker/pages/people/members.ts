@@ -33,7 +33,7 @@ export function membersPage(view: MembersView): Page {
   const { members, cursor, done, isLocal } = view;
   const content = html`${pageHeader({
       title: 'Members',
-      lead: 'Whoever has an account in your enterprise. Owners make admins and owners; admins manage the members. There are no invitations: whoever signs in with a verified address of your own provider’s domains joins.',
+      lead: 'Everybody with an account in your enterprise. Owners create admins and owners; admins manage members. There are no invitations: anybody who signs in with a verified address of your provider’s domains joins.',
       actions: html`<a class="button" href="/enterprise">Settings</a>`,
     })}
     ${flash(done)}
@@ -43,7 +43,7 @@ export function membersPage(view: MembersView): Page {
   return layout('Members', content);
 }
 
-/** In place of the list, for who may not see it. */
+/** Shown instead of the list to users who may not see it. */
 export function membersRefusedPage(message: string): Page {
   const content = html`${pageHeader({ title: 'Members' })} ${alert('info', html`<p>${message}.</p>`)}`;
   return layout('Members', content);
@@ -81,7 +81,7 @@ function stateBadge({ suspended_at: suspended }: MemberRecord): Html {
   return suspended === null ? badge('good', 'active') : badge('bad', 'suspended');
 }
 
-/** One member: its role, and whether it may sign in; of these what the reader may change. */
+/** One member: its role and state, and what the user may change. */
 export function memberPage(member: MemberRecord, may: MemberChanges, form: FormState): Page {
   const { id, display_name: name, email, role } = member;
   const content = html`${pageHeader({ title: foreignText(name), above: ABOVE })} ${formRefusal(form, ['role'])}
@@ -97,7 +97,7 @@ export function memberPage(member: MemberRecord, may: MemberChanges, form: FormS
     </div>
     ${may.role ? roleForm(member, form) : ''}
     ${may.suspension ? (member.suspended_at === null ? suspension(id) : resumption(id)) : ''}
-    ${may.role || may.suspension ? '' : html`<p class="quiet">An owner changes it.</p>`}`;
+    ${may.role || may.suspension ? '' : html`<p class="quiet">Only an owner can change this member.</p>`}`;
   return layout(name, content, 'narrow');
 }
 
@@ -120,7 +120,7 @@ function roleForm({ id, role }: MemberRecord, form: FormState): Html {
 function suspension(id: string): Html {
   return html`<section class="panel" aria-labelledby="suspension-title">
     <h2 id="suspension-title">Suspend</h2>
-    <p>Signs the member out everywhere and revokes its sidecars. It can be resumed.</p>
+    <p>Signs the member out everywhere and revokes its sidecars. You can resume it later.</p>
     <div class="actions"><a class="button danger" href="/members/${id}/suspend">Suspend</a></div>
   </section>`;
 }
@@ -128,12 +128,12 @@ function suspension(id: string): Html {
 function resumption(id: string): Html {
   return html`<section class="panel" aria-labelledby="suspension-title">
     <h2 id="suspension-title">Suspended</h2>
-    <p>Nothing that was signed out comes back: the member signs in again, and enrols its sidecars again.</p>
+    <p>After resuming, the member must sign in and enrol its sidecars again.</p>
     <form class="actions" method="post" action="/members/${id}/resume"><button>Resume</button></form>
   </section>`;
 }
 
-/** What has to be typed to suspend somebody. */
+/** The text to type to suspend a member. */
 export function nameOfMember({ email, id }: MemberRecord): string {
   return email ?? id;
 }
@@ -143,7 +143,7 @@ export function suspensionPage(member: MemberRecord, form: FormState): Page {
   return confirmPage({
     title: 'Suspend a member?',
     consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars are
-      revoked for good.`,
+      permanently revoked.`,
     name: nameOfMember(member),
     action: `/members/${id}/suspend`,
     button: 'Suspend',

@@ -13,7 +13,7 @@ import { exactTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** What the box of a scope is called in the form. */
+/** The name of a scope's checkbox. */
 export const SCOPE_FIELD = 'scope ';
 
 /** The form of a personal token. */
@@ -21,14 +21,14 @@ export function newTokenPage(form: FormState): Page {
   const content = html`${pageHeader({
       title: 'Create a personal token',
       above: ACCOUNT_PAGE,
-      lead: 'For a script that calls the API as you. It never may more than you do.',
+      lead: 'For a script that calls the API as you, with at most your rights.',
     })}
     ${formRefusal(form, ['name', 'expires_in_days', 'scopes'])}
     <form class="panel stack" method="post" action="/account/tokens">
       ${textField(form, { name: 'name', label: 'Name', hint: 'What it is for, such as ci', isRequired: true, maxLength: 100 })}
-      ${textField(form, { name: 'expires_in_days', label: 'Days until it ends', hint: `1 to ${MAX_TOKEN_DAYS}`, isRequired: true, maxLength: 3 })}
+      ${textField(form, { name: 'expires_in_days', label: 'Days until it expires', hint: `1 to ${MAX_TOKEN_DAYS}`, isRequired: true, maxLength: 3 })}
       ${scopesField(form)}
-      <div class="actions"><button class="primary">Make it</button> <a class="button" href="/account">Cancel</a></div>
+      <div class="actions"><button class="primary">Create</button> <a class="button" href="/account">Cancel</a></div>
     </form>`;
   return layout('Create a personal token', content, 'narrow');
 }
@@ -36,7 +36,7 @@ export function newTokenPage(form: FormState): Page {
 function scopesField(form: FormState): Html {
   const isWrong = form.problems.some(({ field }) => field.startsWith('scopes'));
   return html`<fieldset class="field" ${isWrong ? html`aria-describedby="scopes-problem"` : ''}>
-    <legend>What it may do</legend>
+    <legend>Scopes</legend>
     <div class="scopes">
       ${SCOPES.map(
         (scope) =>
@@ -52,13 +52,13 @@ function scopesField(form: FormState): Html {
       )}
     </div>
     <p class="hint">
-      A token for sidecars:write can enrol a sidecar, which is given every credential that you may use.
+      A token with sidecars:write can enrol a sidecar, which receives all credentials that you can use.
     </p>
     ${problemOf(form, 'scopes')}
   </fieldset>`;
 }
 
-/** The only page that ever shows the token. */
+/** The only page that shows the token. */
 export function createdTokenPage({ name, token, scopes, expires_at: expires }: CreatedToken): Page {
   const content = html`${pageHeader({ title: 'Copy the token now', above: ACCOUNT_PAGE })}
     ${alert('warn', 'No page and no reply shows it again: only its hash is stored.')}
@@ -66,8 +66,8 @@ export function createdTokenPage({ name, token, scopes, expires_at: expires }: C
       ${codeBlock(token)}
       ${definitionList([
         ['Name', foreignText(name)],
-        ['For', html`<code>${scopes.join(', ')}</code>`],
-        ['Ends', exactTime(expires)],
+        ['Scopes', html`<code>${scopes.join(', ')}</code>`],
+        ['Expires', exactTime(expires)],
         ['Sent as', html`<code>Authorization: Bearer …</code>`],
       ])}
       <div class="actions"><a class="button primary" href="/account">I have it</a></div>
@@ -78,7 +78,8 @@ export function createdTokenPage({ name, token, scopes, expires_at: expires }: C
 export function tokenRevocationPage({ id, name }: TokenRecord, form: FormState): Page {
   return confirmPage({
     title: 'Revoke a token?',
-    consequence: html`The next call with <strong>${foreignText(name)}</strong> is refused, for good.`,
+    consequence: html`The next call with <strong>${foreignText(name)}</strong> is refused, and the token cannot be
+      restored.`,
     name,
     action: `/account/tokens/${id}/revoke`,
     button: 'Revoke it',

@@ -14,7 +14,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** A sidecar that is connected calls at least this often; what was last seen is known to the minute. */
+/** A connected sidecar calls at least this often; the last call is known to the minute. */
 const CONNECTED_MS = 3 * 60_000;
 
 export interface SidecarsView {
@@ -24,7 +24,7 @@ export interface SidecarsView {
   readonly nowMs: number;
 }
 
-/** Who may be given credentials, and was when last seen. */
+/** The sidecars that may receive credentials, and when they last called. */
 export function sidecarsPage({ sidecars, cursor, done, nowMs }: SidecarsView): Page {
   const content = html`${pageHeader({
       title: 'Sidecars',
@@ -39,7 +39,7 @@ export function sidecarsPage({ sidecars, cursor, done, nowMs }: SidecarsView): P
 function noSidecars(): Html {
   return emptyState({
     title: 'No sidecar is enrolled',
-    next: 'Sign the machine in that your agents run on; the first start of its sidecar enrols it.',
+    next: 'Sign in the machine that your agents run on; the first start of its sidecar enrols it.',
     command: 'svc sidecar',
   });
 }
@@ -77,8 +77,8 @@ function revocation({ id, name, revoked_at: revoked }: SidecarRecord): Html | st
 export function sidecarRevocationPage({ id, name }: SidecarRecord, form: FormState): Page {
   return confirmPage({
     title: 'Revoke a sidecar?',
-    consequence: html`<strong>${foreignText(name)}</strong> is refused from its next call on, and drops the credentials
-      it holds. Its machine has to be signed in again to get another.`,
+    consequence: html`<strong>${foreignText(name)}</strong> is refused from its next call on, and deletes the
+      credentials it holds. To get another one, its machine must be signed in again.`,
     name,
     action: `/sidecars/${id}/revoke`,
     button: 'Revoke it',

@@ -5,11 +5,11 @@ import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** What the page shows. */
+/** The data of the page. */
 export interface SignInView {
   readonly methods: ProvidersReply;
   readonly isLocal: boolean;
-  /** A page of ours. */
+  /** One of our own pages to return to. */
   readonly returnTo: string;
 }
 
@@ -47,23 +47,23 @@ function ssoForm(returnTo: string): Html {
     </form>`;
 }
 
-/** The way to the provider of an enterprise. It is a link: a form may not lead to another site. */
+/** The link to an enterprise's provider. It is a link because a form may not redirect to another site. */
 export function ssoPage({ name, url }: { readonly name: string; readonly url: string }): Page {
   const content = html`${pageHeader({ title: `Sign in to ${name}` })}
     <a class="button primary wide" href="${url}">Continue with ${name}</a>`;
   return layout('Sign in', content, 'card');
 }
 
-/** The way to a provider for who comes from another site, which may not begin a sign-in by itself. */
+/** The link to a provider for a browser that comes from another site, which must not start a sign-in by itself. */
 export function continuePage({ title, url }: { readonly title: string; readonly url: string }): Page {
   const content = html`${pageHeader({ title: 'Sign in here?' })}
     <p>
-      Another site led you here, to sign in to svc with ${title}. This browser will be signed in as whoever you are
+      Another site sent you here to sign in to svc with ${title}. This browser will be signed in with your account
       there.
     </p>
     <a class="button primary wide" href="${url}">Continue with ${title}</a>
     <p class="quiet small">
-      If you did not mean to sign in, close this page: whoever sent you may want you to use an account of theirs.
+      If you did not mean to sign in, close this page: the other site may want you to use an account of its own.
     </p>`;
   return layout('Sign in?', content, 'card');
 }
@@ -72,21 +72,20 @@ export function continuePage({ title, url }: { readonly title: string; readonly 
 export function consoleHintPage(): Page {
   const content = html`${pageHeader({ title: 'The console is elsewhere' })}
     <p>
-      It has a host name of its own on this machine, so that no other program gets its cookie. This prints a link to it:
+      It has its own host name on this machine, so that no other program receives its cookie. This prints a link to it:
     </p>
     ${codeBlock('svc console')}
-    <p class="quiet small">The <a href="/docs">API reference</a> is here too.</p>`;
+    <p class="quiet small">The <a href="/docs">API reference</a> is also here.</p>`;
   return layout('The console is elsewhere', content, 'card');
 }
 
 function localHint(): Html {
   return html`<p>
-      This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another
-      one:
+      This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts. This prints another one:
     </p>
     ${codeBlock('svc console')}`;
 }
 
 function nothingSetUp(): Html {
-  return html`<p>No way to sign in is set up here: docs/sign-in.md says how to set one up.</p>`;
+  return html`<p>No way to sign in is configured: see docs/sign-in.md.</p>`;
 }

@@ -10,10 +10,10 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** What the page shows. */
+/** The data of the page. */
 export interface IdentitiesView {
   readonly identities: readonly IdentityRecord[];
-  /** The providers that one can be added of. */
+  /** The providers that can be added. */
   readonly providers: readonly { readonly name: string; readonly title: string }[];
   readonly nowMs: number;
 }
@@ -59,17 +59,17 @@ function removal({ id, title, email }: IdentityRecord): Html {
   </form>`;
 }
 
-/** The way to a provider to add a sign-in there. It is a link: a form may not lead to another site. */
+/** The link to a provider to add a sign-in. It is a link because a form may not redirect to another site. */
 export function linkStartPage({ title, url }: { readonly title: string; readonly url: string }): Page {
   const content = html`${pageHeader({
       title: `Add ${title} to the ways you sign in`,
-      lead: 'Sign in there as yourself, and come back.',
+      lead: 'Sign in there with your own account; you will return here.',
     })}
     <div class="actions"><a class="button primary" href="${url}">Continue to ${title}</a></div>`;
   return layout(`Add ${title}`, content, 'narrow');
 }
 
-/** Who it is that came back, and the question. */
+/** The identity that was returned, and the question. */
 export function linkQuestionPage(
   title: string,
   { email, emailVerified, displayName }: Identity,
@@ -81,7 +81,7 @@ export function linkQuestionPage(
       ['Address', `${email}${emailVerified ? '' : ' (not verified)'}`],
       ['Name there', displayName],
     ])}
-    <p>Whoever signs in by it will be able to do all that you may do here.</p>
+    <p>Anybody who signs in with it will be able to do everything that you can do here.</p>
     <form method="post" action="/identities/link">
       <input type="hidden" name="offer" value="${offer}" />
       <input type="hidden" name="seal" value="${seal}" />

@@ -3,7 +3,7 @@ import type { SignupReply } from '../../../shared/wire/auth.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-/** The form for an account with a password, or for another password of one that there is. */
+/** The form to create an account with a password, or set a new password of an existing one. */
 export function signUpPage(): Page {
   const content = html`${pageHeader({
       title: 'Sign up, or set a new password',
@@ -28,11 +28,11 @@ export function signUpPage(): Page {
   return layout('Sign up', content, 'card');
 }
 
-/** Asks for the code of the mail. */
+/** Asks for the mailed code. */
 export function codePage({ signup_id: id }: SignupReply): Page {
   const content = html`${pageHeader({
       title: 'Enter the code',
-      lead: 'If the address is right, a mail with a code of eight digits is on its way. It is good for ten minutes.',
+      lead: 'If the address is right, you will receive a mail with a code of eight digits. It is valid for ten minutes.',
     })}
     <form class="stack" method="post" action="/sign-up/code">
       <input type="hidden" name="signup_id" value="${id}" />
