@@ -619,7 +619,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 502 `upstream_invalid_reply`',
-    holds: 'a reply that breaks off breaks off for the client',
+    holds: 'a truncated reply is truncated for the client too',
     file: 'sidecar/tunnel/reply_body.ts',
     text: "if (!this.#reader.end().ok) throw new BrokenReply('the reply body is truncated');",
     replacement: '',
