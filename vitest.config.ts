@@ -15,7 +15,7 @@ const ALONE = [
   'e2e/console/{budgets,marketplace,page_walk,pictures,walk_*}.test.ts',
   'e2e/large/*.test.ts',
   'e2e/matrix/*.test.ts',
-  'e2e/mcp/{gateway_hostile,daemon}.test.ts',
+  'e2e/mcp/{gateway_hostile,server_launch}.test.ts',
   'e2e/{outage,start}.test.ts',
   'e2e/runtimes/!(api_fuzz).test.ts',
   'e2e/sign_in/passwords_on_runtimes.test.ts',

@@ -61,7 +61,7 @@ export function controlClient(context: CliContext, options: GlobalOptions): Http
 }
 
 /** A client for the local API of the sidecar on this state directory. */
-export function daemonClient(context: CliContext, options: GlobalOptions): HttpClient {
+export function sidecarClient(context: CliContext, options: GlobalOptions): HttpClient {
   const home = homeOf(context, options);
   const found = findRunning(home);
   const token = found === null ? null : readTokenFile(join(home, 'sidecar', 'host.token'));

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { readPrivateFile } from '../machine/state_file.ts';
-import type { DaemonAddress } from './sidecar/daemon_calls.ts';
+import type { LocalApiAddress } from './sidecar/local_api.ts';
 import { type GatewayRun, runSocketGateway, runStdioGateway } from './run_gateway.ts';
 
 /**
@@ -17,7 +17,7 @@ const EXIT_UNREACHABLE = 3;
 
 const FLAGS = {
   home: { type: 'string' },
-  daemon: { type: 'string' },
+  sidecar: { type: 'string' },
   socket: { type: 'string' },
 } as const;
 
@@ -32,7 +32,7 @@ function version(): string {
 }
 
 /** The token is read each time, because the sidecar may have been restarted with a new one. */
-function locate(home: string, origin: URL): DaemonAddress | null {
+function locate(home: string, origin: URL): LocalApiAddress | null {
   const token = readPrivateFile(join(home, 'sidecar', 'host.token'));
   return token.ok && token.value !== null ? { origin, hostToken: token.value.trim() } : null;
 }
@@ -57,13 +57,13 @@ function runOf(home: string, origin: URL, stop: AbortSignal): GatewayRun {
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ args: process.argv.slice(2), options: FLAGS, strict: true });
-  const { home, daemon, socket } = values;
-  if (home === undefined || daemon === undefined || !URL.canParse(daemon)) {
-    fail(EXIT_USAGE, 'give --home DIR and --daemon URL');
+  const { home, sidecar, socket } = values;
+  if (home === undefined || sidecar === undefined || !URL.canParse(sidecar)) {
+    fail(EXIT_USAGE, 'give --home DIR and --sidecar URL');
   }
   const stop = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => stop.abort());
-  const run = runOf(home, new URL(daemon), stop.signal);
+  const run = runOf(home, new URL(sidecar), stop.signal);
   if (socket === undefined) {
     const served = await runStdioGateway(run, { stdin: process.stdin, stdout: process.stdout });
     process.exit(served.ok ? 0 : fail(EXIT_UNREACHABLE, served.error.message));

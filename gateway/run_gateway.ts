@@ -6,10 +6,10 @@ import { err, ok, type Result } from '../shared/model/result.ts';
 import { gatewayFacts } from '../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../shared/model/clock.ts';
 import { HOST_CALLER } from '../machine/mcp_caller.ts';
-import { connectorDaemon } from './sidecar/connector_daemon.ts';
+import { connectorCalls } from './sidecar/connector_calls.ts';
 import { connectorTools } from './routing/connector_tools.ts';
-import { type DaemonAddress, DaemonCalls, type DaemonRefusal } from './sidecar/daemon_calls.ts';
-import { DaemonPorts, type ServerDetail } from './sidecar/daemon_ports.ts';
+import { type LocalApiAddress, LocalApi, type LocalApiRefusal } from './sidecar/local_api.ts';
+import { SidecarPorts, type ServerDetail } from './sidecar/sidecar_ports.ts';
 import type { Gateway } from './gateway.ts';
 import { createHttpFront, httpFrontListener } from './fronts/http_front.ts';
 import { type LocalGateway, startLocalGateway } from './servers/local_gateway.ts';
@@ -19,7 +19,7 @@ export interface GatewayRun {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
   /** The sidecar's current address; null if it does not run. */
-  readonly locate: () => DaemonAddress | null;
+  readonly locate: () => LocalApiAddress | null;
   /** The program's environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
@@ -41,7 +41,7 @@ const DETAILS_MS = 5_000;
 export async function runStdioGateway(
   run: GatewayRun,
   { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Writable },
-): Promise<Result<void, DaemonRefusal>> {
+): Promise<Result<void, LocalApiRefusal>> {
   const opened = await openGateway(run, 'stdio');
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
@@ -58,7 +58,7 @@ export async function runSocketGateway(
   run: GatewayRun,
   socketPath: string,
   onListening: () => void,
-): Promise<Result<void, DaemonRefusal>> {
+): Promise<Result<void, LocalApiRefusal>> {
   const opened = await openGateway(run, 'socket');
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
@@ -82,21 +82,21 @@ export async function runSocketGateway(
 
 interface OpenedGateway {
   readonly local: LocalGateway;
-  readonly ports: DaemonPorts;
+  readonly ports: SidecarPorts;
 }
 
-async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, DaemonRefusal>> {
+async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, LocalApiRefusal>> {
   const { locate, clock, pause, warn, mcpHome, env, version } = run;
-  const daemon = new DaemonCalls(locate);
-  const facts = await daemon.call('GET', '/v1/mcp/gateway', gatewayFacts);
+  const localApi = new LocalApi(locate);
+  const facts = await localApi.call('GET', '/v1/mcp/gateway', gatewayFacts);
   if (!facts.ok) return err(facts.error);
   let gateway: Gateway | null = null;
   const identity = { id: randomBytes(16).toString('base64url'), kind, pid: run.pid };
   const detailOf = (serverId: string): ServerDetail | null => (gateway === null ? null : detail(gateway, serverId));
-  const ports = new DaemonPorts({ daemon, identity, clock, pause, warn, detailOf });
+  const ports = new SidecarPorts({ localApi, identity, clock, pause, warn, detailOf });
   const local = startLocalGateway({
     ports,
-    sources: [connectorTools({ daemon: connectorDaemon(daemon), pause })],
+    sources: [connectorTools({ sidecar: connectorCalls(localApi), pause })],
     mcpHome,
     env,
     version,

@@ -29,7 +29,7 @@ import { openHostToken } from './local_api/host_token.ts';
 import type { LocalApiOptions } from './local_api/local_api_options.ts';
 import { MetricsRegistry } from './local_api/metrics.ts';
 import { jsonLog } from './log.ts';
-import { type DaemonMcp, openDaemonMcp } from './mcp/daemon_mcp.ts';
+import { type SidecarMcp, openSidecarMcp } from './mcp/sidecar_mcp.ts';
 import type { Clock } from '../shared/model/clock.ts';
 import type { SessionDirectory } from './ports.ts';
 import { namespaceRights, rightsFacts } from './reach/namespace_rights.ts';
@@ -119,7 +119,7 @@ interface Parts {
 }
 
 /** Listens on the sidecar's own port; a session's container has its own listener. */
-async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mcp: DaemonMcp; close(): void }> {
+async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mcp: SidecarMcp; close(): void }> {
   let own = { origin: '', port: 0 };
   const approvals = new Approvals({ channel: parts.control.channel });
   const tunnelPorts = tunnelPortsOf(config, parts, approvals);
@@ -130,7 +130,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
     ownPort: () => own.port,
     execArgv: process.execArgv,
   });
-  const mcp = openDaemonMcp({
+  const mcp = openSidecarMcp({
     ...parts,
     home: config.home,
     origin: () => own.origin,

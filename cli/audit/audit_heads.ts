@@ -16,7 +16,7 @@ import {
 } from '../../shared/wire/audit_heads.ts';
 import { identityPath, loadIdentity } from '../../machine/sidecar_identity.ts';
 import { askYes } from '../terminal/ask.ts';
-import { controlClient, daemonClient } from '../clients.ts';
+import { controlClient, sidecarClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
@@ -170,7 +170,7 @@ type Mismatch = NonNullable<SidecarHealth['audit_log']>['mismatches'][number];
 /** Asks about each chain that was rolled back; only what was shown is accepted. */
 async function acceptMismatches(call: Call<AcceptOptions>): Promise<number> {
   const { context, options, print } = call;
-  const client = daemonClient(context, options);
+  const client = sidecarClient(context, options);
   const health = await client.call('GET', '/v1/health', sidecarHealth);
   const mismatches = health.audit_log?.mismatches ?? [];
   if (mismatches.length === 0) {

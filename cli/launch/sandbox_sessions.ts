@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
 import { policyVersion } from './session_access.ts';
@@ -23,30 +23,30 @@ const unsealedReply = z.object({ value: z.string() });
 
 /** The sessions of the sidecar on the state directory; fails with exit code 3 if none runs. */
 export function sandboxSessions(call: Call): SandboxSessions {
-  const daemon = daemonClient(call.context, call.options);
+  const sidecar = sidecarClient(call.context, call.options);
   const timeoutMs = SESSION_TIMEOUT_MS;
   return {
     create: async (wanted) => {
       const body = sessionBody(wanted, await policyVersion(call));
-      return sandboxSession(await daemon.call('POST', `${BASE}/sessions`, sessionReply, { body, timeoutMs }));
+      return sandboxSession(await sidecar.call('POST', `${BASE}/sessions`, sessionReply, { body, timeoutMs }));
     },
     recordContainer: async (id, containerId) => {
-      await daemon.callEmpty('PUT', `${BASE}/sessions/${id}/container`, { body: { container_id: containerId } });
+      await sidecar.callEmpty('PUT', `${BASE}/sessions/${id}/container`, { body: { container_id: containerId } });
     },
     openListener: async (id, pid, relay) => {
       const body = { pid, ...(relay && { relay }) };
-      await daemon.callEmpty('POST', `${BASE}/sessions/${id}/listener`, { body });
+      await sidecar.callEmpty('POST', `${BASE}/sessions/${id}/listener`, { body });
     },
     unseal: async (sessionId, credential) => {
       const body = { session_id: sessionId, ...credential };
-      return (await daemon.call('POST', `${BASE}/unsealed`, unsealedReply, { body, timeoutMs })).value;
+      return (await sidecar.call('POST', `${BASE}/unsealed`, unsealedReply, { body, timeoutMs })).value;
     },
     recordDisabled: async (reason, mode, image) => {
       const body = { reason, mode, ...(image !== null && { image }) };
-      await daemon.callEmpty('POST', `${BASE}/disabled`, { body, timeoutMs });
+      await sidecar.callEmpty('POST', `${BASE}/disabled`, { body, timeoutMs });
     },
     end: async (id) => {
-      const reply = await daemon.send('DELETE', `${BASE}/sessions/${id}`, { timeoutMs });
+      const reply = await sidecar.send('DELETE', `${BASE}/sessions/${id}`, { timeoutMs });
       // The sidecar ends a session when its container ends.
       if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the sidecar', reply);
     },

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { meReply } from '../../shared/wire/account.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
-import { controlClient, daemonClient } from '../clients.ts';
+import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
@@ -30,7 +30,7 @@ export async function openSession(
   call: Call,
   wanted: { readonly name?: string; readonly ttlSeconds?: number; readonly mcpServers?: readonly string[] },
 ): Promise<OpenSession> {
-  const daemon = daemonClient(call.context, call.options);
+  const sidecar = sidecarClient(call.context, call.options);
   const version = await policyVersion(call);
   const body = {
     ...(wanted.name !== undefined && { name: wanted.name }),
@@ -41,7 +41,7 @@ export async function openSession(
     owner: identify(process.pid),
   };
   const timeoutMs = SESSION_TIMEOUT_MS;
-  const reply = await daemon.call('POST', '/v1/sandbox-proxy/sessions', sessionReply, { body, timeoutMs });
+  const reply = await sidecar.call('POST', '/v1/sandbox-proxy/sessions', sessionReply, { body, timeoutMs });
   const session: SessionAccess = {
     sessionId: reply.session_id,
     proxyUrl: proxyUrlFor(reply.proxy_url, reply.session_id, reply.token),
@@ -50,7 +50,7 @@ export async function openSession(
   };
   const end = async (): Promise<void> => {
     try {
-      await daemon.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${session.sessionId}`, { timeoutMs });
+      await sidecar.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${session.sessionId}`, { timeoutMs });
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       call.print.warn(`the session could not be ended: ${error.message}`);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { dockerRuntime, openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { exitStatusOf, superviseChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { formatRows } from '../terminal/output.ts';
@@ -69,7 +69,7 @@ interface LogsOptions {
 }
 
 async function listAll(call: Call): Promise<readonly SessionRecord[]> {
-  return (await daemonClient(call.context, call.options).call('GET', PATH, sessionsPage)).items;
+  return (await sidecarClient(call.context, call.options).call('GET', PATH, sessionsPage)).items;
 }
 
 async function list(call: Call): Promise<undefined> {
@@ -92,7 +92,7 @@ function sandboxText({ sandbox: box }: SessionRecord): string {
 
 async function showOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
-  const session = await daemonClient(call.context, call.options).call('GET', `${PATH}/${id}`, sessionRecord);
+  const session = await sidecarClient(call.context, call.options).call('GET', `${PATH}/${id}`, sessionRecord);
   const columns = [0, 1].map((at) => ({ title: '', cell: (row: readonly string[]) => row[at] ?? '' }));
   const target = { table: call.print.person, paint: call.print.paint, empty: '' };
   call.print.data(session, () => formatRows(factsOf(session), columns, target).replace(/^\n/, ''));
@@ -131,14 +131,14 @@ function factsOf(session: SessionRecord): string[][] {
 
 async function stopOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
-  await daemonClient(call.context, call.options).callEmpty('DELETE', `${PATH}/${id}`, { timeoutMs: TIMEOUT_MS });
+  await sidecarClient(call.context, call.options).callEmpty('DELETE', `${PATH}/${id}`, { timeoutMs: TIMEOUT_MS });
   call.print.note(`stopped ${id}`);
 }
 
 async function resumeOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
   const answer = z.object({ resumed: z.array(z.string()) });
-  const { resumed } = await daemonClient(call.context, call.options).call('POST', `${PATH}/${id}/resume`, answer);
+  const { resumed } = await sidecarClient(call.context, call.options).call('POST', `${PATH}/${id}/resume`, answer);
   const text = resumed.length === 0 ? `nothing is paused in ${id}` : `resumed in ${id}: ${resumed.join(', ')}`;
   call.print.data({ resumed }, () => text);
 }

@@ -1,6 +1,6 @@
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { consentText, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { consentView } from './mcp_consent_view.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -79,7 +79,7 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
     print.note(`${server.name}: no consent given`);
     return false;
   }
-  await giveConsent(daemonClient(context, options), { server, isToldUnchecked: true });
+  await giveConsent(sidecarClient(context, options), { server, isToldUnchecked: true });
   print.note(`${server.name}: consent given; gateways start it when a client uses it`);
   return true;
 }
@@ -103,13 +103,13 @@ async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['serve
 
 /** Sends the sidecar the hash of the configuration that the person saw. If the configuration has changed since, the sidecar refuses. */
 export async function giveConsent(
-  daemon: HttpClient,
+  sidecar: HttpClient,
   { server, isToldUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
 ): Promise<void> {
   const hash = sha256Hex(consentText(server));
   const isUnchecked = isToldUnchecked && findUncheckedCode(server).length > 0;
   const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
-  await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
+  await sidecar.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
 }
 
 async function withdraw(
@@ -119,6 +119,6 @@ async function withdraw(
 ): Promise<undefined> {
   if (wanted === undefined) throw new CliError(EXIT.usage, '--withdraw needs the name or id of a server');
   const { server } = machineServer(servers, wanted);
-  await daemonClient(context, options).callEmpty('DELETE', `/v1/mcp/servers/${server.id}/consent`);
+  await sidecarClient(context, options).callEmpty('DELETE', `/v1/mcp/servers/${server.id}/consent`);
   print.note(`${server.name}: consent withdrawn; the server is stopped`);
 }

@@ -1,6 +1,6 @@
 import { consentText, needsConsent, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { giveConsent } from './mcp_consent.ts';
@@ -21,7 +21,7 @@ export async function consentHere(call: Call, typed: McpServer | null): Promise<
   if (findUncheckedCode(typed).length > 0) return known.consent === 'given';
   try {
     if (known.consent !== 'given')
-      await giveConsent(daemonClient(call.context, call.options), { server: typed, isToldUnchecked: false });
+      await giveConsent(sidecarClient(call.context, call.options), { server: typed, isToldUnchecked: false });
     return true;
   } catch (error) {
     // The configuration is stored anyway; `svc mcp consent` can give consent later.

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { runStdioGateway } from '../../gateway/run_gateway.ts';
-import type { DaemonAddress } from '../../gateway/sidecar/daemon_calls.ts';
-import { daemonClient, findRunning } from '../clients.ts';
+import type { LocalApiAddress } from '../../gateway/sidecar/local_api.ts';
+import { sidecarClient, findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf, readTokenFile } from '../up/home.ts';
@@ -15,7 +15,7 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
   const { context, options, print } = call;
   const home = homeOf(context, options);
   // Fails with a fix if the sidecar does not run.
-  const { origin } = daemonClient(context, options);
+  const { origin } = sidecarClient(context, options);
   if (options.http === true) {
     showHttp(call, origin, join(home, 'sidecar', 'host.token'));
     return undefined;
@@ -43,7 +43,7 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
 }
 
 /** The current sidecar: it may have been restarted. */
-function locate(home: string): DaemonAddress | null {
+function locate(home: string): LocalApiAddress | null {
   const found = findRunning(home);
   const hostToken = found === null ? null : tokenOf(join(home, 'sidecar', 'host.token'));
   return found === null || hostToken === null ? null : { origin: new URL(found.proxy_url), hostToken };

@@ -2,7 +2,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { type ListedServer, serversReply } from '../../shared/wire/mcp/mcp_gateway.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { policyVersion } from '../launch/session_access.ts';
@@ -23,10 +23,10 @@ const TIMEOUT_MS = 40_000;
 
 /** The servers of this machine, including every change stored so far. */
 export async function serversOfMachine(call: Call): Promise<MachineServers> {
-  const daemon = daemonClient(call.context, call.options);
+  const sidecar = sidecarClient(call.context, call.options);
   const newest = await policyVersion(call);
   const query = newest === null ? {} : { min_policy_version: newest };
-  const reply = await daemon.call('GET', '/v1/mcp/servers', serversReply, { query, timeoutMs: TIMEOUT_MS });
+  const reply = await sidecar.call('GET', '/v1/mcp/servers', serversReply, { query, timeoutMs: TIMEOUT_MS });
   const servers = reply.items.flatMap(({ server: record, ...rest }) =>
     readSnapshotMcpServers([record]).servers.map(({ server }) => ({ ...rest, server })),
   );

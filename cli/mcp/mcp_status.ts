@@ -1,6 +1,6 @@
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { logsReply } from '../../shared/wire/mcp/mcp_gateway.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -43,7 +43,7 @@ function isTrouble(state: string): boolean {
 export async function showLogs(call: Call): Promise<undefined> {
   const { servers } = await serversOfMachine(call);
   const { server } = machineServer(servers, call.args[0] ?? '');
-  const reply = await daemonClient(call.context, call.options).call('GET', `/v1/mcp/logs/${server.id}`, logsReply);
+  const reply = await sidecarClient(call.context, call.options).call('GET', `/v1/mcp/logs/${server.id}`, logsReply);
   call.print.data(reply, () => reply.items.map((one) => logText(one, reply.items.length > 1)).join(''));
   if (reply.items.length === 0 && call.print.person) call.print.note(`${server.name} has written nothing.`);
 }

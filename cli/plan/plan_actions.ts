@@ -3,7 +3,7 @@ import { planLockReply, type PlanLockContent, type SealedStep } from '../../shar
 import { contentOf, parseLock } from '../../sandbox/plan/lock_file.ts';
 import { freezePlan } from '../../sandbox/plan/freeze_plan.ts';
 import { planTemplate } from '../../sandbox/plan/plan_template.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -35,9 +35,9 @@ export async function freezeCommand(call: Call): Promise<undefined> {
   const image = await imageNamed(runtime, plan.image);
   const fit = await planImage(call, runtime, image.id);
   if (!fit.ok) throw new CliError(EXIT.failed, toPrintable(fit.error.message), fit.error.fixes.map(toPrintable));
-  const daemon = daemonClient(call.context, call.options);
+  const sidecar = sidecarClient(call.context, call.options);
   const sign = async (content: PlanLockContent): Promise<string> =>
-    (await daemon.call('POST', '/v1/sandbox-proxy/plan-locks', planLockReply, { body: { content } })).lock;
+    (await sidecar.call('POST', '/v1/sandbox-proxy/plan-locks', planLockReply, { body: { content } })).lock;
   const frozen = await freezePlan(plan, file.bytes, image.id, { key: await lockKeyOf(call), sign });
   if (!frozen.ok) throw new CliError(EXIT.failed, `${paths.lock} was not written: ${frozen.error}`);
   writeWhole(call, paths.lock, frozen.value.text);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { err, ok } from '../../shared/model/result.ts';
 import { stepScopeReply } from '../../shared/wire/plan/plan_lock.ts';
 import type { NewPlanSession, PlanSessions } from '../../sandbox/plan/plan_ports.ts';
-import { daemonClient } from '../clients.ts';
+import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
@@ -25,20 +25,20 @@ const planSessionReply = z.object({
 
 /** The sidecar on the state directory, as plans use it; fails with exit code 3 if none runs. */
 export function planSessions(call: Call): PlanSessions {
-  const daemon = daemonClient(call.context, call.options);
+  const sidecar = sidecarClient(call.context, call.options);
   return {
     ...sandboxSessions(call),
     create: async (wanted) => {
       const body = sessionBody(wanted, await policyVersion(call));
       const timeoutMs = SESSION_TIMEOUT_MS;
-      const reply = await daemon.call('POST', `${BASE}/sessions`, planSessionReply, { body, timeoutMs });
+      const reply = await sidecar.call('POST', `${BASE}/sessions`, planSessionReply, { body, timeoutMs });
       const { session_id: sessionId, proxy_url: proxyUrl, ca_pem_path: caPemPath, listener, sentinels } = reply;
       return { sessionId, token: null, proxyUrl, caPemPath, listener, sentinels };
     },
     openScope: async (sessionId, stepId) => {
       const body = { session_id: sessionId, step_id: stepId };
       try {
-        const reply = await daemon.call('POST', `${BASE}/step-scopes`, stepScopeReply, { body });
+        const reply = await sidecar.call('POST', `${BASE}/step-scopes`, stepScopeReply, { body });
         const { scope_id: scopeId, token, hosts, effect } = reply;
         return ok({ scopeId, token, hosts, effect });
       } catch (error) {
@@ -48,10 +48,10 @@ export function planSessions(call: Call): PlanSessions {
     },
     recordStart: async (sessionId, { stepId, scopeId, began }) => {
       const body = { session_id: sessionId, step_id: stepId, ...(scopeId !== null && { scope_id: scopeId }), began };
-      await daemon.callEmpty('POST', `${BASE}/step-starts`, { body });
+      await sidecar.callEmpty('POST', `${BASE}/step-starts`, { body });
     },
     closeScope: async (scopeId) => {
-      const reply = await daemon.send('DELETE', `${BASE}/step-scopes/${scopeId}`, {});
+      const reply = await sidecar.send('DELETE', `${BASE}/step-scopes/${scopeId}`, {});
       // The scope expires by itself.
       if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the sidecar', reply);
     },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { healthReply } from '../../shared/wire/account.ts';
-import { controlClient, daemonClient, findRunning } from '../clients.ts';
+import { controlClient, sidecarClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
@@ -54,7 +54,7 @@ export function askControl(call: Call): Promise<Asked<ControlHealth>> {
 
 /** Asks the sidecar for its health. */
 export function askSidecar(call: Call): Promise<Asked<SidecarHealth>> {
-  return askFor(() => daemonClient(call.context, call.options).call('GET', '/v1/health', sidecarHealth));
+  return askFor(() => sidecarClient(call.context, call.options).call('GET', '/v1/health', sidecarHealth));
 }
 
 async function askFor<T>(ask: () => Promise<T>): Promise<Asked<T>> {

@@ -243,7 +243,7 @@ describeContainers('sealed egress', () => {
     expect(named.stdout).not.toContain('egress_address_not_allowed');
   });
 
-  it('does not open the daemon to who holds the session token', async () => {
+  it('does not open the sidecar to who holds the session token', async () => {
     const calls = [
       ['GET', 'sandbox-proxy/sessions', ''],
       ['POST', 'sandbox-proxy/sessions', '{}'],

@@ -59,7 +59,7 @@ export interface ApiReply {
   readonly body: unknown;
 }
 
-/** A sandbox session, made through the daemon's local API as a launch does it. */
+/** A sandbox session, made through the sidecar's local API as a launch does it. */
 export interface Session extends ProxyAccess {
   readonly sentinels: readonly { env: string; value: string }[];
   /** Ends it; its events are in the audit log afterwards. */
@@ -187,7 +187,7 @@ export class Svc {
     return created.parse(reply.body).id;
   }
 
-  /** Calls the daemon's local API with the host token. */
+  /** Calls the sidecar's local API with the host token. */
   local(method: string, path: string, body?: unknown): Promise<ApiReply> {
     return callJson(method, `${this.runFile.proxy_url}${path}`, join(this.home, 'sidecar', 'host.token'), body);
   }

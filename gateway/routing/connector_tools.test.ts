@@ -4,12 +4,12 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
 import { HOST_CALLER } from '../../machine/mcp_caller.ts';
-import type { ConnectorDaemon, OperationList } from '../sidecar/connector_daemon.ts';
-import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
+import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
+import type { LocalApiRefusal } from '../sidecar/local_api.ts';
 import { connectorTools } from './connector_tools.ts';
 import type { ToolSource } from '../source.ts';
 
-const UNREACHABLE: DaemonRefusal = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
+const UNREACHABLE: LocalApiRefusal = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
 const REPLY: RunReply = {
   status: 'proxied',
   audit_id: 'evt_1',
@@ -42,9 +42,9 @@ function operation(changes: Partial<ListedOperation> = {}): ListedOperation {
 }
 
 /** A sidecar whose list and answers are what a test says. */
-class FakeDaemon implements ConnectorDaemon {
-  list: Result<OperationList, DaemonRefusal> = ok({ etag: '"1"', operations: [operation()] });
-  answer: Result<RunReply, DaemonRefusal> = ok(REPLY);
+class FakeCalls implements ConnectorCalls {
+  list: Result<OperationList, LocalApiRefusal> = ok({ etag: '"1"', operations: [operation()] });
+  answer: Result<RunReply, LocalApiRefusal> = ok(REPLY);
   readonly runs: { readonly request: RunRequest; readonly sessionId: string | null; readonly signal: AbortSignal }[] =
     [];
   readonly asked: { readonly heldEtag: string | null; readonly waitSeconds: number }[] = [];
@@ -54,7 +54,7 @@ class FakeDaemon implements ConnectorDaemon {
     heldEtag: string | null,
     waitSeconds: number,
     signal: AbortSignal,
-  ): Promise<Result<OperationList | null, DaemonRefusal>> {
+  ): Promise<Result<OperationList | null, LocalApiRefusal>> {
     this.asked.push({ heldEtag, waitSeconds });
     const changed = (): boolean => !this.list.ok || this.list.value.etag !== heldEtag;
     if (!changed() && waitSeconds > 0) {
@@ -67,33 +67,33 @@ class FakeDaemon implements ConnectorDaemon {
     return changed() ? this.list : ok(null);
   }
 
-  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonRefusal>> {
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiRefusal>> {
     this.runs.push({ request, sessionId, signal });
     return Promise.resolve(this.answer);
   }
 
-  use(list: Result<OperationList, DaemonRefusal>): void {
+  use(list: Result<OperationList, LocalApiRefusal>): void {
     this.list = list;
     for (const wake of this.#waiting.splice(0)) wake();
   }
 }
 
-const daemon = (): FakeDaemon => new FakeDaemon();
+const sidecar = (): FakeCalls => new FakeCalls();
 const never = new AbortController().signal;
 const TOOL = 'svc_run__acme_tickets__list-issues';
 
-function sourceOf(fake: FakeDaemon, pause = async (): Promise<void> => {}): ToolSource {
-  return connectorTools({ daemon: fake, pause });
+function sourceOf(fake: FakeCalls, pause = async (): Promise<void> => {}): ToolSource {
+  return connectorTools({ sidecar: fake, pause });
 }
 
 function toolsOf(operations: readonly ListedOperation[]): Promise<readonly Tool[]> {
-  const fake = daemon();
+  const fake = sidecar();
   fake.list = ok({ etag: '"2"', operations });
   return sourceOf(fake).tools(HOST_CALLER, never);
 }
 
 async function called(
-  fake: FakeDaemon,
+  fake: FakeCalls,
   args: Readonly<Record<string, unknown>> = {},
   changes: { readonly tool?: string; readonly sessionId?: string | null } = {},
 ) {
@@ -164,7 +164,7 @@ describe('the tools of connectors', () => {
   });
 
   it('are requested each time, and reused while unchanged', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     const source = sourceOf(fake);
     const first = await source.tools(HOST_CALLER, never);
     expect(await source.tools(HOST_CALLER, never)).toBe(first);
@@ -174,7 +174,7 @@ describe('the tools of connectors', () => {
   });
 
   it('are left out while the sidecar cannot list them', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     fake.list = err(UNREACHABLE);
     await expect(sourceOf(fake).tools(HOST_CALLER, never)).rejects.toThrow('it is away');
   });
@@ -182,7 +182,7 @@ describe('the tools of connectors', () => {
 
 describe('a call', () => {
   it("runs in the caller's session", async () => {
-    const fake = daemon();
+    const fake = sidecar();
     await called(fake, { state: 'open' }, { sessionId: 'ses_1' });
     expect(fake.runs).toMatchObject([
       {
@@ -198,7 +198,7 @@ describe('a call', () => {
   });
 
   it('maps properties back to inputs and host', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     const names = { input_names: { filter_state_: 'filter[state]' }, host_property: 'host' };
     fake.list = ok({ etag: '"2"', operations: [operation(names)] });
     await called(fake, { filter_state_: 'open', host: 'eu.example.com' });
@@ -212,7 +212,7 @@ describe('a call', () => {
   });
 
   it('returns the reply as text, and as an object if it is one', async () => {
-    const { result } = await called(daemon());
+    const { result } = await called(sidecar());
     expect(result).toEqual({
       content: [{ type: 'text', text: '{"issues":[1]}' }],
       structuredContent: { issues: [1] },
@@ -226,7 +226,7 @@ describe('a call', () => {
     ['text/plain', '{"a":1}'],
     ['', 'hello'],
   ])('returns a reply of type %j that is not a JSON object only as text', async (content_type, body) => {
-    const fake = daemon();
+    const fake = sidecar();
     fake.answer = ok({ ...REPLY, content_type, body_base64: base64(body) });
     const { result } = await called(fake);
     expect(result.content).toEqual([{ type: 'text', text: body }]);
@@ -234,7 +234,7 @@ describe('a call', () => {
   });
 
   it('returns an image as an image, other bytes as a resource, and a note for no body', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     const bytes = Buffer.from([0xff, 0xd8, 0xff]).toString('base64');
     fake.answer = ok({ ...REPLY, content_type: 'image/png', body_base64: bytes });
     expect((await called(fake)).result.content).toEqual([{ type: 'image', mimeType: 'image/png', data: bytes }]);
@@ -246,7 +246,7 @@ describe('a call', () => {
   });
 
   it("returns the upstream's error as a tool error", async () => {
-    const fake = daemon();
+    const fake = sidecar();
     fake.answer = ok({ ...REPLY, upstream_status: 404, body_base64: base64('{"message":"none"}') });
     const { result } = await called(fake);
     expect(result).toMatchObject({
@@ -265,7 +265,7 @@ describe('a call', () => {
     ['reauthorisation_required', {}, 'svc connector authorize acme/tickets'],
     ['connector_operation_not_found', {}, 'list the tools again'],
   ])('refused with %s %j says what to do: %s', async (code, details, advice) => {
-    const fake = daemon();
+    const fake = sidecar();
     fake.answer = err({ code, message: 'why', details });
     const { result } = await called(fake);
     expect(result).toMatchObject({ isError: true, structuredContent: { error: { code, message: 'why', details } } });
@@ -274,7 +274,7 @@ describe('a call', () => {
   });
 
   it("names wrong arguments by the caller's names", async () => {
-    const fake = daemon();
+    const fake = sidecar();
     fake.list = ok({ etag: '"2"', operations: [operation({ input_names: { filter_state_: 'filter[state]' } })] });
     const fields = [
       { field: 'args.filter[state]', message: 'must be a text' },
@@ -288,14 +288,14 @@ describe('a call', () => {
   });
 
   it('tells the client that it waits for an approval', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     fake.list = ok({ etag: '"2"', operations: [operation({ approval: 'required' })] });
     expect((await called(fake)).told).toMatchObject([{ progress: 0, message: expect.stringContaining('approve') }]);
-    expect((await called(daemon())).told).toEqual([]);
+    expect((await called(sidecar())).told).toEqual([]);
   });
 
   it('of a removed tool is a tool error', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     const { result } = await called(fake, {}, { tool: 'svc_run__acme_other__x' });
     expect(result).toMatchObject({ isError: true });
     expect(fake.runs).toEqual([]);
@@ -304,7 +304,7 @@ describe('a call', () => {
 
 describe('watching', () => {
   it('reports each change, but not the initial list', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     let changes = 0;
     const stop = sourceOf(fake).watch(() => (changes += 1));
     await expect.poll(() => fake.asked).toHaveLength(2);
@@ -318,7 +318,7 @@ describe('watching', () => {
   });
 
   it('reports when the list is available again', async () => {
-    const fake = daemon();
+    const fake = sidecar();
     let changes = 0;
     fake.list = err(UNREACHABLE);
     const paused = Promise.withResolvers<undefined>();

@@ -3,8 +3,8 @@ import { runInputs } from '../../shared/connect/input_schema.ts';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import type { RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
-import type { ConnectorDaemon, OperationList } from '../sidecar/connector_daemon.ts';
-import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
+import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
+import type { LocalApiRefusal } from '../sidecar/local_api.ts';
 import { resultOfRefusal, resultOfReply } from './connector_results.ts';
 import { toShownDefinition } from './shown_definition.ts';
 import type { SourceCall, ToolSource } from '../source.ts';
@@ -12,7 +12,7 @@ import { sha256Hex } from '../../machine/sha256.ts';
 
 /** The ports of the connectors' tools. */
 export interface ConnectorToolsPorts {
-  readonly daemon: ConnectorDaemon;
+  readonly sidecar: ConnectorCalls;
   /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -39,10 +39,10 @@ const NOTHING: Listed = { etag: null, tools: [], byName: new Map() };
  * contract and approval allow it, and records that.
  */
 export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
-  const { daemon } = ports;
+  const { sidecar } = ports;
   let held = NOTHING;
   const refreshList = async (signal: AbortSignal): Promise<Listed> => {
-    const list = await daemon.operations(held.etag, 0, signal);
+    const list = await sidecar.operations(held.etag, 0, signal);
     if (!list.ok) throw new Error(`The operations of connectors cannot be listed: ${list.error.message}`);
     if (list.value !== null) held = indexOperations(list.value);
     return held;
@@ -52,7 +52,7 @@ export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
     tools: async (_caller, signal) => (await refreshList(signal)).tools,
     async call(call) {
       const operation = held.byName.get(call.tool) ?? (await refreshList(call.signal)).byName.get(call.tool);
-      return operation === undefined ? noSuchToolResult(call.tool) : runTool(daemon, operation, call);
+      return operation === undefined ? noSuchToolResult(call.tool) : runTool(sidecar, operation, call);
     },
     watch(onChange) {
       const ended = new AbortController();
@@ -64,14 +64,14 @@ export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
 
 /** When an unavailable list becomes available, this is reported as a change: clients that asked meanwhile did not get these tools. */
 async function watchList(
-  { daemon, pause }: ConnectorToolsPorts,
+  { sidecar, pause }: ConnectorToolsPorts,
   onChange: () => void,
   signal: AbortSignal,
 ): Promise<void> {
   let known: string | null = null;
   let hasFailed = false;
   while (!signal.aborted) {
-    const list = await daemon.operations(known, known === null ? 0 : WATCH_SECONDS, signal);
+    const list = await sidecar.operations(known, known === null ? 0 : WATCH_SECONDS, signal);
     if (signal.aborted) return;
     if (!list.ok) {
       hasFailed = true;
@@ -127,7 +127,7 @@ function descriptionOf(operation: ListedOperation): string {
   return [summary, description, about].filter((text) => text !== '').join('\n\n');
 }
 
-async function runTool(daemon: ConnectorDaemon, operation: ListedOperation, call: SourceCall): Promise<CallToolResult> {
+async function runTool(sidecar: ConnectorCalls, operation: ListedOperation, call: SourceCall): Promise<CallToolResult> {
   const { args, host } = runInputs(inputsOf(operation), call.args);
   if (host !== undefined && typeof host !== 'string') return resultOfRefusal(operation, hostIsNoText());
   if (operation.approval === 'required') {
@@ -140,7 +140,7 @@ async function runTool(daemon: ConnectorDaemon, operation: ListedOperation, call
     args: { ...args },
     ...(host === undefined ? {} : { host }),
   };
-  const ran = await daemon.run(request, call.caller.sessionId, call.signal);
+  const ran = await sidecar.run(request, call.caller.sessionId, call.signal);
   return ran.ok ? resultOfReply(ran.value) : resultOfRefusal(operation, ran.error);
 }
 
@@ -151,7 +151,7 @@ function inputsOf({ input_names: inputNames, host_property: hostProperty }: List
   return { inputNames, hostProperty };
 }
 
-function hostIsNoText(): DaemonRefusal {
+function hostIsNoText(): LocalApiRefusal {
   const fields = [{ field: 'host', message: 'must be a text' }];
   return { code: 'invalid_args', message: 'host must be a text', details: { fields } };
 }

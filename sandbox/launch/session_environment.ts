@@ -87,7 +87,7 @@ function proxyVariables(session: SessionAccess): Record<string, string> {
     // Without it libcurl inside git asks without credentials first, and pays a round trip for each connection.
     GIT_HTTP_PROXY_AUTHMETHOD: 'basic',
     SVC_SESSION_ID: session.sessionId,
-    ...daemonVariables(session.proxyUrl),
+    ...apiVariables(session.proxyUrl),
   };
   for (const name of PROXY_VARIABLES) {
     variables[name] = session.proxyUrl;
@@ -97,7 +97,7 @@ function proxyVariables(session: SessionAccess): Record<string, string> {
 }
 
 /** The sidecar's own API, such as `$SVC_URL/v1/mcp`. The token is the one in the proxy's URL. */
-function daemonVariables(proxyUrl: string): Record<string, string> {
+function apiVariables(proxyUrl: string): Record<string, string> {
   const { origin, password } = new URL(proxyUrl);
   return { SVC_URL: origin, SVC_TOKEN: decodeURIComponent(password) };
 }

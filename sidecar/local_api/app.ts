@@ -34,7 +34,7 @@ import type { Session } from '../session/session.ts';
 
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
 
-/** The daemon's local API (design section 8). */
+/** The sidecar's local API (design section 8). */
 export function createLocalApi(options: LocalApiOptions): Hono<LocalEnv> {
   addGauges(options);
   return apiFor(options, callersOf(options.hostToken, options.sessions), options.hostNames ?? []);

@@ -22,7 +22,7 @@ const PROGRAM = fileURLToPath(new URL('../../gateway/gateway_program.ts', import
 
 /** Starts the gateway's program. It ends with this process, because its stdin stays open only as long as this process lives. */
 export function spawnGateway({ home, origin, env, execArgv, log }: GatewaySpawn, socketPath: string): GatewayHandle {
-  const args = [...execArgv, PROGRAM, '--home', home, '--daemon', origin, '--socket', socketPath];
+  const args = [...execArgv, PROGRAM, '--home', home, '--sidecar', origin, '--socket', socketPath];
   const child = spawn(process.execPath, args, { env: withoutSettings(env), stdio: ['pipe', 'pipe', 'pipe'] });
   child.stdin.on('error', () => undefined);
   createInterface({ input: child.stderr }).on('line', log);

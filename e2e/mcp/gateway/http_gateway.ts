@@ -26,7 +26,7 @@ export interface HttpGatewayOptions {
   readonly images?: RuntimeImages;
 }
 
-/** A gateway in this process that listens on a port of loopback. The test puts into the caller's header what the daemon would. */
+/** A gateway in this process that listens on a port of loopback. The test puts into the caller's header what the sidecar would. */
 export async function startHttpGateway({
   ports,
   home,

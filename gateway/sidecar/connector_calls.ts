@@ -6,7 +6,7 @@ import {
   type ListedOperation,
   operationsReply,
 } from '../../shared/wire/connector_operations.ts';
-import { type DaemonCalls, type DaemonRefusal, readReply } from './daemon_calls.ts';
+import { type LocalApi, type LocalApiRefusal, readReply } from './local_api.ts';
 
 /** The operations that can be run, with a tag that changes with them. */
 export interface OperationList {
@@ -15,29 +15,29 @@ export interface OperationList {
 }
 
 /** The sidecar's connector operations, as the gateway uses them. */
-export interface ConnectorDaemon {
+export interface ConnectorCalls {
   /** Returns the list when its tag differs from `heldEtag`; null if it is unchanged after `waitSeconds`. */
   operations(
     heldEtag: string | null,
     waitSeconds: number,
     signal: AbortSignal,
-  ): Promise<Result<OperationList | null, DaemonRefusal>>;
+  ): Promise<Result<OperationList | null, LocalApiRefusal>>;
   /** Runs an operation for a session or for the host. */
-  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonRefusal>>;
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiRefusal>>;
 }
 
 /** Longer than an approval and an upstream together may take. */
 const RUN_TIMEOUT_MS = (120 + LIMIT_SETTINGS.runTimeoutSeconds.max) * 1000;
 const LIST_TIMEOUT_MS = 10_000;
 
-/** The connector operations of the sidecar that `daemon` calls. */
-export function connectorDaemon(daemon: DaemonCalls): ConnectorDaemon {
+/** The connector operations of the sidecar that `localApi` calls. */
+export function connectorCalls(localApi: LocalApi): ConnectorCalls {
   return {
     async operations(heldEtag, waitSeconds, signal) {
       const target = `/v1/connector-operations?wait=${waitSeconds}`;
       const headers = heldEtag === null ? {} : { 'if-none-match': heldEtag };
       const timeoutMs = LIST_TIMEOUT_MS + waitSeconds * 1000;
-      const reply = await daemon.send('GET', target, { headers, timeoutMs, signal });
+      const reply = await localApi.send('GET', target, { headers, timeoutMs, signal });
       if (!reply.ok) return reply;
       if (reply.value.status === 304) return ok(null);
       const list = readReply(operationsReply, reply.value);
@@ -46,7 +46,7 @@ export function connectorDaemon(daemon: DaemonCalls): ConnectorDaemon {
     run(body, sessionId, signal) {
       const headers = sessionId === null ? {} : { [ACTING_SESSION_HEADER]: sessionId };
       const how = { body, headers, timeoutMs: RUN_TIMEOUT_MS, signal, isOnce: true } as const;
-      return daemon.call('POST', '/v1/connector-operations/run', runReply, how);
+      return localApi.call('POST', '/v1/connector-operations/run', runReply, how);
     },
   };
 }

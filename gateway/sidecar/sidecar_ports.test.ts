@@ -12,17 +12,17 @@ import { err, ok } from '../../shared/model/result.ts';
 import { createLocalApi } from '../../sidecar/local_api/app.ts';
 import { HOST_TOKEN, LocalApiBench } from '../../sidecar/testing/local_api_bench.ts';
 import { type McpBench, mcpOptions } from '../../sidecar/testing/mcp_options.ts';
-import { type DaemonAddress, DaemonCalls } from './daemon_calls.ts';
-import { DaemonPorts, type ServerDetail } from './daemon_ports.ts';
+import { type LocalApiAddress, LocalApi } from './local_api.ts';
+import { SidecarPorts, type ServerDetail } from './sidecar_ports.ts';
 import type { GatewayServer, ToolApproval } from '../gateway_ports.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 
 let bench: LocalApiBench;
 let mcp: McpBench;
-let daemon: Server;
-let address: DaemonAddress | null;
+let sidecar: Server;
+let address: LocalApiAddress | null;
 let details: Map<string, ServerDetail>;
-let ports: DaemonPorts;
+let ports: SidecarPorts;
 let home: string;
 const stop: AbortController[] = [];
 
@@ -31,14 +31,14 @@ const server = localServer({ env: { TOKEN: `vault://${TOKEN_PATH}` } });
 const hash = consentOf(server)?.hash ?? '';
 
 beforeEach(async () => {
-  home = mkdtempSync(join(tmpdir(), 'svc-daemon-ports-'));
+  home = mkdtempSync(join(tmpdir(), 'svc-sidecar-ports-'));
   bench = await LocalApiBench.start();
   mcp = mcpOptions({ home, clock: bench.clock });
   mcp.use([{ server, authorization: null }]);
-  await startDaemon();
+  await startSidecar();
   details = new Map();
-  ports = new DaemonPorts({
-    daemon: new DaemonCalls(() => address),
+  ports = new SidecarPorts({
+    localApi: new LocalApi(() => address),
     identity: { id: 'gateway-0123456789', kind: 'stdio', pid: 1 },
     clock: bench.clock,
     pause: () => new Promise((resolve) => setImmediate(resolve)),
@@ -49,25 +49,25 @@ beforeEach(async () => {
 
 afterEach(async () => {
   for (const one of stop.splice(0)) one.abort();
-  stopDaemon();
+  stopSidecar();
   await bench.stop();
   rmSync(home, { recursive: true, force: true });
 });
 
 /** A sidecar on another port than the previous one. */
-async function startDaemon(): Promise<void> {
+async function startSidecar(): Promise<void> {
   const answer = getRequestListener(createLocalApi({ ...bench.options, mcp }).fetch);
-  daemon = createServer((request, response) => void answer(request, response));
-  daemon.listen(0, '127.0.0.1');
-  await once(daemon, 'listening');
-  const found = daemon.address();
+  sidecar = createServer((request, response) => void answer(request, response));
+  sidecar.listen(0, '127.0.0.1');
+  await once(sidecar, 'listening');
+  const found = sidecar.address();
   const port = typeof found === 'object' && found !== null ? found.port : 0;
   address = { origin: new URL(`http://127.0.0.1:${port}`), hostToken: HOST_TOKEN };
 }
 
-function stopDaemon(): void {
-  daemon.close();
-  daemon.closeAllConnections();
+function stopSidecar(): void {
+  sidecar.close();
+  sidecar.closeAllConnections();
   address = null;
 }
 
@@ -127,8 +127,8 @@ describe('the list of servers', () => {
   test('is not repeated by a restarted sidecar unless it changed', async () => {
     const list = watched();
     await list.next();
-    stopDaemon();
-    await startDaemon();
+    stopSidecar();
+    await startSidecar();
     mcp.use([]);
     expect(await list.next()).toEqual([]);
   });
@@ -154,7 +154,7 @@ describe('values', () => {
       'control_plane_unavailable',
       async () => (await consent(server), store(), mcp.credentials.refuse('snapshot_expired')),
     ],
-    ['control_plane_unavailable', async () => stopDaemon()],
+    ['control_plane_unavailable', async () => stopSidecar()],
   ])('that are unavailable say why: %s', async (reason, prepare) => {
     await prepare();
     expect(await ports.release(server, hash)).toMatchObject({ ok: false, error: { reason } });
@@ -167,7 +167,7 @@ describe('an approval', () => {
     const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
     mcp.onApproval = () => Promise.resolve(err(denied));
     expect(await ports.approve(call())).toMatchObject({ error: { reason: 'approval_denied' } });
-    stopDaemon();
+    stopSidecar();
     expect(await ports.approve(call())).toMatchObject({ error: { reason: 'control_plane_unavailable' } });
   });
 
@@ -236,9 +236,9 @@ describe('the state of the servers', () => {
     await list.next();
     ports.reportHealth(running);
     await until(() => shown()?.state === 'running');
-    stopDaemon();
+    stopSidecar();
     mcp.board.end('gateway-0123456789');
-    await startDaemon();
+    await startSidecar();
     await until(() => shown()?.state === 'running');
     await ports.close(1_000);
     expect(shown()?.state).toBe('stopped');

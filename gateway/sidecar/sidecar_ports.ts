@@ -15,7 +15,7 @@ import {
   serversReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../../shared/model/clock.ts';
-import type { DaemonCalls, DaemonRefusal } from './daemon_calls.ts';
+import type { LocalApi, LocalApiRefusal } from './local_api.ts';
 import { EventOutbox } from './event_outbox.ts';
 import type {
   ApprovalProblem,
@@ -39,8 +39,8 @@ export interface ServerDetail {
   readonly stderr: string;
 }
 
-export interface DaemonPortsOptions {
-  readonly daemon: DaemonCalls;
+export interface SidecarPortsOptions {
+  readonly localApi: LocalApi;
   readonly identity: GatewayIdentity;
   readonly clock: Clock;
   /** Waits; resolves immediately if the signal is aborted. */
@@ -65,8 +65,8 @@ const nothing = z.null();
 const approved = z.object({ approval_id: z.string() });
 
 /** The gateway's ports, implemented by calls to the sidecar. After a restart of the sidecar, everything is reported again. */
-export class DaemonPorts implements GatewayPorts {
-  readonly #options: DaemonPortsOptions;
+export class SidecarPorts implements GatewayPorts {
+  readonly #options: SidecarPortsOptions;
   readonly #outbox: EventOutbox;
   readonly #closing = new AbortController();
   readonly #toldLogs = new Map<string, string>();
@@ -77,11 +77,11 @@ export class DaemonPorts implements GatewayPorts {
   #reporting: Promise<void> | null = null;
   #isNews = false;
 
-  constructor(options: DaemonPortsOptions) {
+  constructor(options: SidecarPortsOptions) {
     this.#options = options;
-    const { daemon, identity, clock, pause, warn } = options;
+    const { localApi, identity, clock, pause, warn } = options;
     const send = (events: readonly GatewayEventRecord[]) =>
-      daemon.call('POST', '/v1/mcp/events', eventsReply, { body: { gateway: identity, events } });
+      localApi.call('POST', '/v1/mcp/events', eventsReply, { body: { gateway: identity, events } });
     this.#outbox = new EventOutbox({ send, pause, warn, now: () => clock.now() });
   }
 
@@ -116,7 +116,7 @@ export class DaemonPorts implements GatewayPorts {
   ): Promise<Result<ReleasedValues, LaunchProblem>> {
     const body: ReleaseInput = { consent_hash: consentHash, url: server.url };
     const target = `/v1/mcp/servers/${server.id}/release`;
-    const reply = await this.#options.daemon.call('POST', target, releaseReply, {
+    const reply = await this.#options.localApi.call('POST', target, releaseReply, {
       body,
       timeoutMs: RELEASE_TIMEOUT_MS,
     });
@@ -138,7 +138,7 @@ export class DaemonPorts implements GatewayPorts {
       session_id: sessionId,
     };
     const how = { body, timeoutMs: APPROVAL_TIMEOUT_MS, signal };
-    const reply = await this.#options.daemon.call('POST', '/v1/mcp/approvals', approved, how);
+    const reply = await this.#options.localApi.call('POST', '/v1/mcp/approvals', approved, how);
     return reply.ok ? ok(null) : err(approvalProblem(reply.error));
   }
 
@@ -172,10 +172,10 @@ export class DaemonPorts implements GatewayPorts {
   }
 
   /** The list, as soon as it differs from `version`. */
-  #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, DaemonRefusal>> {
+  #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, LocalApiRefusal>> {
     const wait = version === null ? '' : `?wait=${MAX_LIST_WAIT_SECONDS}&version=${version}`;
     const timeoutMs = MAX_LIST_WAIT_SECONDS * 1000 + LIST_MARGIN_MS;
-    return this.#options.daemon.call('GET', `/v1/mcp/servers${wait}`, serversReply, { timeoutMs, signal });
+    return this.#options.localApi.call('GET', `/v1/mcp/servers${wait}`, serversReply, { timeoutMs, signal });
   }
 
   /** A restarted sidecar does not know what was reported to the previous one. */
@@ -201,7 +201,7 @@ export class DaemonPorts implements GatewayPorts {
   }
 
   async #sendHealth({ ended, timeoutMs }: { readonly ended: boolean; readonly timeoutMs: number }): Promise<void> {
-    const { daemon, identity, detailOf } = this.#options;
+    const { localApi, identity, detailOf } = this.#options;
     const logs = this.#untoldLogs();
     const servers = this.#states.map((state): ReportedServer => {
       const detail = detailOf(state.id);
@@ -216,7 +216,7 @@ export class DaemonPorts implements GatewayPorts {
       };
     });
     const body = { gateway: identity, servers, ended };
-    const reply = await daemon.call('POST', '/v1/mcp/health', nothing, { body, timeoutMs });
+    const reply = await localApi.call('POST', '/v1/mcp/health', nothing, { body, timeoutMs });
     if (!reply.ok) return;
     for (const [id, { stderr }] of logs) {
       this.#toldLogs.delete(id);
@@ -270,11 +270,11 @@ const LAUNCH_REASONS: Readonly<Record<string, LaunchProblem['reason']>> = {
   reauthorisation_required: 'authorisation_needed',
 };
 
-function launchProblem({ code, message }: DaemonRefusal): LaunchProblem {
+function launchProblem({ code, message }: LocalApiRefusal): LaunchProblem {
   return { reason: LAUNCH_REASONS[code] ?? 'control_plane_unavailable', message };
 }
 
-function approvalProblem({ code, message }: DaemonRefusal): ApprovalProblem {
+function approvalProblem({ code, message }: LocalApiRefusal): ApprovalProblem {
   const isDecision = code === 'approval_required' || code === 'approval_denied';
   return { reason: isDecision ? code : 'control_plane_unavailable', message };
 }

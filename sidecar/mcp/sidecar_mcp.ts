@@ -13,7 +13,7 @@ import { findExistingServers, ServerHomes } from './server_homes.ts';
 import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
 import { pauseInBackground } from '../../machine/pause.ts';
 
-export interface DaemonMcpOptions {
+export interface SidecarMcpOptions {
   /** `$SVC_HOME`. */
   readonly home: string;
   /** The local API's origin; known once it listens. */
@@ -32,12 +32,12 @@ export interface DaemonMcpOptions {
 const LAST_REPORT_MS = 1_000;
 
 /** Everything in the sidecar that concerns MCP servers. */
-export interface DaemonMcp {
+export interface SidecarMcp {
   readonly options: McpOptions;
   stop(): Promise<void>;
 }
 
-export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
+export function openSidecarMcp(options: SidecarMcpOptions): SidecarMcp {
   const { home, control, approvals, clock, warn } = options;
   const directory = openGatewayDirectory(home);
   const consents = new Consents({ directory, clock, warn });
@@ -85,7 +85,7 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
   };
 }
 
-function gatewayChild({ home, origin, env, execArgv, warn }: DaemonMcpOptions, directory: string): GatewayChild {
+function gatewayChild({ home, origin, env, execArgv, warn }: SidecarMcpOptions, directory: string): GatewayChild {
   const log = (line: string): void => warn(`MCP gateway: ${line}`);
   return new GatewayChild({
     launch: (socketPath) => spawnGateway({ home, origin: origin(), env, execArgv, log }, socketPath),

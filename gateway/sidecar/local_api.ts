@@ -4,13 +4,13 @@ import { createHttpClient, type HttpClient, type HttpReply } from '../../machine
 import { parseJson } from '../../shared/model/json.ts';
 
 /** The sidecar's address and the token for its local API. */
-export interface DaemonAddress {
+export interface LocalApiAddress {
   readonly origin: URL;
   readonly hostToken: string;
 }
 
 /** Why a call to the sidecar failed. */
-export interface DaemonRefusal {
+export interface LocalApiRefusal {
   /** The sidecar's error code; `sidecar_unreachable` if there was no answer. */
   readonly code: string;
   /** The problem and the fix. */
@@ -18,7 +18,7 @@ export interface DaemonRefusal {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-export interface DaemonCall {
+export interface LocalApiCall {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
@@ -42,11 +42,11 @@ const refusalBody = z.object({
  * Calls the sidecar's local API as the host. The address is looked up for each call: the sidecar may have been restarted on
  * another port and with another token.
  */
-export class DaemonCalls {
-  readonly #locate: () => DaemonAddress | null;
+export class LocalApi {
+  readonly #locate: () => LocalApiAddress | null;
   #client: { readonly origin: string; readonly http: HttpClient } | null = null;
 
-  constructor(locate: () => DaemonAddress | null) {
+  constructor(locate: () => LocalApiAddress | null) {
     this.#locate = locate;
   }
 
@@ -55,8 +55,8 @@ export class DaemonCalls {
     method: 'GET' | 'POST',
     target: string,
     schema: z.ZodType<T>,
-    call: DaemonCall = {},
-  ): Promise<Result<T, DaemonRefusal>> {
+    call: LocalApiCall = {},
+  ): Promise<Result<T, LocalApiRefusal>> {
     const reply = await this.send(method, target, call);
     return reply.ok ? readReply(schema, reply.value) : reply;
   }
@@ -65,8 +65,8 @@ export class DaemonCalls {
   async send(
     method: 'GET' | 'POST',
     target: string,
-    { body, headers, timeoutMs = TIMEOUT_MS, signal, isOnce }: DaemonCall,
-  ): Promise<Result<HttpReply, DaemonRefusal>> {
+    { body, headers, timeoutMs = TIMEOUT_MS, signal, isOnce }: LocalApiCall,
+  ): Promise<Result<HttpReply, LocalApiRefusal>> {
     const address = this.#locate();
     if (address === null) return err(unreachableProblem('it is not running'));
     const client = isOnce === true ? clientOf(address.origin) : this.#clientFor(address.origin);
@@ -98,14 +98,14 @@ function clientOf(origin: URL): HttpClient {
 }
 
 /** The JSON of a reply; null for an empty one. */
-export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, DaemonRefusal> {
+export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, LocalApiRefusal> {
   const parsed = schema.safeParse(body === '' ? null : parseJson(body));
   return parsed.success
     ? ok(parsed.data)
     : err(unreachableProblem('it has another version; restart svc after an update'));
 }
 
-function unreachableProblem(why: string): DaemonRefusal {
+function unreachableProblem(why: string): LocalApiRefusal {
   const message = `the sidecar did not answer: ${why}. See: svc status`;
   return { code: 'sidecar_unreachable', message, details: {} };
 }

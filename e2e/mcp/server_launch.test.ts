@@ -9,7 +9,7 @@ import { expectStatus, Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { earlierClient, modernClient, type Place, type TestClient } from './gateway/test_clients.ts';
 
-// What the daemon lets a gateway start, and with what.
+// What the sidecar lets a gateway start, and with what.
 
 const EVERYTHING = join(ROOT, 'node_modules', '@modelcontextprotocol', 'server-everything', 'dist', 'index.js');
 const SECRET = plantSecret();
@@ -273,7 +273,7 @@ describe('a tool that needs an approval', () => {
   });
 });
 
-describe('a daemon that was killed', () => {
+describe('a sidecar that was killed', () => {
   it('is found again by a client over stdio, whose server ran on', async () => {
     const others = processes();
     const over = await client(overStdio());
