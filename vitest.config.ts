@@ -54,7 +54,6 @@ export default defineConfig({
           name: 'containers',
           include: CONTAINERS,
           globalSetup: ['e2e/containers/global_setup.ts'],
-          fileParallelism: false,
           ...END_TO_END,
         },
       },

@@ -88,7 +88,7 @@ describe('without JavaScript', () => {
     expect(await page.locator('main').innerText()).toContain('Nothing was changed');
     expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.0.0' });
     await page.getByRole('button', { name: 'Install', exact: true }).click();
-    expect(await page.locator('main').innerText()).toContain('more.example.test did not get the credential before');
+    expect(await page.locator('main').innerText()).toContain('more.example.test did not receive the credential before');
     expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
   });
 

@@ -47,6 +47,15 @@ export class PageWalk {
     return { status: reply?.status() ?? 0, problems: await this.look(options) };
   }
 
+  /** Opens a page and checks what depends on the runtime: status, markup, scripts, requests and content policy. */
+  async visit(path: string): Promise<{ status: number; problems: readonly string[] }> {
+    this.#problems.length = 0;
+    const reply = await this.#page.goto(path);
+    await this.#page.waitForFunction('probe.isStarted()');
+    await this.#checkMarkup();
+    return { status: reply?.status() ?? 0, problems: await this.#takeProblems() };
+  }
+
   /** Looks at the page that it is at, for what no address leads to; what is wrong since the last time. */
   async look(options: WalkOptions = {}): Promise<readonly string[]> {
     await this.#page.waitForFunction('probe.isStarted()');
@@ -56,6 +65,10 @@ export class PageWalk {
     // Where the navigation stands beside the content it is the same on every page: there the content is gone through.
     if (options.isLong !== true) await this.#checkKeyboard(1440, 'main');
     await this.#checkAxe(options);
+    return this.#takeProblems();
+  }
+
+  async #takeProblems(): Promise<string[]> {
     this.#problems.push(...(await this.#probeTexts('violations')).map((each) => `policy: ${each}`));
     return this.#problems.splice(0);
   }

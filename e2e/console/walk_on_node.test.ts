@@ -1,4 +1,4 @@
 import { describeWalk } from './describe_walk.ts';
 import { openOnNode } from './open_control.ts';
 
-describeWalk('Node', openOnNode);
+describeWalk('Node', openOnNode, true);

@@ -1,7 +1,7 @@
 /** `npm run test:full` sets it: kills and fuzzing are done in full then; a plain `npm test` takes a sample of each. */
-const FULL = process.env['SVC_TEST_FULL'] === '1';
+export const IS_FULL = process.env['SVC_TEST_FULL'] === '1';
 
 /** How often something is done: so many times in full, or as a sample. */
 export function countOf(full: number, sample: number): number {
-  return FULL ? full : sample;
+  return IS_FULL ? full : sample;
 }
