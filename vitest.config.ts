@@ -7,19 +7,8 @@ const CONTAINERS = [
   'e2e/mcp/{gateway_container,in_container}.test.ts',
 ];
 
-/**
- * They measure what they try (memory, long tasks, time to the first paint), or load all processors: other runtimes, clients of
- * every kind, walks over every page. One at a time, after the others.
- */
-const ALONE = [
-  'e2e/console/{budgets,marketplace,page_walk,pictures,walk_*}.test.ts',
-  'e2e/large/*.test.ts',
-  'e2e/matrix/*.test.ts',
-  'e2e/mcp/{gateway_hostile,server_launch}.test.ts',
-  'e2e/{outage,start}.test.ts',
-  'e2e/runtimes/!(api_fuzz).test.ts',
-  'e2e/sign_in/passwords_on_runtimes.test.ts',
-];
+/** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */
+const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
 
 const END_TO_END = {
   environment: 'node',

@@ -78,7 +78,7 @@ describeContainers('svc launch --unsealed', () => {
   });
 
   it.each([
-    ['NAME=value', /holds a value/],
+    ['NAME=value', /contains a value/],
     ['NOT_SET_ANYWHERE', /not set/],
     ['SVC_TOKEN', /set by svc/],
     ['LD_PRELOAD', /heeded/],
