@@ -195,7 +195,8 @@ describe('svc vault rotate on a server', () => {
     expect(await openedBy(server.url, before)).toBe(0);
     const settled = await runSvc(home, ['vault', 'status'], { ...settings, SVC_VAULT_KEY: after });
     expect(settled.exitCode).toBe(0);
-    expect(settled.stdout).toMatch(/^secrets\t1\d\d\t0\t0$/m);
+    const [, secrets] = /^secrets\t(\d+)\t0\t0$/m.exec(settled.stdout) ?? [];
+    expect(Number(secrets)).toBeGreaterThanOrEqual(tenant.values.size);
     expect(settled.stdout).toMatch(/^enterprise_clients\t1\t0\t0$/m);
   });
 });
