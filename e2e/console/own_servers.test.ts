@@ -78,7 +78,7 @@ describe('a custom local server', () => {
     await page.getByRole('button', { name: 'Register' }).click();
     expect(await page.locator('#name-problem').innerText()).toContain('It is not a server name');
     expect(await page.locator('#name').getAttribute('aria-invalid')).toBe('true');
-    expect(await page.locator('#env-problem').innerText()).toContain('API_KEY in the clear');
+    expect(await page.locator('#env-problem').innerText()).toContain('a plaintext value of API_KEY');
     expect(await page.locator('#deny-problem').innerText()).toContain('"*" stands only at the end');
     expect(await page.getByLabel('Variables').inputValue()).toBe('LOG_LEVEL=info\nAPI_KEY');
     expect(await page.getByLabel('Arguments').inputValue()).toContain('"with a\\nline break"');
@@ -125,7 +125,7 @@ describe('a custom local server', () => {
     await page.getByLabel('Program', { exact: true }).fill('npx');
     await page.getByLabel('Arguments').fill('-y\na-package@1.2.3\n--token=abc-123');
     await page.getByRole('button', { name: 'Register' }).click();
-    expect(await page.locator('#arguments-problem').innerText()).toContain('token in the clear');
+    expect(await page.locator('#arguments-problem').innerText()).toContain('a plaintext value of token');
     expect(await page.getByLabel('Arguments').inputValue()).toContain('--token=vault://mcp-servers/{id}/TOKEN');
     await page.getByLabel('Arguments').fill('-y\na-package@1.2.3');
     await page.getByRole('button', { name: 'Register' }).click();
