@@ -174,9 +174,8 @@ function useLockedNode() {
 }
 
 /**
- * What is waited for is done side by side: the programs come while the checks run, and the tests with containers, which wait
- * for an engine and its images, run beside the others. Of them one file runs at a time; of the others as many as there are
- * processors, and then those that want to be alone (vitest.config.ts).
+ * Work that mostly waits runs beside other work: programs are installed during the checks, and the tests with containers run
+ * beside the other end-to-end tests. vitest.config.ts lists the tests that run alone, at the end.
  */
 async function main() {
   const parts = QUICK ? null : provideSystemParts();
