@@ -19,6 +19,31 @@ export function decodeCursor<T>(schema: z.ZodType<T>, cursor: string | undefined
   }
 }
 
+/** How many items a caller wants, and where its last page ended. */
+export interface PageQuery {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/** A list that is read page by page. */
+interface PagedList<Place, Row, Item> {
+  readonly place: z.ZodType<Place>;
+  /** Reads up to `limit` rows after a place; from the first row if it is null. */
+  readonly read: (from: { readonly after: Place | null; readonly limit: number }) => Promise<readonly Row[]>;
+  readonly toItem: (row: Row) => Item;
+  readonly placeOf: (row: Row) => NoInfer<Place>;
+}
+
+/** Reads one page. Refuses with `invalid_cursor`. */
+export async function readPage<Place, Row, Item>(
+  { limit, cursor }: PageQuery,
+  { place, read, toItem, placeOf }: PagedList<Place, Row, Item>,
+): Promise<Result<Page<Item>, ApiError>> {
+  const after = decodeCursor(place, cursor);
+  if (!after.ok) return after;
+  return ok(toPage(await read({ after: after.value, limit: limit + 1 }), limit, toItem, placeOf));
+}
+
 /** Makes a page of up to `limit + 1` rows. The extra row shows that there are more. */
 export function toPage<Row, Item>(
   rows: readonly Row[],

@@ -2,7 +2,7 @@ import { ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { policyVersion } from '../store/accounts.ts';
 import type { Caller } from './caller.ts';
-import type { Chain } from './commit.ts';
+import { type Chain, type Change, commit } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 
 /** A change of bindings or secrets, with the first policy version that includes it. */
@@ -24,4 +24,13 @@ export async function withPolicyVersion<T>(
 ): Promise<Result<Changed<T>, ApiError>> {
   if (!result.ok) return result;
   return ok({ value: result.value, policyVersion: await policyVersion(context.database, caller.userId) });
+}
+
+/** Commits a change of bindings or secrets to the control plane's own chain. */
+export async function commitPolicy<T>(
+  context: ServiceContext,
+  caller: Caller,
+  decide: () => Promise<Result<Change<T>, ApiError>>,
+): Promise<Result<Changed<T>, ApiError>> {
+  return withPolicyVersion(context, caller, await commit(context, controlChain(caller), decide));
 }

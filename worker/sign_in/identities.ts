@@ -6,7 +6,7 @@ import { idPattern, isId } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { commit } from '../kernel/commit.ts';
-import { decodeCursor, toPage } from '../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../kernel/cursors.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { nowText } from '../kernel/service_context.ts';
@@ -23,14 +23,14 @@ const identityPlace = z.string().regex(idPattern('idn'));
 export async function listIdentityPage(
   context: SignInContext,
   caller: Caller,
-  query: { readonly limit: number; readonly cursor?: string | undefined },
+  query: PageQuery,
 ): Promise<Result<Page<IdentityRecord>, ApiError>> {
-  const after = decodeCursor(identityPlace, query.cursor);
-  if (!after.ok) return after;
-  const page = { userId: caller.userId, after: after.value, limit: query.limit + 1 };
-  const rows = await listIdentityRows(context.database, page);
-  const record = (row: IdentityRow) => toRecord(context, row);
-  return ok(toPage(rows, query.limit, record, (row) => row.id));
+  return readPage(query, {
+    place: identityPlace,
+    read: (from) => listIdentityRows(context.database, { userId: caller.userId, ...from }),
+    toItem: (row) => toRecord(context, row),
+    placeOf: ({ id }) => id,
+  });
 }
 
 /**

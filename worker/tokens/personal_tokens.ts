@@ -13,7 +13,7 @@ import {
 } from '../../shared/wire/tokens.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type AuditDraft, commit } from '../kernel/commit.ts';
-import { decodeCursor, toPage } from '../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../kernel/cursors.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
@@ -70,13 +70,14 @@ const tokenPlace = z.string().regex(idPattern('tok'));
 export async function listPersonalTokenPage(
   context: ServiceContext,
   caller: Caller,
-  query: { readonly limit: number; readonly cursor?: string | undefined },
+  query: PageQuery,
 ): Promise<Result<Page<TokenRecord>, ApiError>> {
-  const after = decodeCursor(tokenPlace, query.cursor);
-  if (!after.ok) return after;
-  const page = { userId: caller.userId, after: after.value, limit: query.limit + 1 };
-  const rows = await listPersonalTokens(context.database, page);
-  return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
+  return readPage(query, {
+    place: tokenPlace,
+    read: (from) => listPersonalTokens(context.database, { userId: caller.userId, ...from }),
+    toItem: toRecord,
+    placeOf: ({ id }) => id,
+  });
 }
 
 /** Revokes a token permanently: its next call is refused. Refuses with `not_found`. */

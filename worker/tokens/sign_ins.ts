@@ -18,7 +18,7 @@ const signInPlace = z.strictObject({ createdAt: z.string(), id: z.string() });
 export async function listSignInPage(
   context: ServiceContext,
   caller: Caller,
-  query: { readonly limit: number; readonly cursor?: string | undefined },
+  query: PageQuery,
 ): Promise<Result<Page<SignInRecord>, ApiError>> {
   const after = decodeCursor(signInPlace, query.cursor);
   if (!after.ok) return after;

@@ -23,7 +23,7 @@ import {
 import { type ApprovalSubject, subjectEventData, subjectFields } from './approval_subject.ts';
 import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
@@ -172,18 +172,18 @@ const approvalPlace = z.strictObject({ id: z.string() });
 export async function listApprovalPage(
   context: ServiceContext,
   caller: Caller,
-  query: {
-    readonly state?: ApprovalState | undefined;
-    readonly limit: number;
-    readonly cursor?: string | undefined;
-  },
+  query: PageQuery & { readonly state?: ApprovalState | undefined },
 ): Promise<Result<Page<ApprovalRecord>, ApiError>> {
-  const before = decodeCursor(approvalPlace, query.cursor);
-  if (!before.ok) return before;
-  await expireOverdue(context, caller.enterpriseId);
-  const page = { state: query.state, before: before.value?.id ?? null, limit: query.limit + 1 };
-  const rows = await listApprovals(context.database, viewerOf(caller), page);
-  return ok(toPage(rows, query.limit, toRecord, ({ id }) => ({ id })));
+  return readPage(query, {
+    place: approvalPlace,
+    read: async ({ after, limit }) => {
+      await expireOverdue(context, caller.enterpriseId);
+      const page = { state: query.state, before: after?.id ?? null, limit };
+      return listApprovals(context.database, viewerOf(caller), page);
+    },
+    toItem: toRecord,
+    placeOf: ({ id }) => ({ id }),
+  });
 }
 
 const EXPIRED_AT_A_TIME = 100;

@@ -17,9 +17,9 @@ import {
   replaceHostBinding,
 } from '../../store/host_bindings.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
-import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import type { AuditDraft, Change } from '../../kernel/commit.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 type ChangedBinding = Promise<Result<Changed<HostBindingRecord>, ApiError>>;
@@ -41,13 +41,12 @@ export async function createHostBinding(
     createdAt: now,
     updatedAt: now,
   });
-  const created = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicate(twin));
     const write = insertHostBinding(context.database, row, credentialPaths(input));
     return ok(change(context, caller, 'control.binding.created', row, write, toRecord(row)));
   });
-  return withPolicyVersion(context, caller, created);
 }
 
 /**
@@ -61,7 +60,7 @@ export async function putHostBinding(
   input: ValidHostBinding,
   revision: string | null = null,
 ): ChangedBinding {
-  const replaced = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const before = await writableBinding(context, caller, id);
     if (!before.ok) return before;
     if (revision !== null && revision !== before.value.updatedAt) return err(changedSinceError(before.value));
@@ -72,7 +71,6 @@ export async function putHostBinding(
     const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
     return ok(change(context, caller, 'control.binding.updated', row, write, toRecord(row)));
   });
-  return withPolicyVersion(context, caller, replaced);
 }
 
 /** Refuses with `not_found`, `admin_required`. */
@@ -81,13 +79,12 @@ export async function removeHostBinding(
   caller: Caller,
   id: string,
 ): Promise<Result<Changed<null>, ApiError>> {
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await writableBinding(context, caller, id);
     if (!row.ok) return row;
     const write = deleteHostBinding(context.database, row.value);
     return ok(change(context, caller, 'control.binding.deleted', row.value, write, null));
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 /** Refuses with `not_found`. */
@@ -106,19 +103,15 @@ const bindingPlace = z.strictObject({ ownerId: z.string(), host: z.string(), id:
 export async function listHostBindingPage(
   context: ServiceContext,
   caller: Caller,
-  query: {
-    readonly owner?: Owner | undefined;
-    readonly host?: string | undefined;
-    readonly limit: number;
-    readonly cursor?: string | undefined;
-  },
+  query: PageQuery & { readonly owner?: Owner | undefined; readonly host?: string | undefined },
 ): Promise<Result<Page<HostBindingRecord>, ApiError>> {
-  const after = decodeCursor(bindingPlace, query.cursor);
-  if (!after.ok) return after;
-  const ownerIds = visibleOwners(caller, query.owner);
-  const page = { ownerIds, host: query.host?.toLowerCase(), after: after.value, limit: query.limit + 1 };
-  const rows = await listHostBindings(context.database, page);
-  return ok(toPage(rows, query.limit, toRecord, ({ ownerId, host, id }) => ({ ownerId, host, id })));
+  const filter = { ownerIds: visibleOwners(caller, query.owner), host: query.host?.toLowerCase() };
+  return readPage(query, {
+    place: bindingPlace,
+    read: (from) => listHostBindings(context.database, { ...filter, ...from }),
+    toItem: toRecord,
+    placeOf: ({ ownerId, host, id }) => ({ ownerId, host, id }),
+  });
 }
 
 const ROWS_PER_READ = 200;

@@ -13,12 +13,11 @@ import {
   type WithCredential,
 } from '../../store/connectors.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { commit } from '../../kernel/commit.ts';
 import { parseStoredSpec, toCredentialRecord } from './connector_records.ts';
 import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';
 import { clientOf } from '../oauth/oauth_client.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
@@ -32,7 +31,7 @@ export async function storeConnectorCredential(
   id: string,
   input: ValidConnectorCredential,
 ): Promise<Result<Changed<ConnectorCredentialRecord>, ApiError>> {
-  const stored = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
     const { connector } = row.value;
@@ -47,7 +46,6 @@ export async function storeConnectorCredential(
     const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector)];
     return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
   });
-  return withPolicyVersion(context, caller, stored);
 }
 
 /** Deletes the credential of a connector. Refuses with `not_found`, `admin_required`. */
@@ -56,14 +54,13 @@ export async function removeConnectorCredential(
   caller: Caller,
   id: string,
 ): Promise<Result<Changed<null>, ApiError>> {
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
     if (row.value.credential === null) return err(nothingToDelete(row.value));
     const { statements, events } = credentialDeletion(context, caller, row.value);
     return ok({ statements: [...statements, bumpPolicy(context.database, row.value.connector)], events, value: null });
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 /** The metadata of a credential, and the part that is encrypted. */

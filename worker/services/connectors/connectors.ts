@@ -29,11 +29,11 @@ import {
 } from '../../store/connectors.ts';
 import type { Statement } from '../../store/database.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
-import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_records.ts';
 import { connectorWarnings } from './connector_warnings.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 export interface Installed {
@@ -54,14 +54,13 @@ export async function installConnector(
   const ownerId = writableOwner(caller, owner);
   if (!ownerId.ok) return ownerId;
   const hash = await contentHash(spec);
-  const installed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const [before = null] = await findConnectorsNamed(context.database, [ownerId.value], spec.connector.fqn);
     if (before === null) return ok(firstInstall(context, caller, newRow(context, caller, ownerId.value, spec, hash)));
     const known = await findVersionHash(context.database, before.connector.id, spec.connector.version);
     if (known !== null && known !== hash) return err(versionConflict(before.connector, spec, known));
     return ok(replacement(context, caller, before, spec, hash));
   });
-  return withPolicyVersion(context, caller, installed);
 }
 
 function firstInstall(context: ServiceContext, caller: Caller, connector: ConnectorRow): Change<Installed> {
@@ -142,7 +141,7 @@ export async function removeConnector(
   caller: Caller,
   id: string,
 ): Promise<Result<Changed<null>, ApiError>> {
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
     const { connector } = row.value;
@@ -155,7 +154,6 @@ export async function removeConnector(
     const events = [...credential.events, connectorEvent('control.connector.removed', caller.userId, connector)];
     return ok({ statements, events, value: null });
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 /** Deletes the credential of a connector, if it has one. */
@@ -199,19 +197,15 @@ const connectorPlace = z.strictObject({ ownerId: z.string(), fqn: z.string() });
 export async function listConnectorPage(
   context: ServiceContext,
   caller: Caller,
-  query: {
-    readonly owner?: Owner | undefined;
-    readonly fqn?: string | undefined;
-    readonly limit: number;
-    readonly cursor?: string | undefined;
-  },
+  query: PageQuery & { readonly owner?: Owner | undefined; readonly fqn?: string | undefined },
 ): Promise<Result<Page<ConnectorSummary>, ApiError>> {
-  const after = decodeCursor(connectorPlace, query.cursor);
-  if (!after.ok) return after;
   const ownerIds = visibleOwners(caller, query.owner);
-  const page = { ownerIds, fqn: query.fqn, after: after.value, limit: query.limit + 1 };
-  const rows = await listConnectors(context.database, page);
-  return ok(toPage(rows, query.limit, toSummary, ({ connector: { ownerId, fqn } }) => ({ ownerId, fqn })));
+  return readPage(query, {
+    place: connectorPlace,
+    read: (from) => listConnectors(context.database, { ownerIds, fqn: query.fqn, ...from }),
+    toItem: toSummary,
+    placeOf: ({ connector: { ownerId, fqn } }) => ({ ownerId, fqn }),
+  });
 }
 
 /** The audit data of a connector's change. */

@@ -17,7 +17,7 @@ import { writeBundle } from '../oauth/oauth_bundle.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { mcpSubject } from '../oauth/oauth_subject.ts';
 import { type HeldCredential, readHeld } from '../oauth/oauth_tokens.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { type Changed, controlChain, commitPolicy } from '../../kernel/policy_change.ts';
 import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { vaultWrite } from '../vault/vault_write.ts';
 
@@ -179,7 +179,7 @@ export async function removeMcpAuthorisation(
   caller: Caller,
   id: string,
 ): Promise<Result<Changed<null>, ApiError>> {
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await writableMcpServer(context, caller, id);
     if (!row.ok) return row;
     const found = await findMcpAuthorization(context.database, id);
@@ -188,7 +188,6 @@ export async function removeMcpAuthorisation(
     const type = 'control.mcp_server.credential_deleted' as const;
     return ok(change(context, caller, { type, row: row.value, write, value: null, credential: MCP_OAUTH_NAME }));
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 function clientMissing(issuer: string, redirectUri: string): ApiError {

@@ -14,11 +14,11 @@ import {
 } from '../../store/mcp_servers.ts';
 import { findSecret } from '../../store/secrets.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { type Change, commit } from '../../kernel/commit.ts';
+import type { Change } from '../../kernel/commit.ts';
 import { configurationProblem, invalidFields } from './mcp_server_checks.ts';
 import { configurationOf, listRequiredCredentials } from './mcp_server_records.ts';
 import { change, planConfiguration, writableMcpServer } from './mcp_servers.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
@@ -33,7 +33,7 @@ export async function storeMcpCredential(
   id: string,
   { name, value }: { readonly name: string; readonly value: Secret },
 ): Promise<Result<Changed<McpCredentialReply>, ApiError>> {
-  const stored = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await writableMcpServer(context, caller, id);
     if (!row.ok) return row;
     const referring = await planReference(context, caller, row.value, name);
@@ -50,7 +50,6 @@ export async function storeMcpCredential(
     const made = change(context, caller, { type, row: row.value, write, value: reply, credential: name });
     return ok({ ...made, events: [...referring.value.events, ...made.events] });
   });
-  return withPolicyVersion(context, caller, stored);
 }
 
 /** Makes the configuration refer to a credential; no statements if it does already. */
@@ -76,7 +75,7 @@ export async function removeMcpCredential(
   id: string,
   name: string,
 ): Promise<Result<Changed<null>, ApiError>> {
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const found = await writableMcpServer(context, caller, id);
     if (!found.ok) return found;
     const row = found.value;
@@ -87,7 +86,6 @@ export async function removeMcpCredential(
     const type = 'control.mcp_server.credential_deleted' as const;
     return ok(change(context, caller, { type, row, write, value: null, credential: name }));
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 /** Removes a value that was typed into the configuration before it was stored in the vault from earlier revisions. */

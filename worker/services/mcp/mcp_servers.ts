@@ -28,7 +28,7 @@ import {
 } from '../../store/mcp_servers.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { configurationProblem, invalidFields, settleConfiguration } from './mcp_server_checks.ts';
 import {
   configurationOf,
@@ -37,7 +37,7 @@ import {
   toRecordOf,
   toRecords,
 } from './mcp_server_records.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { type Changed, controlChain, commitPolicy, withPolicyVersion } from '../../kernel/policy_change.ts';
 import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 type ChangedServer = Promise<Result<Changed<McpServerRecord>, ApiError>>;
@@ -154,7 +154,7 @@ export async function removeMcpServer(
   caller: Caller,
   id: string,
 ): Promise<Result<Changed<null>, ApiError>> {
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const found = await writableMcpServer(context, caller, id);
     if (!found.ok) return found;
     const row = found.value;
@@ -163,7 +163,6 @@ export async function removeMcpServer(
     const deleted = change(context, caller, { type: 'control.mcp_server.deleted', row, write, value: null });
     return ok({ ...deleted, events: [...ended.events, ...deleted.events] });
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 /** Deletes everything stored for a server, including its authorisation. */
@@ -195,25 +194,16 @@ const serverPlace = z.strictObject({ ownerId: z.string(), name: z.string() });
 export async function listMcpServerPage(
   context: ServiceContext,
   caller: Caller,
-  query: {
-    readonly owner?: Owner | undefined;
-    readonly name?: string | undefined;
-    readonly limit: number;
-    readonly cursor?: string | undefined;
-  },
+  query: PageQuery & { readonly owner?: Owner | undefined; readonly name?: string | undefined },
 ): Promise<Result<Page<McpServerRecord>, ApiError>> {
-  const after = decodeCursor(serverPlace, query.cursor);
-  if (!after.ok) return after;
   const ownerIds = visibleOwners(caller, query.owner);
-  const page = { ownerIds, name: query.name, after: after.value, limit: query.limit + 1 };
-  const rows = await listMcpServers(context.database, page);
-  const { items, next_cursor } = toPage(
-    rows,
-    query.limit,
-    (row) => row,
-    ({ ownerId, name }) => ({ ownerId, name }),
-  );
-  return ok({ items: await toRecords(context, caller, items), next_cursor });
+  const page = await readPage(query, {
+    place: serverPlace,
+    read: (from) => listMcpServers(context.database, { ownerIds, name: query.name, ...from }),
+    toItem: (row) => row,
+    placeOf: ({ ownerId, name }) => ({ ownerId, name }),
+  });
+  return page.ok ? ok({ ...page.value, items: await toRecords(context, caller, page.value.items) }) : page;
 }
 
 /** The revisions of a server's configuration, newest first. Refuses with `not_found`. */

@@ -14,7 +14,7 @@ import {
 } from '../../store/members.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
@@ -24,14 +24,15 @@ const memberPlace = z.string().regex(idPattern('usr'));
 export async function listMemberPage(
   context: ServiceContext,
   caller: Caller,
-  query: { readonly limit: number; readonly cursor?: string | undefined },
+  query: PageQuery,
 ): Promise<Result<Page<MemberRecord>, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
-  const after = decodeCursor(memberPlace, query.cursor);
-  if (!after.ok) return after;
-  const page = { enterpriseId: caller.enterpriseId, after: after.value, limit: query.limit + 1 };
-  const rows = await listMembers(context.database, page);
-  return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
+  return readPage(query, {
+    place: memberPlace,
+    read: (from) => listMembers(context.database, { enterpriseId: caller.enterpriseId, ...from }),
+    toItem: toRecord,
+    placeOf: ({ id }) => id,
+  });
 }
 
 /**

@@ -8,7 +8,7 @@ import { findSidecar, insertSidecar, listSidecars, revokeSidecar, type SidecarRo
 import { findAccount } from '../../store/accounts.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { isUsableReceivingKey, isUsableSigningKey } from './sidecar_keys.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -66,16 +66,14 @@ const sidecarPlace = z.string().regex(idPattern('sdc'));
 export async function listSidecarPage(
   context: ServiceContext,
   caller: Caller,
-  query: { readonly limit: number; readonly cursor?: string | undefined },
+  query: PageQuery,
 ): Promise<Result<Page<SidecarRecord>, ApiError>> {
-  const after = decodeCursor(sidecarPlace, query.cursor);
-  if (!after.ok) return after;
-  const rows = await listSidecars(context.database, {
-    userId: caller.userId,
-    after: after.value,
-    limit: query.limit + 1,
+  return readPage(query, {
+    place: sidecarPlace,
+    read: (from) => listSidecars(context.database, { userId: caller.userId, ...from }),
+    toItem: toRecord,
+    placeOf: ({ id }) => id,
   });
-  return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
 }
 
 /** Revokes a sidecar permanently: its next call, or the poll it waits in, is refused. Refuses with `not_found`. */

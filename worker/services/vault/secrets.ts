@@ -23,9 +23,9 @@ import {
   type SecretSummary,
 } from '../../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
-import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
-import { decodeCursor, toPage } from '../../kernel/cursors.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import type { AuditDraft, Change } from '../../kernel/commit.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 export interface SecretToStore {
@@ -44,7 +44,7 @@ export async function storeSecret(
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
   const place = { ownerId: owner.value, path: input.path };
-  const stored = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const before = await findSecret(context.database, place);
     const row = await sealRow(context, caller, { ...input, ownerId: owner.value }, before);
     const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
@@ -52,7 +52,6 @@ export async function storeSecret(
       change(context, caller, 'control.secret.stored', row, write, { secret: toRecord(row), created: before === null }),
     );
   });
-  return withPolicyVersion(context, caller, stored);
 }
 
 /** The row of a sealed value at a place: its first version, or the one after the given row. */
@@ -85,13 +84,14 @@ const secretPlace = z.strictObject({ ownerId: z.string(), path: z.string() });
 export async function listSecretPage(
   context: ServiceContext,
   caller: Caller,
-  query: { readonly owner?: Owner | undefined; readonly limit: number; readonly cursor?: string | undefined },
+  query: PageQuery & { readonly owner?: Owner | undefined },
 ): Promise<Result<Page<SecretRecord>, ApiError>> {
-  const after = decodeCursor(secretPlace, query.cursor);
-  if (!after.ok) return after;
-  const ownerIds = visibleOwners(caller, query.owner);
-  const rows = await listSecrets(context.database, { ownerIds, after: after.value, limit: query.limit + 1 });
-  return ok(toPage(rows, query.limit, toRecord, ({ ownerId, path }) => ({ ownerId, path })));
+  return readPage(query, {
+    place: secretPlace,
+    read: (from) => listSecrets(context.database, { ownerIds: visibleOwners(caller, query.owner), ...from }),
+    toItem: toRecord,
+    placeOf: ({ ownerId, path }) => ({ ownerId, path }),
+  });
 }
 
 /** Deletes a secret by its path or id. Refuses with `not_found`, `secret_in_use`, `admin_required`. */
@@ -102,7 +102,7 @@ export async function removeSecret(
 ): Promise<Result<Changed<null>, ApiError>> {
   const owner = writableOwner(caller, target.owner);
   if (!owner.ok) return owner;
-  const removed = await commit(context, controlChain(caller), async () => {
+  return commitPolicy(context, caller, async () => {
     const row = await findByPathOrId(context, owner.value, target.pathOrId);
     if (row === null) return err(notFound(target.pathOrId, target.owner));
     const uses = await bindingsUsing(context.database, row);
@@ -113,7 +113,6 @@ export async function removeSecret(
     if (server !== null) return err(usedByMcpServer(row, server));
     return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
   });
-  return withPolicyVersion(context, caller, removed);
 }
 
 /** The value of a row. Throws if the vault cannot open it, because the row is then damaged. */
