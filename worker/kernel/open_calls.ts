@@ -42,6 +42,21 @@ export class OpenCalls {
       if (open.size === 0 && this.#ends.get(key) === open) this.#ends.delete(key);
     });
   }
+
+  /** Takes a slot while `call` runs. Refuses with `too_many_open_calls`. */
+  async during<T>(
+    kind: LongCall,
+    caller: string,
+    call: () => Promise<Result<T, ApiError>>,
+  ): Promise<Result<T, ApiError>> {
+    const leave = this.enter(kind, caller);
+    if (!leave.ok) return leave;
+    try {
+      return await call();
+    } finally {
+      leave.value();
+    }
+  }
 }
 
 function tooManyError(kind: LongCall, open: number): ApiError {

@@ -5,7 +5,7 @@ import type { Page } from '../../shared/wire/primitives.ts';
 import type { SignInRecord } from '../../shared/wire/sign_ins.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { commit } from '../kernel/commit.ts';
-import { decodeCursor, toPage } from '../kernel/cursors.ts';
+import { type PageQuery, readPage } from '../kernel/cursors.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../kernel/service_context.ts';
 import type { BrowserSessionRow } from '../store/browser_sessions.ts';
@@ -20,16 +20,23 @@ export async function listSignInPage(
   caller: Caller,
   query: PageQuery,
 ): Promise<Result<Page<SignInRecord>, ApiError>> {
-  const after = decodeCursor(signInPlace, query.cursor);
-  if (!after.ok) return after;
   const { database } = context;
-  const page = { ...signInsOf(context, caller), after: after.value, limit: query.limit + 1 };
-  const [browsers, programs] = await Promise.all([listBrowserSessions(database, page), listFamilies(database, page)]);
-  const records = [
-    ...browsers.map((row) => browserRecord(row, caller)),
-    ...programs.map((row) => programRecord(row, caller)),
-  ].toSorted(newestFirst);
-  return ok(toPage(records, query.limit, (record) => record, placeOf));
+  return readPage(query, {
+    place: signInPlace,
+    read: async (from) => {
+      const page = { ...signInsOf(context, caller), ...from };
+      const [browsers, programs] = await Promise.all([
+        listBrowserSessions(database, page),
+        listFamilies(database, page),
+      ]);
+      return [
+        ...browsers.map((row) => browserRecord(row, caller)),
+        ...programs.map((row) => programRecord(row, caller)),
+      ].toSorted(newestFirst);
+    },
+    toItem: (record) => record,
+    placeOf,
+  });
 }
 
 function placeOf({ created_at: createdAt, id }: SignInRecord) {

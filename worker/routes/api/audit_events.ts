@@ -31,13 +31,8 @@ export const getAuditVerification = forUser({
   summary: 'Verify the hash chains of the audit log',
   replies: { 200: auditVerification },
   async handle({ context, who }) {
-    const leave = context.openCalls.enter('audit verification', who.enterpriseId);
-    if (!leave.ok) return leave;
-    try {
-      return ok({ status: 200, json: await verifyAudit(context, who) });
-    } finally {
-      leave.value();
-    }
+    const verify = async () => ok(await verifyAudit(context, who));
+    return jsonReply(await context.openCalls.during('audit verification', who.enterpriseId, verify));
   },
 });
 
@@ -76,13 +71,8 @@ export const postAuditPrune = forUser({
   body: auditPruneInput,
   replies: { 200: auditPruneReply },
   async handle({ context, who, body }) {
-    const leave = context.openCalls.enter('audit pruning', who.enterpriseId);
-    if (!leave.ok) return leave;
-    try {
-      return jsonReply(await pruneAudit(context, who, body));
-    } finally {
-      leave.value();
-    }
+    const prune = () => pruneAudit(context, who, body);
+    return jsonReply(await context.openCalls.during('audit pruning', who.enterpriseId, prune));
   },
 });
 

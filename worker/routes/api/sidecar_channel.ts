@@ -26,18 +26,11 @@ export const getSnapshot = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
     const held = parseHeldVersion(request.headers.get('if-none-match'));
-    const leave = context.openCalls.enter('snapshot poll', who.sidecarId);
-    if (!leave.ok) return leave;
-    try {
-      const reply = await pollSnapshot(context, who, {
-        held,
-        waitSeconds: query.wait,
-        signal: endOfWait(request, context),
-      });
+    return context.openCalls.during('snapshot poll', who.sidecarId, async () => {
+      const wait = { held, waitSeconds: query.wait, signal: endOfWait(request, context) };
+      const reply = await pollSnapshot(context, who, wait);
       return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
-    } finally {
-      leave.value();
-    }
+    });
   },
 });
 
@@ -108,15 +101,11 @@ export const getSidecarApproval = forSidecar({
   query: approvalWaitQuery,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, params, query, request }) {
-    const leave = context.openCalls.enter('approval wait', who.sidecarId);
-    if (!leave.ok) return leave;
     const { wait: waitSeconds, request_id: requestId } = query;
-    try {
+    return context.openCalls.during('approval wait', who.sidecarId, async () => {
       const wait = { id: params.id, requestId, waitSeconds, signal: endOfWait(request, context) };
       return signedReply(await awaitSidecarApproval(context, who, wait));
-    } finally {
-      leave.value();
-    }
+    });
   },
 });
 

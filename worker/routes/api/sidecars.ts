@@ -1,8 +1,7 @@
-import { ok } from '../../../shared/model/result.ts';
 import { enrolInput, enrolReply, sidecarParams, sidecarsPage, sidecarsQuery } from '../../../shared/wire/sidecars.ts';
 import { enrolSidecar, listSidecarPage, removeSidecar } from '../../services/sidecars/sidecars.ts';
 import { forUser } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { createdReply, emptyReply, jsonReply } from '../http/replies.ts';
 
 export const postSidecar = forUser({
   summary: 'Enrol a sidecar',
@@ -10,8 +9,7 @@ export const postSidecar = forUser({
   body: enrolInput,
   replies: { 201: enrolReply },
   async handle({ context, who, body }) {
-    const enrolled = await enrolSidecar(context, who, body);
-    return enrolled.ok ? ok({ status: 201, json: enrolled.value }) : enrolled;
+    return createdReply(await enrolSidecar(context, who, body));
   },
 });
 
@@ -30,7 +28,6 @@ export const deleteSidecar = forUser({
   params: sidecarParams,
   replies: { 204: 'Revoked' },
   async handle({ context, who, params }) {
-    const revoked = await removeSidecar(context, who, params.id);
-    return revoked.ok ? ok({ status: 204 }) : revoked;
+    return emptyReply(await removeSidecar(context, who, params.id));
   },
 });

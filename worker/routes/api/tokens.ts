@@ -1,8 +1,7 @@
-import { ok } from '../../../shared/model/result.ts';
 import { createdToken, tokenInput, tokenParams, tokensPage, tokensQuery } from '../../../shared/wire/tokens.ts';
 import { createPersonalToken, listPersonalTokenPage, removePersonalToken } from '../../tokens/personal_tokens.ts';
 import { forUser } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { createdReply, emptyReply, jsonReply } from '../http/replies.ts';
 
 export const postToken = forUser({
   summary: 'Create a personal token',
@@ -10,8 +9,7 @@ export const postToken = forUser({
   body: tokenInput,
   replies: { 201: createdToken },
   async handle({ context, who, body }) {
-    const created = await createPersonalToken(context, who, body);
-    return created.ok ? ok({ status: 201, json: created.value }) : created;
+    return createdReply(await createPersonalToken(context, who, body));
   },
 });
 
@@ -29,7 +27,6 @@ export const deleteToken = forUser({
   params: tokenParams,
   replies: { 204: 'Revoked' },
   async handle({ context, who, params }) {
-    const removed = await removePersonalToken(context, who, params.id);
-    return removed.ok ? ok({ status: 204 }) : removed;
+    return emptyReply(await removePersonalToken(context, who, params.id));
   },
 });

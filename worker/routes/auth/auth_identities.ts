@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { err, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { identitiesPage as identitiesReply, identitiesQuery, identityParams } from '../../../shared/wire/identities.ts';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
@@ -18,7 +18,7 @@ import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.t
 import { invalidInput } from '../http/error_reply.ts';
 import { forUser } from '../http/operation.ts';
 import { consolePage, page, showSignIn } from '../console/pages.ts';
-import { jsonReply } from '../http/replies.ts';
+import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getIdentities = forUser({
   summary: 'List your ways to sign in',
@@ -37,8 +37,7 @@ export const deleteIdentity = forUser({
   params: identityParams,
   replies: { 204: 'Removed' },
   async handle({ context, who, params }) {
-    const removed = await removeIdentity(context, who, params.id);
-    return removed.ok ? ok({ status: 204 }) : removed;
+    return emptyReply(await removeIdentity(context, who, params.id));
   },
 });
 

@@ -1,8 +1,7 @@
-import { ok } from '../../../shared/model/result.ts';
 import { signInParams, signInsPage, signInsQuery } from '../../../shared/wire/sign_ins.ts';
 import { endSignIn, listSignInPage } from '../../tokens/sign_ins.ts';
 import { forUser } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getSessions = forUser({
   summary: 'List your signed-in browsers and programs',
@@ -19,7 +18,6 @@ export const deleteSession = forUser({
   params: signInParams,
   replies: { 204: 'Signed out' },
   async handle({ context, who, params }) {
-    const ended = await endSignIn(context, who, params.id);
-    return ended.ok ? ok({ status: 204 }) : ended;
+    return emptyReply(await endSignIn(context, who, params.id));
   },
 });

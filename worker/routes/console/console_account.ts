@@ -1,5 +1,5 @@
-import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { SignInRecord } from '../../../shared/wire/sign_ins.ts';
 import { accountPage, signOutPage } from '../../pages/people/account.ts';
 import { describeUser } from '../../services/people/account.ts';
@@ -38,10 +38,10 @@ export const submitSignOut = forChange(async (c, caller) => {
   return ended.ok ? redirectDone(c, '/account', 'signed_out') : problem(c, caller, ended.error);
 });
 
-async function ownSignIn(c: AppContext, caller: Caller): Promise<Result<SignInRecord, ApiError>> {
-  const id = c.req.param('id') ?? '';
-  const found = await findListed(id, (query) => listSignInPage(c.get('context'), caller, query));
-  if (!found.ok) return found;
-  if (found.value !== null) return ok(found.value);
-  return err(apiError('not_found', `there is no sign-in ${id}: the page Sign-ins and tokens lists yours`));
+function ownSignIn(c: AppContext, caller: Caller): Promise<Result<SignInRecord, ApiError>> {
+  return findListed(
+    c,
+    (query) => listSignInPage(c.get('context'), caller, query),
+    (id) => `there is no sign-in ${id}: the page Sign-ins and tokens lists yours`,
+  );
 }

@@ -1,3 +1,4 @@
+import { ok } from '../../../shared/model/result.ts';
 import { auditEventsQuery } from '../../../shared/wire/audit_events.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { AUDIT_FILTERS, auditPage, verificationPage } from '../../pages/audit/audit.ts';
@@ -42,13 +43,9 @@ function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Resp
 /** `GET /audit/verify`: verifies every chain. */
 export const getVerification = forReader(async (c, caller) => {
   const context = c.get('context');
-  const leave = context.openCalls.enter('audit verification', caller.enterpriseId);
-  if (!leave.ok) return problem(c, caller, leave.error);
-  try {
-    return await consolePage(c, caller, verificationPage(await verifyAudit(context, caller)));
-  } finally {
-    leave.value();
-  }
+  const verify = async () => ok(await verifyAudit(context, caller));
+  const verified = await context.openCalls.during('audit verification', caller.enterpriseId, verify);
+  return verified.ok ? consolePage(c, caller, verificationPage(verified.value)) : problem(c, caller, verified.error);
 });
 
 /** `GET /audit/{id}`: one event, and why it happened. */

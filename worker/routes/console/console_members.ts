@@ -1,4 +1,4 @@
-import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { err, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { memberInput, type MemberRecord } from '../../../shared/wire/members.ts';
 import { EMPTY_FORM } from '../../pages/components/form_field.ts';
@@ -100,10 +100,10 @@ function ownersOnly(): ApiError {
   return apiError('admin_required', 'only an owner can suspend admins and owners: ask an owner');
 }
 
-async function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {
-  const id = c.req.param('id') ?? '';
-  const found = await findListed(id, (query) => listMemberPage(c.get('context'), caller, query));
-  if (!found.ok) return found;
-  if (found.value !== null) return ok(found.value);
-  return err(apiError('not_found', `there is no member ${id}: the page Members lists them`));
+function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {
+  return findListed(
+    c,
+    (query) => listMemberPage(c.get('context'), caller, query),
+    (id) => `there is no member ${id}: the page Members lists them`,
+  );
 }

@@ -1,5 +1,5 @@
-import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { SidecarRecord } from '../../../shared/wire/sidecars.ts';
 import { sidecarRevocationPage, sidecarsPage } from '../../pages/people/sidecars.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -32,10 +32,10 @@ export const sidecarRevocation = confirmedChange({
   next: () => ['/sidecars', 'sidecar_revoked'],
 });
 
-async function liveSidecar(c: AppContext, caller: Caller): Promise<Result<SidecarRecord, ApiError>> {
-  const id = c.req.param('id') ?? '';
-  const found = await findListed(id, (query) => listSidecarPage(c.get('context'), caller, query));
-  if (!found.ok) return found;
-  if (found.value !== null && found.value.revoked_at === null) return ok(found.value);
-  return err(apiError('not_found', `there is no active sidecar ${id}: the page Sidecars lists yours`));
+function liveSidecar(c: AppContext, caller: Caller): Promise<Result<SidecarRecord, ApiError>> {
+  return findListed(
+    c,
+    (query) => listSidecarPage(c.get('context'), caller, query),
+    (id) => `there is no active sidecar ${id}: the page Sidecars lists yours`,
+  );
 }

@@ -1,5 +1,5 @@
-import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
 import { SCOPES, tokenInput, type TokenRecord } from '../../../shared/wire/tokens.ts';
 import { TICKED } from '../../pages/components/checkbox_field.ts';
 import { EMPTY_FORM } from '../../pages/components/form_field.ts';
@@ -45,10 +45,10 @@ export const tokenRevocation = confirmedChange({
   next: () => ['/account', 'token_revoked'],
 });
 
-async function liveToken(c: AppContext, caller: Caller): Promise<Result<TokenRecord, ApiError>> {
-  const id = c.req.param('id') ?? '';
-  const found = await findListed(id, (query) => listPersonalTokenPage(c.get('context'), caller, query));
-  if (!found.ok) return found;
-  if (found.value !== null && found.value.revoked_at === null) return ok(found.value);
-  return err(apiError('not_found', `there is no active token ${id}: the page Sign-ins and tokens lists yours`));
+function liveToken(c: AppContext, caller: Caller): Promise<Result<TokenRecord, ApiError>> {
+  return findListed(
+    c,
+    (query) => listPersonalTokenPage(c.get('context'), caller, query),
+    (id) => `there is no active token ${id}: the page Sign-ins and tokens lists yours`,
+  );
 }

@@ -1,21 +1,31 @@
-import { ok, type Result } from '../../../shared/model/result.ts';
-import type { ApiError } from '../../../shared/wire/errors.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { MAX_PAGE, type Page } from '../../../shared/wire/primitives.ts';
+import type { PageQuery } from '../../kernel/cursors.ts';
+import type { AppContext } from '../http/app_env.ts';
 
-type List<T> = (query: { limit: number; cursor?: string | undefined }) => Promise<Result<Page<T>, ApiError>>;
+interface Listed {
+  readonly id: string;
+  readonly revoked_at?: string | null;
+}
 
-/** Finds an item by id in a list that the caller may see; null if there is none. Refuses as the list does. */
-export async function findListed<T extends { readonly id: string }>(
-  id: string,
-  list: List<T>,
-): Promise<Result<T | null, ApiError>> {
+/**
+ * Finds the item with the id in the path in a list that the caller may see. Refuses as the list does, and with
+ * `not_found`, also for what was revoked; `missing` is its message.
+ */
+export async function findListed<T extends Listed>(
+  c: AppContext,
+  list: (query: PageQuery) => Promise<Result<Page<T>, ApiError>>,
+  missing: (id: string) => string,
+): Promise<Result<T, ApiError>> {
+  const id = c.req.param('id') ?? '';
   let cursor: string | undefined;
   for (;;) {
     const page = await list({ limit: MAX_PAGE, cursor });
     if (!page.ok) return page;
     const found = page.value.items.find((item) => item.id === id);
-    if (found !== undefined) return ok(found);
-    if (page.value.next_cursor === null) return ok(null);
+    if (found !== undefined && (found.revoked_at ?? null) === null) return ok(found);
+    if (found !== undefined || page.value.next_cursor === null) return err(apiError('not_found', missing(id)));
     cursor = page.value.next_cursor;
   }
 }

@@ -9,6 +9,16 @@ export function jsonReply<T>(result: Result<T, ApiError>): Result<Reply, ApiErro
   return result.ok ? ok({ status: 200, json: result.value }) : result;
 }
 
+/** 201 with the value as JSON. */
+export function createdReply<T>(result: Result<T, ApiError>): Result<Reply, ApiError> {
+  return result.ok ? ok({ status: 201, json: result.value }) : result;
+}
+
+/** 204. */
+export function emptyReply(result: Result<unknown, ApiError>): Result<Reply, ApiError> {
+  return result.ok ? ok({ status: 204 }) : result;
+}
+
 /** A reply with the first policy version that includes the change. */
 export function changeReply<T>(
   result: Result<Changed<T>, ApiError>,

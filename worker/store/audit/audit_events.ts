@@ -199,12 +199,7 @@ export async function listArrivals(
   filter: AuditFilter,
   page: { readonly after: number; readonly limit: number },
 ): Promise<AuditEventRow[]> {
-  return database.read
-    .select()
-    .from(auditEvents)
-    .where(and(matches(filter), gt(auditEvents.position, page.after)))
-    .orderBy(asc(auditEvents.position))
-    .limit(page.limit);
+  return listAfter(database, matches(filter), auditEvents.position, page);
 }
 
 /** The position before the newest `backlog` matching events; without a backlog the newest position. */
@@ -232,11 +227,20 @@ export async function listChain(
   writer: string,
   page: { readonly after: number; readonly limit: number },
 ): Promise<AuditEventRow[]> {
+  return listAfter(database, eq(auditEvents.writer, writer), auditEvents.sequence, page);
+}
+
+async function listAfter(
+  database: Database,
+  condition: SQL | undefined,
+  order: typeof auditEvents.position | typeof auditEvents.sequence,
+  page: { readonly after: number; readonly limit: number },
+): Promise<AuditEventRow[]> {
   return database.read
     .select()
     .from(auditEvents)
-    .where(and(eq(auditEvents.writer, writer), gt(auditEvents.sequence, page.after)))
-    .orderBy(asc(auditEvents.sequence))
+    .where(and(condition, gt(order, page.after)))
+    .orderBy(asc(order))
     .limit(page.limit);
 }
 
