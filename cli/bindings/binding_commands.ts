@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Argument, Option, type Command } from 'commander';
 import { stringify } from 'yaml';
-import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS } from '../../shared/model/host_binding.ts';
+import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES } from '../../shared/model/host_binding.ts';
 import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
@@ -17,7 +17,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Column } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/paging.ts';
-import { ownerFilter } from './secret_commands.ts';
+import { ownerFilter, ownerOption } from '../command_options.ts';
 import { adviseOfLimits, connectorsWithSpecs, findLimitedRecords } from './limited_bindings.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { makeSentinel } from './sentinel.ts';
@@ -81,7 +81,7 @@ function addOptions(command: Command): Command {
       '--keep-cookies',
       'keep cookies and authentication challenges in replies; with them the agent can act without the proxy',
     )
-    .addOption(new Option('--owner <owner>', 'owner of the binding (default: personal)').choices(OWNERS))
+    .addOption(ownerOption('owner of the binding (default: personal)'))
     .option('--description <text>', 'what it is for');
 }
 

@@ -1,9 +1,8 @@
-import { Option } from 'commander';
-import { OWNERS } from '../../shared/model/host_binding.ts';
 import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import { secretRecord, secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { type OwnerOption, ownerFilter, ownerOption, withSecretSource } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/paging.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
@@ -12,9 +11,6 @@ import { agoText } from '../terminal/relative_time.ts';
 /** Shorter credentials are not masked in replies: they would match by chance. */
 const SHORTEST_SCRUBBED_BYTES = 8;
 
-interface OwnerOption {
-  readonly owner?: string;
-}
 type SetOptions = SecretSource & OwnerOption & { readonly description?: string; readonly value?: true };
 
 /** `svc secret ...`. */
@@ -22,17 +18,14 @@ export function addSecretCommands(line: CommandLine): void {
   const secret = line.program
     .command('secret')
     .description('store and list credentials in the vault (values are never shown)');
-  const set = secret
-    .command('set')
-    .description('store a secret, or replace its value')
-    .argument('<path>', 'path in the vault, such as user/demo')
-    .addOption(new Option('--value [refused]').hideHelp())
-    .option('--stdin', 'read the value from stdin')
-    .option('--file <file>', 'read the value from a file')
-    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
+  const set = withSecretSource(
+    secret
+      .command('set')
+      .description('store a secret, or replace its value')
+      .argument('<path>', 'path in the vault, such as user/demo'),
+  )
     .option('--description <text>', 'what it is for')
-    .addOption(ownerOption())
-    .allowExcessArguments();
+    .addOption(ownerOption('owner of the secret').default('personal'));
   handle<SetOptions>(line, set, setSecret);
   const list = secret
     .command('list')
@@ -44,18 +37,8 @@ export function addSecretCommands(line: CommandLine): void {
     .command('rm')
     .description('delete a secret; fails while a binding uses it')
     .argument('<path>')
-    .addOption(ownerOption());
+    .addOption(ownerOption('owner of the secret').default('personal'));
   handle<OwnerOption>(line, remove, removeSecret);
-}
-
-/** `--owner`, for a command that acts on one owner's data. */
-export function ownerOption(): Option {
-  return new Option('--owner <owner>', 'owner of the secret').choices(OWNERS).default('personal');
-}
-
-/** `--owner`, for a list. */
-export function ownerFilter(): Option {
-  return new Option('--owner <owner>', 'only what this owner has').choices(OWNERS);
 }
 
 function refuseArgument(path: string): CliError {

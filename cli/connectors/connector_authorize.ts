@@ -11,7 +11,8 @@ import {
 } from '../../shared/wire/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { findConnector, type OwnerOption } from './connector_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { findConnector } from './connector_lookup.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';

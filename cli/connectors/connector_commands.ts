@@ -1,11 +1,16 @@
 import { Option, type Command } from 'commander';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
-import { OWNERS } from '../../shared/model/host_binding.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
+import {
+  type OwnerOption,
+  ownerFilter,
+  ownerOption,
+  withClientAuthentication,
+  withSecretSource,
+} from '../command_options.ts';
 import type { AuthorizeOptions } from './connector_authorize.ts';
 import type { CredentialOptions } from './connector_credential.ts';
 import type { InstallOptions } from './connector_install.ts';
-import type { OwnerOption } from './connector_lookup.ts';
 import type { FromOpenApiOptions } from './connector_openapi.ts';
 import type { TestOptions } from './connector_run.ts';
 
@@ -23,16 +28,12 @@ export function addConnectorCommands(line: CommandLine): void {
   addFromOpenApi(line, connector);
 }
 
-function ownerOf(description: string): Option {
-  return new Option('--owner <owner>', description).choices(OWNERS);
-}
-
 function addInstall(line: CommandLine, connector: Command): void {
   const install = connector
     .command('install')
     .description('install a connector or a new version of it')
     .argument('<file-or-name>', 'a spec file (YAML or JSON; - is stdin), or a name that `svc connector catalog` lists')
-    .addOption(ownerOf('owner of the connector (default: personal)').default('personal'))
+    .addOption(ownerOption('owner of the connector (default: personal)').default('personal'))
     .option('--dry-run', 'only check the spec, on this machine');
   handle<InstallOptions>(line, install, async (call) =>
     (await import('./connector_install.ts')).installConnector(call),
@@ -42,7 +43,7 @@ function addInstall(line: CommandLine, connector: Command): void {
     .alias('rm')
     .description('remove a connector and its credential')
     .argument('<fqn>', 'publisher/name or id')
-    .addOption(ownerOf('owner, if both you and the enterprise have one'));
+    .addOption(ownerOption());
   handle<OwnerOption>(line, remove, async (call) => (await import('./connector_install.ts')).removeConnector(call));
 }
 
@@ -51,13 +52,13 @@ function addList(line: CommandLine, connector: Command): void {
     .command('list')
     .alias('ls')
     .description('list the installed connectors')
-    .addOption(ownerOf('only what this owner has'));
+    .addOption(ownerFilter());
   handle<OwnerOption>(line, list, async (call) => (await import('./connector_views.ts')).listConnectors(call));
   const show = connector
     .command('show')
     .description('show a connector as YAML that can be reinstalled')
     .argument('<fqn>', 'publisher/name or id')
-    .addOption(ownerOf('owner, if both you and the enterprise have one'));
+    .addOption(ownerOption());
   handle<OwnerOption>(line, show, async (call) => (await import('./connector_views.ts')).showConnector(call));
 }
 
@@ -82,7 +83,7 @@ function addTest(line: CommandLine, connector: Command): void {
     )
     .option('--args <json>', 'all args as a JSON object; @FILE reads it from a file, @- from stdin')
     .option('--host <host>', "one of the connector's hosts (default: the first)")
-    .addOption(ownerOf('owner, if both you and the enterprise have one'));
+    .addOption(ownerOption());
   handle<TestOptions>(line, test, async (call) => (await import('./connector_run.ts')).testOperation(call));
 }
 
@@ -90,46 +91,33 @@ function addCredential(line: CommandLine, connector: Command): void {
   const credential = connector
     .command('credential')
     .description("set or delete a connector's credential (its value is never shown)");
-  const set = credential
-    .command('set')
-    .description('store or replace the API key')
-    .argument('<fqn>', 'publisher/name or id')
-    .option('--stdin', 'read the value from stdin')
-    .option('--file <file>', 'read the value from a file')
-    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
-    .addOption(new Option('--value [refused]').hideHelp())
-    .addOption(ownerOf('owner, if both you and the enterprise have one'))
-    .allowExcessArguments();
+  const set = withSecretSource(
+    credential.command('set').description('store or replace the API key').argument('<fqn>', 'publisher/name or id'),
+  ).addOption(ownerOption());
   handle<CredentialOptions>(line, set, async (call) => (await import('./connector_credential.ts')).setCredential(call));
   const remove = credential
     .command('rm')
     .description('delete the credential')
     .argument('<fqn>', 'publisher/name or id')
-    .addOption(ownerOf('owner, if both you and the enterprise have one'));
+    .addOption(ownerOption());
   handle<OwnerOption>(line, remove, async (call) => (await import('./connector_credential.ts')).removeCredential(call));
 }
 
 function addAuthorize(line: CommandLine, connector: Command): void {
-  const authorize = connector
-    .command('authorize')
-    .description('authorise an oauth2 connector in the browser, also to replace an earlier authorisation')
-    .argument('<fqn>', 'publisher/name or id')
-    .option('--client-id <id>', 'the OAuth client (needed the first time)')
-    .option('--client-secret-stdin', "read the client's secret from stdin (default: prompt; a public client has none)")
-    .option('--public-client', 'the client has no secret')
-    .addOption(
-      new Option(
-        '--client-authentication <way>',
-        'how the secret is sent (default: post, in the request body)',
-      ).choices(['post', 'basic']),
-    )
+  const authorize = withClientAuthentication(
+    connector
+      .command('authorize')
+      .description('authorise an oauth2 connector in the browser, also to replace an earlier authorisation')
+      .argument('<fqn>', 'publisher/name or id')
+      .option('--client-id <id>', 'the OAuth client (needed the first time)'),
+  )
     .option('--authorization-url <url>', "replaces the spec's URL")
     .option('--token-url <url>', "replaces the spec's URL")
     .option('--device-authorization-url <url>', "replaces the spec's URL")
     .option('--scope <scope>', "replaces the spec's scopes (repeatable)", collectValue)
     .option('--device', 'use a device code, entered in a browser on any device, if the provider supports it')
     .option('--no-wait', 'print the link and do not wait')
-    .addOption(ownerOf('owner, if both you and the enterprise have one'));
+    .addOption(ownerOption());
   handle<AuthorizeOptions>(line, authorize, async (call) => (await import('./connector_authorize.ts')).authorize(call));
 }
 

@@ -1,7 +1,8 @@
 import { connectorCredentialRecord } from '../../shared/wire/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { findConnector, type OwnerOption } from './connector_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { findConnector } from './connector_lookup.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 

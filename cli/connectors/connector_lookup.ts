@@ -9,10 +9,6 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { fetchAllPages } from '../terminal/paging.ts';
 
-export interface OwnerOption {
-  readonly owner?: string;
-}
-
 /** Lists the caller's connectors. */
 export function listAllConnectors(client: HttpClient, owner?: string): Promise<ConnectorSummary[]> {
   return fetchAllPages(client, '/v1/connectors', connectorsPage, { owner });

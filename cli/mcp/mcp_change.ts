@@ -22,7 +22,8 @@ import {
   validFields,
   writableFields,
 } from './mcp_fields.ts';
-import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 

@@ -1,12 +1,17 @@
 import { Option, type Command } from 'commander';
-import { OWNERS } from '../../shared/model/host_binding.ts';
 import { MCP_ISOLATIONS, MCP_TRANSPORTS } from '../../shared/model/mcp_server.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
+import {
+  type OwnerOption,
+  ownerFilter,
+  ownerOption,
+  withClientAuthentication,
+  withSecretSource,
+} from '../command_options.ts';
 import type { McpAuthorizeOptions } from './mcp_authorize.ts';
 import type { McpAddOptions, McpUpdateOptions } from './mcp_change.ts';
 import type { McpCredentialOptions } from './mcp_credential.ts';
 import type { McpRollbackOptions } from './mcp_revisions.ts';
-import type { OwnerOption } from './mcp_lookup.ts';
 import type { McpToolsOptions } from './mcp_tools.ts';
 
 // The actions are loaded on use, so that other commands start faster.
@@ -26,23 +31,18 @@ export function addMcpCommands(line: CommandLine): Command {
 /** The argument that names a server. */
 export const MCP_SERVER_ARGUMENT = ['<server>', 'name or id, as `svc mcp list` shows it'] as const;
 
-/** `--owner`, if the enterprise and the caller may both have a server with the name. */
-export function mcpOwnerOption(description = 'owner, if both you and the enterprise have one'): Option {
-  return new Option('--owner <owner>', description).choices(OWNERS);
-}
-
 function addList(line: CommandLine, mcp: Command): void {
   const list = mcp
     .command('list')
     .alias('ls')
     .description('list servers and their state on your machines')
-    .addOption(mcpOwnerOption('only what this owner has'));
+    .addOption(ownerFilter());
   handle<OwnerOption>(line, list, async (call) => (await import('./mcp_views.ts')).listMcpServers(call));
   const show = mcp
     .command('show')
     .description('show a server: its command, credentials and warnings')
     .argument(...MCP_SERVER_ARGUMENT)
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<OwnerOption>(line, show, async (call) => (await import('./mcp_views.ts')).showMcpServer(call));
 }
 
@@ -54,7 +54,7 @@ function addChanges(line: CommandLine, mcp: Command): void {
       .argument('<name>', 'name and prefix of its tools: lower-case letters, digits and "-"')
       .argument('[command...]', 'after --: the program and its arguments; no shell interprets them'),
   )
-    .addOption(mcpOwnerOption('owner of the server (default: personal)').default('personal'))
+    .addOption(ownerOption('owner of the server (default: personal)').default('personal'))
     .option('--disabled', 'register the server without enabling it');
   handle<McpAddOptions>(line, add, async (call) => (await import('./mcp_change.ts')).addMcpServer(call));
   const update = withConfiguration(
@@ -67,7 +67,7 @@ function addChanges(line: CommandLine, mcp: Command): void {
     .option('--name <name>', 'the new name')
     .option('--unset-env <name>', 'remove a variable (repeatable)', collectValue)
     .option('--unset-header <name>', 'remove a header (repeatable)', collectValue)
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<McpUpdateOptions>(line, update, async (call) => (await import('./mcp_change.ts')).updateMcpServer(call));
   addSwitches(line, mcp);
 }
@@ -81,7 +81,7 @@ function addSwitches(line: CommandLine, mcp: Command): void {
       .command(name)
       .description(description)
       .argument(...MCP_SERVER_ARGUMENT)
-      .addOption(mcpOwnerOption());
+      .addOption(ownerOption());
     handle<OwnerOption>(line, command, async (call) =>
       (await import('./mcp_change.ts')).switchMcpServer(call, name === 'enable'),
     );
@@ -91,7 +91,7 @@ function addSwitches(line: CommandLine, mcp: Command): void {
     .alias('rm')
     .description('remove a server and its credentials')
     .argument(...MCP_SERVER_ARGUMENT)
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<OwnerOption>(line, remove, async (call) => (await import('./mcp_change.ts')).removeMcpServer(call));
 }
 
@@ -129,17 +129,13 @@ function addCredential(line: CommandLine, mcp: Command): void {
   const credential = mcp
     .command('credential')
     .description("set or delete a server's credentials (values are never shown)");
-  const set = credential
-    .command('set')
-    .description('store or replace a credential')
-    .argument(...MCP_SERVER_ARGUMENT)
-    .argument('<name>', 'name of the variable, or the NAME that a header or URL uses')
-    .option('--stdin', 'read the value from stdin')
-    .option('--file <file>', 'read the value from a file')
-    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
-    .addOption(new Option('--value [refused]').hideHelp())
-    .addOption(mcpOwnerOption())
-    .allowExcessArguments();
+  const set = withSecretSource(
+    credential
+      .command('set')
+      .description('store or replace a credential')
+      .argument(...MCP_SERVER_ARGUMENT)
+      .argument('<name>', 'name of the variable, or the NAME that a header or URL uses'),
+  ).addOption(ownerOption());
   handle<McpCredentialOptions>(line, set, async (call) => (await import('./mcp_credential.ts')).setMcpCredential(call));
   const unset = credential
     .command('unset')
@@ -147,24 +143,18 @@ function addCredential(line: CommandLine, mcp: Command): void {
     .description('delete a stored credential')
     .argument(...MCP_SERVER_ARGUMENT)
     .argument('<name>')
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<OwnerOption>(line, unset, async (call) => (await import('./mcp_credential.ts')).unsetMcpCredential(call));
 }
 
 function addAuthorize(line: CommandLine, mcp: Command): void {
-  const authorize = mcp
-    .command('authorize')
-    .description('sign in to a remote server in the browser, or sign in again')
-    .argument(...MCP_SERVER_ARGUMENT)
-    .option('--client-id <id>', 'an OAuth client, if the server does not support dynamic registration')
-    .option('--client-secret-stdin', "read the client's secret from stdin (default: prompt; a public client has none)")
-    .option('--public-client', 'the client has no secret')
-    .addOption(
-      new Option(
-        '--client-authentication <way>',
-        'how the secret is sent (default: post, in the request body)',
-      ).choices(['post', 'basic']),
-    )
+  const authorize = withClientAuthentication(
+    mcp
+      .command('authorize')
+      .description('sign in to a remote server in the browser, or sign in again')
+      .argument(...MCP_SERVER_ARGUMENT)
+      .option('--client-id <id>', 'an OAuth client, if the server does not support dynamic registration'),
+  )
     .option('--scope <scope>', 'replaces the scopes that the server asks for (repeatable)', collectValue)
     .option(
       '--authorization-host <host>',
@@ -173,7 +163,7 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
     )
     .option('--forget', 'delete the authorisation')
     .option('--no-wait', 'print the link and do not wait')
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<McpAuthorizeOptions>(line, authorize, async (call) =>
     (await import('./mcp_authorize.ts')).authorizeMcpServer(call),
   );
@@ -188,7 +178,7 @@ function addTools(line: CommandLine, mcp: Command): void {
     .option('--deny <tool>', 'forbid these tools (repeatable)', collectValue)
     .option('--approve <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', collectValue)
     .option('--reset', 'remove every rule first: all tools allowed, without approval')
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<McpToolsOptions>(line, tools, async (call) => (await import('./mcp_tools.ts')).mcpTools(call));
 }
 
@@ -198,7 +188,7 @@ function addRollback(line: CommandLine, mcp: Command): void {
     .description('list earlier configurations of a server; with --to, restore one')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--to <revision>', 'number of the revision')
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<McpRollbackOptions>(line, rollback, async (call) =>
     (await import('./mcp_revisions.ts')).rollbackMcpServer(call),
   );

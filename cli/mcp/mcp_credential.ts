@@ -6,7 +6,8 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
-import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 

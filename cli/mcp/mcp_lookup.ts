@@ -6,10 +6,6 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { entryPath, formatPublished } from './mcp_entry_text.ts';
 import { fetchAllPages } from '../terminal/paging.ts';
 
-export interface OwnerOption {
-  readonly owner?: string;
-}
-
 /** Lists the caller's servers. */
 export function listAllMcpServers(client: HttpClient, owner?: string): Promise<McpServerRecord[]> {
   return fetchAllPages(client, '/v1/mcp-servers', mcpServersPage, { owner });

@@ -1,8 +1,8 @@
 import { Option, type Command } from 'commander';
-import { OWNERS } from '../../shared/model/host_binding.ts';
 import { MARKETPLACE_TRANSPORTS } from '../../shared/wire/marketplace.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
-import { MCP_SERVER_ARGUMENT, mcpOwnerOption } from './mcp_commands.ts';
+import { ownerOption } from '../command_options.ts';
+import { MCP_SERVER_ARGUMENT } from './mcp_commands.ts';
 import type { McpInstallOptions } from './mcp_install.ts';
 import type { McpSearchOptions, McpViewOptions } from './mcp_search.ts';
 import type { McpUpgradeOptions } from './mcp_upgrade.ts';
@@ -25,7 +25,7 @@ export function addMcpMarketplaceCommands(line: CommandLine, mcp: Command): void
     .option(...INPUT_OPTION, collectValue)
     .option('--check', 'only show what would change')
     .option('--yes', 'do not ask')
-    .addOption(mcpOwnerOption());
+    .addOption(ownerOption());
   handle<McpUpgradeOptions>(line, upgrade, async (call) => (await import('./mcp_upgrade.ts')).upgradeMcpServer(call));
 }
 
@@ -55,7 +55,7 @@ function addInstall(line: CommandLine, mcp: Command): void {
     .option('--package <number>', 'the package with this number in `svc mcp view`')
     .option('--remote <number>', 'the remote server with this number')
     .option('--name <name>', 'local name of the server, and prefix of its tools')
-    .addOption(new Option('--owner <owner>', 'owner of the server').choices(OWNERS).default('personal'))
+    .addOption(ownerOption('owner of the server').default('personal'))
     .option(...INPUT_OPTION, collectValue)
     .option('--credential <name>', 'with --stdin or --file: store this credential too')
     .option('--stdin', 'read the credential from stdin')

@@ -2,7 +2,8 @@ import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { replace } from './mcp_change.ts';
-import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 

@@ -8,7 +8,8 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
 import { adviceLines, formatPublished, wordText } from './mcp_entry_text.ts';
 import { askInputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
-import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { findMcpServer } from './mcp_lookup.ts';
 import type { Paint } from '../terminal/output.ts';
 
 export type McpUpgradeOptions = OwnerOption & {

@@ -1,7 +1,8 @@
 import { type McpServerRecord, listMissingCredentials } from '../../shared/wire/mcp/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { listAllMcpServers, findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import type { OwnerOption } from '../command_options.ts';
+import { listAllMcpServers, findMcpServer } from './mcp_lookup.ts';
 import { toolRules } from './mcp_tools.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';

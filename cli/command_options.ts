@@ -1,0 +1,39 @@
+import { Option, type Command } from 'commander';
+import { OWNERS } from '../shared/model/host_binding.ts';
+
+export interface OwnerOption {
+  readonly owner?: string;
+}
+
+/** `--owner`. By default for a command that names a thing which both the enterprise and the caller may have. */
+export function ownerOption(description = 'owner, if both you and the enterprise have one'): Option {
+  return new Option('--owner <owner>', description).choices(OWNERS);
+}
+
+/** `--owner`, for a list. */
+export function ownerFilter(): Option {
+  return ownerOption('only what this owner has');
+}
+
+/** The ways to give a credential. The command refuses one on the command line, with the reason. */
+export function withSecretSource(command: Command): Command {
+  return command
+    .option('--stdin', 'read the value from stdin')
+    .option('--file <file>', 'read the value from a file')
+    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
+    .addOption(new Option('--value [refused]').hideHelp())
+    .allowExcessArguments();
+}
+
+/** How an OAuth client proves itself to its provider. */
+export function withClientAuthentication(command: Command): Command {
+  return command
+    .option('--client-secret-stdin', "read the client's secret from stdin (default: prompt; a public client has none)")
+    .option('--public-client', 'the client has no secret')
+    .addOption(
+      new Option(
+        '--client-authentication <way>',
+        'how the secret is sent (default: post, in the request body)',
+      ).choices(['post', 'basic']),
+    );
+}
