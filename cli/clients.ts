@@ -9,7 +9,7 @@ import { readRunFile, type RunFile } from './up/run_file.ts';
 import { readSignIn } from './sign_in/sign_in_file.ts';
 import { accessToken, CONTROL_NAME, REACH_FIX } from './sign_in/sign_in_tokens.ts';
 
-const START = 'Start it with `npm start` or `svc up` (the same --home), and look into its logs: $SVC_HOME/logs.';
+const START = 'Start it with `npm start` or `svc up` (the same --home), and look into its logs: `svc logs`.';
 
 /** Reads what runs on this state directory; null if nothing does or the process is gone. */
 export function findRunning(home: string): RunFile | null {

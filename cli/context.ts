@@ -28,8 +28,10 @@ export interface CliContext {
   readonly now: () => number;
   /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Aborted by the first Ctrl-C or SIGTERM; for commands that run until then. */
+  /** Aborted by the first Ctrl-C or SIGTERM, with the signal's name as its reason; for commands that run until then. */
   readonly stop: AbortSignal;
+  /** From now on `stop` is a new signal that the next Ctrl-C or SIGTERM aborts. */
+  readonly renewStop: () => void;
 }
 
 /** The global options. */

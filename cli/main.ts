@@ -19,15 +19,14 @@ function version(): string {
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
-/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP; null until a long-running command asks for it. */
+/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP, with the signal's name; null until a long-running command asks for it. */
 let stop: AbortController | null = null;
 
 function stopSignal(): AbortSignal {
   if (stop !== null) return stop.signal;
-  const controller = new AbortController();
-  stop = controller;
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => controller.abort());
-  return controller.signal;
+  stop = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stop?.abort(name));
+  return stop.signal;
 }
 
 /** A closed pipe (`svc audit list | head`) is not an error. A long-running command is told to stop, because it may have programs to end. */
@@ -64,6 +63,9 @@ async function main(): Promise<void> {
     // Created only for long-running commands; signals end the others by default.
     get stop() {
       return stopSignal();
+    },
+    renewStop: () => {
+      if (stop !== null) stop = new AbortController();
     },
   };
   process.exitCode = await runCommandLine(await buildProgram(context, process, argv), argv);

@@ -13,6 +13,8 @@ type Group = readonly [names: readonly string[], load: () => Promise<AddGroup>];
 /** Every command group, in the order of `svc --help`. Only the group of the command that is called is loaded. */
 const GROUPS: readonly Group[] = [
   [['up', 'sidecar'], async () => (await import('./up/up_command.ts')).addUpCommands],
+  [['down'], async () => (await import('./up/down_command.ts')).addDownCommand],
+  [['logs'], async () => (await import('./up/logs_command.ts')).addLogsCommand],
   [['console'], async () => (await import('./up/console_command.ts')).addConsoleCommand],
   [['login'], async () => (await import('./sign_in/login_command.ts')).addLoginCommand],
   [['logout'], async () => (await import('./sign_in/logout_command.ts')).addLogoutCommand],

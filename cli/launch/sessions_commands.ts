@@ -7,39 +7,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { formatRows } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
-
-const PATH = '/v1/sandbox-proxy/sessions';
-const TIMEOUT_MS = 40_000;
-
-const sandbox = z.object({
-  mode: z.string(),
-  image: z.string(),
-  image_id: z.string().optional(),
-  container_id: z.string().nullish(),
-  egress: z.string(),
-  detached: z.boolean().optional(),
-  runtime: z.object({ program: z.string(), endpoint: z.string() }).optional(),
-  unsealed: z
-    .array(z.object({ env: z.string(), reference: z.string(), host: z.string(), reason: z.string() }))
-    .default([]),
-});
-
-/** A session as returned by the sidecar's local API; unknown fields are kept for `--json`. */
-const sessionRecord = z.looseObject({
-  session_id: z.string(),
-  name: z.string().nullable(),
-  state: z.string().default('live'),
-  created_at: z.string(),
-  expires_at: z.string(),
-  open_tunnels: z.number(),
-  owner_alive: z.boolean().nullish(),
-  mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
-  sandbox: sandbox.nullish(),
-  masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
-});
-type SessionRecord = z.infer<typeof sessionRecord>;
-
-const sessionsPage = z.object({ items: z.array(sessionRecord) });
+import { endSession, listSessions, sessionRecord, SESSIONS_PATH, type SessionRecord } from './session_list.ts';
 
 /** `svc sessions list|show|stop|resume|logs`. */
 export function addSessionsCommands(line: CommandLine, signals: SignalSource): void {
@@ -68,12 +36,8 @@ interface LogsOptions {
   readonly follow?: boolean;
 }
 
-async function listAll(call: Call): Promise<readonly SessionRecord[]> {
-  return (await sidecarClient(call.context, call.options).call('GET', PATH, sessionsPage)).items;
-}
-
 async function list(call: Call): Promise<undefined> {
-  const items = await listAll(call);
+  const items = await listSessions(call);
   const columns = [
     { title: 'SESSION', cell: (row: SessionRecord) => row.session_id },
     { title: 'NAME', cell: (row: SessionRecord) => row.name ?? '' },
@@ -92,7 +56,7 @@ function sandboxText({ sandbox: box }: SessionRecord): string {
 
 async function showOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
-  const session = await sidecarClient(call.context, call.options).call('GET', `${PATH}/${id}`, sessionRecord);
+  const session = await sidecarClient(call.context, call.options).call('GET', `${SESSIONS_PATH}/${id}`, sessionRecord);
   const columns = [0, 1].map((at) => ({ title: '', cell: (row: readonly string[]) => row[at] ?? '' }));
   const target = { table: call.print.person, paint: call.print.paint, empty: '' };
   call.print.data(session, () => formatRows(factsOf(session), columns, target).replace(/^\n/, ''));
@@ -131,14 +95,18 @@ function factsOf(session: SessionRecord): string[][] {
 
 async function stopOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
-  await sidecarClient(call.context, call.options).callEmpty('DELETE', `${PATH}/${id}`, { timeoutMs: TIMEOUT_MS });
+  await endSession(call, id);
   call.print.note(`stopped ${id}`);
 }
 
 async function resumeOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
   const answer = z.object({ resumed: z.array(z.string()) });
-  const { resumed } = await sidecarClient(call.context, call.options).call('POST', `${PATH}/${id}/resume`, answer);
+  const { resumed } = await sidecarClient(call.context, call.options).call(
+    'POST',
+    `${SESSIONS_PATH}/${id}/resume`,
+    answer,
+  );
   const text = resumed.length === 0 ? `nothing is paused in ${id}` : `resumed in ${id}: ${resumed.join(', ')}`;
   call.print.data({ resumed }, () => text);
 }
@@ -164,7 +132,7 @@ async function runtimeOf(call: Call, { sandbox: box }: SessionRecord): Promise<C
 /** Finds a session by its id or by a unique name. */
 async function find(call: Call): Promise<SessionRecord> {
   const [wanted = ''] = call.args;
-  const items = await listAll(call);
+  const items = await listSessions(call);
   const byId = items.find((item) => item.session_id === wanted);
   if (byId !== undefined) return byId;
   const [first, ...others] = items.filter((item) => item.name === wanted);

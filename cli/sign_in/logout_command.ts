@@ -23,7 +23,7 @@ async function logOut(call: Call): Promise<undefined> {
   if (signIn === null) throw new CliError(EXIT.failed, `${home} has no sign-in`);
   if (findRunning(home) !== null) {
     throw new CliError(EXIT.failed, 'the sidecar is running: stop it first, so that it sends its last events', [
-      'Press Ctrl-C in the terminal where "svc sidecar" runs.',
+      'Run "svc down", or press Ctrl-C in the terminal where "svc sidecar" runs.',
     ]);
   }
   const { control_url: origin } = signIn;

@@ -1,10 +1,11 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { prepareHome } from './home.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { prepareLog, type LogName } from './log_files.ts';
 import { RotatingLog } from './rotating_log.ts';
 import { readRunFile, removeRunFile, writeRunFile } from './run_file.ts';
 import {
@@ -59,10 +60,8 @@ export class Supervisor {
     return program;
   }
 
-  openLog(name: string): RotatingLog {
-    const folder = join(this.#home, 'logs');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const log = new RotatingLog(join(folder, `${name}.log`));
+  openLog(name: LogName): RotatingLog {
+    const log = new RotatingLog(prepareLog(this.#home, name));
     this.#logs.push(log);
     return log;
   }
@@ -123,16 +122,34 @@ async function takeLock(home: string, notice: (text: string) => void): Promise<U
     const outcome = UpLock.take(home, process.pid);
     if (outcome.kind === 'taken') return outcome.lock;
     if (outcome.kind === 'running') throw alreadyRunning(home, outcome.pid);
-    removeRunFile(home);
     notice(`an earlier svc on ${home} did not shut down cleanly; continuing from its state`);
-    await Promise.all(outcome.programs.map((program) => endLeftOver(program, notice)));
+    await endPrograms(home, outcome.programs, notice);
   }
 }
 
-function alreadyRunning(home: string, pid: number): CliError {
+async function endPrograms(
+  home: string,
+  programs: readonly ProcessIdentity[],
+  notice: (text: string) => void,
+): Promise<void> {
+  removeRunFile(home);
+  await Promise.all(programs.map((program) => endLeftOver(program, notice)));
+}
+
+/** Ends the programs that a killed supervisor left behind. Returns how many there were. */
+export async function endLeftOvers(home: string, notice: (text: string) => void): Promise<number> {
+  if (!existsSync(join(home, 'up.lock'))) return 0;
+  const outcome = UpLock.take(home, process.pid);
+  if (outcome.kind === 'taken') outcome.lock.release();
+  if (outcome.kind !== 'stale') return 0;
+  await endPrograms(home, outcome.programs, notice);
+  return outcome.programs.length;
+}
+
+export function alreadyRunning(home: string, pid: number): CliError {
   const url = readRunFile(home)?.control_url;
   return new CliError(EXIT.failed, `svc is already running on ${home}: process ${pid}, ${url ?? 'still starting'}`, [
-    `Use that one, stop it (kill ${pid}), or start another with --home DIR --control-port 0 --proxy-port 0.`,
+    `Use that one, stop it (svc down), or start another with --home DIR --control-port 0 --proxy-port 0.`,
   ]);
 }
 

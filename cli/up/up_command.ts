@@ -1,19 +1,18 @@
 import { existsSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
-import type { Command } from 'commander';
+import { resolve } from 'node:path';
+import { Option, type Command } from 'commander';
 import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseRegistryUrl } from '../../shared/model/settings.ts';
-import { signInLinkReply } from '../../shared/wire/account.ts';
 import { controlUrlOf } from '../clients.ts';
 import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
-import { settingsOf, type CliContext } from '../context.ts';
+import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
-import { httpClient } from '../terminal/http_client.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
+import { backgroundArgs, backgroundNotice, IN_BACKGROUND_FLAG, startInBackground } from './background.ts';
+import { waitForStop } from './stop_question.ts';
 import { Supervisor } from './supervisor.ts';
-import { secretsPage } from '../../shared/wire/secrets.ts';
-import { formatGuide, type UpFacts } from './up_guide.ts';
+import { announce } from './up_announce.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
 
 interface SidecarOptions {
@@ -22,15 +21,24 @@ interface SidecarOptions {
   readonly resolve?: readonly string[];
   readonly denyPrivateUpstreams?: boolean;
 }
-type UpOptions = SidecarOptions & { readonly controlPort: string; readonly registryUrl?: string };
+type UpOptions = SidecarOptions & {
+  readonly controlPort: string;
+  readonly registryUrl?: string;
+  readonly detach?: boolean;
+  readonly inBackground?: boolean;
+};
 
 /** `svc up` and `svc sidecar`. */
 export function addUpCommands(line: CommandLine): void {
   const up = line.program
     .command('up')
-    .description('start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`)')
+    .description(
+      'start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`), or in the background with --detach',
+    )
     .option('--control-port <port>', 'port of the control plane; 0 means any free port', String(DEFAULT_CONTROL_PORT))
-    .option('--registry-url <url>', 'MCP registry for the marketplace, instead of the public one');
+    .option('--registry-url <url>', 'MCP registry for the marketplace, instead of the public one')
+    .option('--detach', 'return when both programs are healthy and leave them running; `svc down` stops them')
+    .addOption(new Option(IN_BACKGROUND_FLAG).hideHelp());
   handle<UpOptions>(line, sidecarOptions(up), startEverything);
   const sidecar = line.program
     .command('sidecar')
@@ -56,21 +64,30 @@ async function startEverything(call: Call<UpOptions>): Promise<number> {
   const controlPort = parsePort(options.controlPort, '--control-port');
   const start = prepareOptions(call);
   const registryUrl = registryUrlOf(options);
-  return supervise(call, async (supervisor) => {
-    await requireFreePort(controlPort, '--control-port');
-    await requireFreePort(start.port, '--proxy-port');
-    const key = ensureLocalKey(start.home);
-    const control = await supervisor.start(
-      controlProgram(context, { ...start, registryUrl, port: controlPort, log: supervisor.openLog('control') }),
-    );
-    const sidecar = await supervisor.start(
-      sidecarProgram(context, { ...start, controlUrl: control.url, log: supervisor.openLog('sidecar') }),
-    );
-    supervisor.publish({ controlUrl: control.url, proxyUrl: sidecar.url, control, sidecar });
-    const signIn = await signInLink(context, control.url, key);
-    const isFirst = !(await hasSecrets(context, control.url, key));
-    announce(call, { ...factsOf(call, start.home), controlUrl: control.url, proxyUrl: sidecar.url, signIn, isFirst });
-  });
+  if (options.detach === true) {
+    await startInBackground(call, start.home, backgroundArgs({ ...start, controlPort, registryUrl }));
+    return EXIT.ok;
+  }
+  return supervise(
+    call,
+    async (supervisor) => {
+      await requireFreePort(controlPort, '--control-port');
+      await requireFreePort(start.port, '--proxy-port');
+      const key = ensureLocalKey(start.home);
+      const control = await supervisor.start(
+        controlProgram(context, { ...start, registryUrl, port: controlPort, log: supervisor.openLog('control') }),
+      );
+      const sidecar = await supervisor.start(
+        sidecarProgram(context, { ...start, controlUrl: control.url, log: supervisor.openLog('sidecar') }),
+      );
+      supervisor.publish({ controlUrl: control.url, proxyUrl: sidecar.url, control, sidecar });
+      // The process that started this one in the background prints it: a sign-in link must not be in a log.
+      if (options.inBackground === true) return;
+      const { home } = start;
+      await announce(call, { home, controlUrl: control.url, proxyUrl: sidecar.url, key, inBackground: false });
+    },
+    options.inBackground === true,
+  );
 }
 
 function registryUrlOf(options: UpOptions): string | null {
@@ -123,70 +140,21 @@ function prepareOptions(call: Call<SidecarOptions>) {
 }
 
 /** Starts the programs, waits for Ctrl-C or SIGTERM, and stops them, also if the start fails halfway. */
-async function supervise(call: Call, start: (supervisor: Supervisor) => Promise<void>): Promise<number> {
+async function supervise(
+  call: Call,
+  start: (supervisor: Supervisor) => Promise<void>,
+  inBackground = false,
+): Promise<number> {
   const { context, print } = call;
-  const supervisor = await Supervisor.open(context, homeOf(context, call.options), (text) =>
-    print.note(`svc: ${text}`),
-  );
+  const home = homeOf(context, call.options);
+  const notice = inBackground ? backgroundNotice(context, home) : (text: string) => print.note(`svc: ${text}`);
+  const supervisor = await Supervisor.open(context, home, notice);
   try {
     await start(supervisor);
-    await waitForStop(context.stop);
-    if (!print.json) print.note('svc: stopping');
+    await waitForStop(call);
+    if (inBackground || !print.json) notice('stopping');
     return EXIT.ok;
   } finally {
     await supervisor.stop();
   }
-}
-
-function waitForStop(signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', () => done(), { once: true });
-  });
-}
-
-/** Creates a one-time sign-in link. If that fails, everything else still works, so it is only reported. */
-async function signInLink(context: CliContext, origin: string, token: string): Promise<UpFacts['signIn']> {
-  const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
-  try {
-    const reply = await client.call('POST', '/v1/sign-in-links', signInLinkReply);
-    return { url: reply.url, expiresAt: reply.expires_at };
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    context.stderr.write(`svc: no sign-in link: ${error.message}\n`);
-    return null;
-  }
-}
-
-/** Whether a credential is stored. Only the first-run guide depends on it, so a failed call counts as none. */
-async function hasSecrets(context: CliContext, origin: string, token: string): Promise<boolean> {
-  const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
-  try {
-    const { items } = await client.call('GET', '/v1/secrets', secretsPage, { query: { limit: '1' } });
-    return items.length > 0;
-  } catch (error) {
-    if (error instanceof CliError) return false;
-    throw error;
-  }
-}
-
-function factsOf(call: Call, home: string): Pick<UpFacts, 'version' | 'home' | 'command' | 'homeFlag'> {
-  const { context, options } = call;
-  const fromHere = relative(context.workingDirectory, join(context.root, 'bin', 'svc'));
-  const command = fromHere.startsWith('..') ? join(context.root, 'bin', 'svc') : `./${fromHere}`;
-  return { version: context.version, home, command, homeFlag: options.home === undefined ? '' : ` --home ${home}` };
-}
-
-function announce(call: Call, facts: UpFacts): void {
-  const { print } = call;
-  print.line(
-    {
-      control_url: facts.controlUrl,
-      proxy_url: facts.proxyUrl,
-      home: facts.home,
-      sign_in_url: facts.signIn?.url ?? null,
-      version: facts.version,
-    },
-    formatGuide(facts, print.paint).trimEnd(),
-  );
 }

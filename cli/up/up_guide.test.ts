@@ -9,6 +9,7 @@ const FACTS: UpFacts = {
   command: './bin/svc',
   homeFlag: '',
   isFirst: true,
+  inBackground: false,
   signIn: null,
 };
 const guide = (facts: Partial<UpFacts>): string => formatGuide({ ...FACTS, ...facts }, (_, text) => text);
@@ -18,5 +19,11 @@ describe('the guide of svc up', () => {
     expect(guide({})).toContain('./bin/svc secret set user/demo');
     expect(guide({ isFirst: false })).not.toContain('secret set');
     expect(guide({ isFirst: false })).toContain('http://127.0.0.1:7420');
+  });
+
+  test('says how to stop it: Ctrl-C, or svc down if it runs in the background', () => {
+    expect(guide({})).toMatch(/Ctrl-C stops it\.\n$/);
+    const background = guide({ inBackground: true, homeFlag: ' --home /srv/svc' });
+    expect(background).toMatch(/"\.\/bin\/svc down --home \/srv\/svc" stops it\.\n$/);
   });
 });

@@ -12,6 +12,8 @@ export interface UpFacts {
   readonly homeFlag: string;
   /** False once a credential is stored: the first steps are then left out. */
   readonly isFirst: boolean;
+  /** True if `svc up --detach` started it. */
+  readonly inBackground: boolean;
   readonly signIn: { readonly url: string; readonly expiresAt: string } | null;
 }
 
@@ -42,7 +44,7 @@ export function formatGuide(facts: UpFacts, paint: Paint): string {
     ...link,
     '',
     ...(facts.isFirst ? firstSteps : []),
-    paint('dim', 'Ctrl-C stops it.'),
+    paint('dim', facts.inBackground ? `"${facts.command} down${facts.homeFlag}" stops it.` : 'Ctrl-C stops it.'),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -44,6 +44,12 @@ export class UpLock {
     }
   }
 
+  /** What the running supervisor of the state directory recorded; null if none runs. */
+  static readRunning(home: string): UpLockContent | null {
+    const found = parse(readText(join(home, 'up.lock')));
+    return found !== null && isRunning(found.supervisor) ? found : null;
+  }
+
   /** Records the running programs, for the next `svc up` if this one crashes. */
   note(pids: readonly number[]): void {
     const programs = pids.map((pid) => identify(pid)).filter((found) => found !== null);

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { sidecarClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+
+export const SESSIONS_PATH = '/v1/sandbox-proxy/sessions';
+/** The sidecar answers when the session's events are delivered and its container is removed. */
+const END_TIMEOUT_MS = 40_000;
+
+const sandbox = z.object({
+  mode: z.string(),
+  image: z.string(),
+  image_id: z.string().optional(),
+  container_id: z.string().nullish(),
+  egress: z.string(),
+  detached: z.boolean().optional(),
+  runtime: z.object({ program: z.string(), endpoint: z.string() }).optional(),
+  unsealed: z
+    .array(z.object({ env: z.string(), reference: z.string(), host: z.string(), reason: z.string() }))
+    .default([]),
+});
+
+/** A session as returned by the sidecar's local API; unknown fields are kept for `--json`. */
+export const sessionRecord = z.looseObject({
+  session_id: z.string(),
+  name: z.string().nullable(),
+  state: z.string().default('live'),
+  created_at: z.string(),
+  expires_at: z.string(),
+  open_tunnels: z.number(),
+  owner_alive: z.boolean().nullish(),
+  mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
+  sandbox: sandbox.nullish(),
+  masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
+});
+export type SessionRecord = z.infer<typeof sessionRecord>;
+
+const sessionsPage = z.object({ items: z.array(sessionRecord) });
+
+/** The live sessions and ended launches of the sidecar on the state directory. */
+export async function listSessions(call: Call): Promise<readonly SessionRecord[]> {
+  return (await sidecarClient(call.context, call.options).call('GET', SESSIONS_PATH, sessionsPage)).items;
+}
+
+/** Ends a session and removes its container. */
+export async function endSession(call: Call, id: string): Promise<void> {
+  const timeoutMs = END_TIMEOUT_MS;
+  await sidecarClient(call.context, call.options).callEmpty('DELETE', `${SESSIONS_PATH}/${id}`, { timeoutMs });
+}

@@ -1,0 +1,109 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { identify } from '../../machine/process_identity.ts';
+import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+let child: ChildProcess;
+let ended: Promise<unknown[]>;
+beforeEach(async () => {
+  home = new TestHome();
+  child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  ended = once(child, 'exit');
+  await once(child, 'spawn');
+});
+afterEach(async () => {
+  child.kill('SIGKILL');
+  await ended;
+  home.remove();
+});
+
+const session = {
+  session_id: 'ses_1',
+  name: 'work',
+  state: 'live',
+  created_at: '2026-01-01T11:00:00Z',
+  expires_at: '2026-01-02T11:00:00Z',
+  open_tunnels: 0,
+};
+const sessions =
+  (...items: readonly object[]): Answer =>
+  () => ({ status: 200, body: { items, next_cursor: null } });
+/** The lock of a supervisor that runs (`sleep`), or of one that was killed. */
+function lock(supervisor: object | null, programs: readonly object[] = []): void {
+  home.write('up.lock', JSON.stringify({ supervisor: supervisor ?? { pid: 4_194_305, started: '1' }, programs }));
+}
+const runs = (): boolean => child.exitCode === null && child.signalCode === null;
+const identity = () => identify(child.pid ?? 0);
+
+describe('svc down', () => {
+  test('stops the process that holds the lock, and returns when it has ended', async () => {
+    lock(identity());
+    const { code, stdout } = await runCli(home, ['down'], { answer: sessions() });
+    expect([code, stdout]).toEqual([0, `stopped svc on ${home.path}\n`]);
+    expect(identity()).toBeNull();
+    expect(existsSync(join(home.path, 'up.lock'))).toBe(false);
+    await ended;
+    expect(child.signalCode).toBe('SIGTERM');
+  });
+
+  test('with live sessions and no terminal is refused with their names, and stops nothing', async () => {
+    lock(identity());
+    const answer = sessions(session, { ...session, session_id: 'ses_2', state: 'ended' });
+    const { code, stderr } = await runCli(home, ['down'], { answer });
+    expect(code).toBe(2);
+    expect(stderr).toContain('This ends 1 live session:');
+    expect(stderr).toContain('ses_1 (work)');
+    expect(stderr).not.toContain('ses_2');
+    expect(runs()).toBe(true);
+  });
+
+  test('with live sessions at a terminal asks first', async () => {
+    lock(identity());
+    const options = { answer: sessions(session), terminal: true };
+    const refused = await runCli(home, ['down'], { ...options, stdin: 'n\n' });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('ses_1 (work)');
+    expect(runs()).toBe(true);
+    expect((await runCli(home, ['down'], { ...options, stdin: 'y\n' })).code).toBe(0);
+    expect(identity()).toBeNull();
+  });
+
+  test('with --yes ends live sessions without asking', async () => {
+    lock(identity());
+    expect((await runCli(home, ['down', '--yes'], { answer: sessions(session) })).code).toBe(0);
+    expect(identity()).toBeNull();
+  });
+
+  test('stops it also if its sidecar does not answer', async () => {
+    lock(identity());
+    const { code, stderr } = await runCli(home, ['down']);
+    expect(code).toBe(0);
+    expect(stderr).toContain('the live sessions are not known');
+    expect(identity()).toBeNull();
+  });
+
+  test('ends the programs of a supervisor that was killed', async () => {
+    lock(null, [identity() ?? {}]);
+    const { code, stdout } = await runCli(home, ['down', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ home: home.path, stopped: true });
+    expect(identity()).toBeNull();
+    expect(existsSync(join(home.path, 'run.json'))).toBe(false);
+  });
+
+  test('does not touch a process that only has the id of one that has ended', async () => {
+    lock({ pid: child.pid, started: '1' }, [{ pid: child.pid, started: '1' }]);
+    const { code, stdout } = await runCli(home, ['down']);
+    expect([code, stdout]).toEqual([0, `svc is not running on ${home.path}\n`]);
+    expect(runs()).toBe(true);
+  });
+
+  test('says so if nothing runs', async () => {
+    const { code, stdout } = await runCli(home, ['down']);
+    expect([code, stdout]).toEqual([0, `svc is not running on ${home.path}\n`]);
+  });
+});

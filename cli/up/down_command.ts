@@ -1,0 +1,73 @@
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from './home.ts';
+import { endLeftOvers } from './supervisor.ts';
+import { pause } from '../../machine/pause.ts';
+import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { findLiveSessions, requireAgreement, sessionLines } from './stop_question.ts';
+import { UpLock } from './up_lock.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+
+/** The supervisor gives each of its two programs five seconds, and the rest to a busy machine. */
+const LONGEST_STOP_MS = 30_000;
+const LOOK_AGAIN_MS = 50;
+const SAY_SO_AFTER_MS = 1_000;
+
+interface DownOptions {
+  readonly yes?: boolean;
+}
+
+/** `svc down`. */
+export function addDownCommand(line: CommandLine): void {
+  const down = line.program
+    .command('down')
+    .description('stop what `svc up` started on this state directory, and wait until it has ended')
+    .option('--yes', 'also end live sessions, without asking');
+  handle<DownOptions>(line, down, stopEverything);
+}
+
+async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
+  const { context, options, print } = call;
+  const home = homeOf(context, options);
+  if (UpLock.readRunning(home) !== null) {
+    const facts = sessionLines(await findLiveSessions(call));
+    await requireAgreement(call, { yes: options.yes === true, facts, question: 'Stop svc and end them?' });
+  }
+  const stopped = await stopSvc(call, home);
+  print.line({ home, stopped }, stopped ? `stopped svc on ${home}` : `svc is not running on ${home}`);
+}
+
+/** Stops svc on the state directory and waits until all its programs have ended. Returns false if nothing was running. */
+export async function stopSvc(call: Call, home: string): Promise<boolean> {
+  const running = UpLock.readRunning(home);
+  if (running !== null) await endSupervisor(call, home, running.supervisor);
+  const leftOver = await endLeftOvers(home, (text) => call.print.note(`svc: ${text}`));
+  return running !== null || leftOver > 0;
+}
+
+async function endSupervisor(call: Call, home: string, supervisor: ProcessIdentity): Promise<void> {
+  const { context, print } = call;
+  sendTerm(home, supervisor);
+  for (let waitedMs = 0; isRunning(supervisor); waitedMs += LOOK_AGAIN_MS) {
+    if (waitedMs === SAY_SO_AFTER_MS) print.note('svc: waiting for the programs to end');
+    if (waitedMs >= LONGEST_STOP_MS || context.stop.aborted) throw stillRunning(home, supervisor);
+    await pause(LOOK_AGAIN_MS, context.stop);
+  }
+}
+
+function sendTerm(home: string, { pid }: ProcessIdentity): void {
+  try {
+    process.kill(pid, 'SIGTERM');
+  } catch (error) {
+    if (errorCode(error) === 'ESRCH') return;
+    throw new CliError(EXIT.failed, `svc on ${home} (process ${pid}) cannot be stopped (${errorCode(error)})`, [
+      'Run the command as the user who started it.',
+    ]);
+  }
+}
+
+function stillRunning(home: string, { pid }: ProcessIdentity): CliError {
+  return new CliError(EXIT.failed, `svc on ${home} (process ${pid}) is still stopping`, [
+    `Look into its logs with "svc logs"; "kill -9 ${pid}" and then "svc down" end it and its programs.`,
+  ]);
+}

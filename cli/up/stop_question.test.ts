@@ -1,0 +1,153 @@
+import { PassThrough, Writable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Call } from '../command_line.ts';
+import type { CliContext } from '../context.ts';
+import { printerFor } from '../terminal/output.ts';
+import { TestHome } from '../testing/run_cli.ts';
+import { waitForStop } from './stop_question.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const session = {
+  session_id: 'ses_1',
+  name: 'work',
+  state: 'live',
+  created_at: '2026-01-01T11:00:00Z',
+  expires_at: '2026-01-02T11:00:00Z',
+  open_tunnels: 0,
+};
+
+/** A terminal whose keys and signals the test sends. */
+class Terminal {
+  readonly stdin = new PassThrough();
+  text = '';
+  stopped = false;
+  #stop = new AbortController();
+  readonly #waiting = new Set<() => void>();
+
+  start(items: readonly object[], isTerminal = true): Promise<void> {
+    const context = this.#context(items, isTerminal);
+    const call: Call = { context, args: [], options: { home: home.path }, print: printerFor(context, {}) };
+    return waitForStop(call).then(() => {
+      this.stopped = true;
+      return undefined;
+    });
+  }
+
+  signal(name: 'SIGINT' | 'SIGTERM'): void {
+    this.#stop.abort(name);
+  }
+
+  async says(words: string): Promise<void> {
+    while (!this.text.includes(words)) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  }
+
+  #context(items: readonly object[], isTerminal: boolean): CliContext {
+    const shown = new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        this.text += chunk.toString('utf8');
+        for (const resume of this.#waiting) resume();
+        this.#waiting.clear();
+        done();
+      },
+    });
+    const output = Object.assign(shown, { isTTY: isTerminal });
+    const currentStop = (): AbortSignal => this.#stop.signal;
+    return {
+      env: {},
+      stdin: this.stdin,
+      interactive: isTerminal,
+      stdout: output,
+      stderr: output,
+      userHome: home.path,
+      workingDirectory: home.path,
+      root: home.path,
+      version: '4.0.0',
+      compileCache: home.path,
+      fetch: () => Promise.resolve(Response.json({ items })),
+      now: () => 0,
+      pause: () => Promise.resolve(),
+      get stop() {
+        return currentStop();
+      },
+      renewStop: () => {
+        this.#stop = new AbortController();
+      },
+    };
+  }
+}
+
+describe('Ctrl-C in svc up', () => {
+  test('stops at once if no session is live', async () => {
+    const terminal = new Terminal();
+    const waiting = terminal.start([{ ...session, state: 'ended' }]);
+    terminal.signal('SIGINT');
+    await waiting;
+    expect(terminal.text).toBe('');
+  });
+
+  test('with live sessions names them and asks; no keeps it running, and the next Ctrl-C asks again', async () => {
+    const terminal = new Terminal();
+    const waiting = terminal.start([session]);
+    terminal.signal('SIGINT');
+    await terminal.says('[y/N]');
+    expect(terminal.text).toContain('ses_1 (work)');
+    terminal.stdin.write('n\n');
+    await terminal.says('still running');
+    expect(terminal.stopped).toBe(false);
+    terminal.text = '';
+    terminal.signal('SIGINT');
+    await terminal.says('[y/N]');
+    terminal.stdin.write('y\n');
+    await waiting;
+  });
+
+  test('a second time, as a key at the question, stops at once', async () => {
+    const terminal = new Terminal();
+    const waiting = terminal.start([session]);
+    terminal.signal('SIGINT');
+    await terminal.says('[y/N]');
+    terminal.stdin.write('\u0003');
+    await waiting;
+    expect(terminal.stopped).toBe(true);
+  });
+
+  test('that npm delivers twice still asks', async () => {
+    const terminal = new Terminal();
+    const waiting = terminal.start([session]);
+    terminal.signal('SIGINT');
+    terminal.signal('SIGINT');
+    await terminal.says('[y/N]');
+    terminal.signal('SIGINT');
+    terminal.stdin.write('n\n');
+    await terminal.says('still running');
+    terminal.signal('SIGTERM');
+    await waiting;
+    expect(terminal.stopped).toBe(true);
+  });
+
+  test.each([
+    ['SIGTERM at a terminal', 'SIGTERM', true],
+    ['SIGINT without a terminal', 'SIGINT', false],
+  ] as const)('%s stops at once', async (_title, signal, isTerminal) => {
+    const terminal = new Terminal();
+    const waiting = terminal.start([session], isTerminal);
+    terminal.signal(signal);
+    await waiting;
+    expect(terminal.text).toBe('');
+  });
+
+  test('SIGTERM during the question stops at once', async () => {
+    const terminal = new Terminal();
+    const waiting = terminal.start([session]);
+    terminal.signal('SIGINT');
+    await terminal.says('[y/N]');
+    terminal.signal('SIGTERM');
+    await waiting;
+    expect(terminal.stopped).toBe(true);
+  });
+});
