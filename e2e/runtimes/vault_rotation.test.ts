@@ -11,7 +11,6 @@ import { CREDENTIALS_TYP, credentialsPayload } from '../../shared/wire/channel.t
 import { SEALED_KINDS } from '../../worker/installation/sealed_kinds.ts';
 import { Vault } from '../../worker/kernel/vault.ts';
 import { openDatabase } from '../../worker/store/database.ts';
-import { countOf } from '../support/full_counts.ts';
 import { kill } from '../support/process.ts';
 import { Svc } from '../support/svc.ts';
 import {
@@ -26,7 +25,7 @@ import {
 } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
-const SECRETS = countOf(150, 40);
+const SECRETS = 150;
 const newKey = () => randomBytes(32).toString('base64url');
 
 let home = '';
