@@ -13,7 +13,7 @@ const SENTINEL = 'svc-sentinel-4f9a1c7e2b';
 const AKID = 'AKIAE2EEXAMPLE000002';
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-interface Place {
+interface SchemeCase {
   readonly scheme: string;
   readonly parameters: Readonly<Record<string, string>>;
   /** What a client sends that holds `value` in the binding's place: extra header lines, or a query. */
@@ -24,7 +24,7 @@ interface Place {
   readonly written: (value: string) => readonly string[];
 }
 
-const PLACES: readonly Place[] = [
+const SCHEME_CASES: readonly SchemeCase[] = [
   {
     scheme: 'bearer',
     parameters: {},
@@ -62,13 +62,13 @@ let world: World;
 let session: Session;
 
 beforeAll(async () => {
-  const hosts = [...PLACES.map(({ scheme }) => scheme), SIGV4].flatMap((scheme) =>
+  const hosts = [...SCHEME_CASES.map(({ scheme }) => scheme), SIGV4].flatMap((scheme) =>
     EMITS.map((emit) => hostOf(scheme, emit)),
   );
   world = await startWorld(hosts);
   await world.svc.secret('user/key', SECRET);
   const signing = { scheme: SIGV4, parameters: { access_key_id: AKID, region: 'eu-north-1', service: 'execute-api' } };
-  for (const { scheme, parameters } of [...PLACES, signing]) {
+  for (const { scheme, parameters } of [...SCHEME_CASES, signing]) {
     const common = { scheme, ...parameters, credential_ref: 'vault://user/key' };
     await world.svc.binding({ ...common, host: hostOf(scheme, 'inject') });
     await world.svc.binding({
@@ -101,7 +101,7 @@ async function send(host: string, sent: { lines?: readonly string[]; query?: str
   return { request: world.upstream.last(), events };
 }
 
-describe.each(PLACES)('$scheme', ({ scheme, sends, sees, written }) => {
+describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, written }) => {
   it('writes the credential where the client sent nothing, and says so in the audit log', async () => {
     for (const emit of EMITS) {
       session = await world.svc.session();

@@ -95,7 +95,7 @@ function serveResources(gateway: Gateway, server: Server, client: GatewayClient)
     resources.read(params.uri, clientRequest(client, server, ctx)),
   );
   server.setRequestHandler('resources/subscribe', async ({ params }, ctx) => {
-    const place = await resources.place(params.uri, client.caller, ctx.mcpReq.signal);
+    const place = await resources.findServer(params.uri, client.caller, ctx.mcpReq.signal);
     if (client.key !== null) await subscriptions.add(client.key, params.uri, place);
     return {};
   });

@@ -146,8 +146,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Injected wins',
     holds: 'every copy of the client’s header is removed',
-    file: 'shared/inject/header_place.ts',
-    text: 'const rest = fields.filter((field) => !isInPlace(field.name, lowerName));',
+    file: 'shared/inject/credential_header.ts',
+    text: 'const rest = fields.filter((field) => !isSameHeader(field.name, lowerName));',
     replacement: 'const rest = fields.filter(() => true);',
     tests: ['shared/inject/inject.test.ts', 'tools/fuzz_all.test.ts', TUNNEL],
   },
@@ -162,9 +162,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Injected wins',
     holds: 'a header that a server takes for the credential’s is a copy of it',
-    file: 'shared/inject/header_place.ts',
-    text: 'name.length === place.length && foldName(name) === foldName(place)',
-    replacement: 'name.length < place.length && foldName(name) === foldName(place)',
+    file: 'shared/inject/credential_header.ts',
+    text: 'name.length === header.length && foldName(name) === foldName(header)',
+    reheaderment: 'name.length < header.length && foldName(name) === foldName(header)',
     tests: ['shared/inject/inject.test.ts', 'shared/inject/sigv4_resign.test.ts', 'tools/fuzz_all.test.ts'],
   },
   {
@@ -226,7 +226,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Sentinels',
     holds: 'a sentinel beside a foreign copy is not taken for the client’s choice',
-    file: 'shared/inject/header_place.ts',
+    file: 'shared/inject/credential_header.ts',
     text: "if (!isSentinel(field.value)) return 'foreign';",
     replacement: "if (!isSentinel(field.value)) return found === 'sentinel' ? found : 'foreign';",
     tests: ['shared/inject/inject.test.ts', 'shared/inject/choose.test.ts'],

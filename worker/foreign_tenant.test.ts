@@ -130,7 +130,7 @@ afterAll(() => control.stop());
 
 /** Registry entries are visible to all tenants. */
 const isOfRegistry = (path: string) => path.startsWith('/v1/marketplace/');
-const withPlace = () =>
+const routesWithId = () =>
   routes.filter(({ path, access }) => path.includes('{') && isOfProgram(access) && !isOfRegistry(path));
 /** Replies to browsers are pages, and have a test of their own. */
 const isOfProgram = (access: string) => access !== 'anyone' && access !== 'browser';
@@ -154,13 +154,13 @@ async function refusal(answer: Promise<Response>) {
 
 describe('with the token of another tenant', () => {
   test('this test calls every route that names a resource: add an example for a new one', () => {
-    expect(withPlace().length).toBeGreaterThan(14);
-    expect(withPlace().filter(({ path }) => places[path] === undefined)).toEqual([]);
+    expect(routesWithId().length).toBeGreaterThan(14);
+    expect(routesWithId().filter(({ path }) => places[path] === undefined)).toEqual([]);
     expect(Object.entries(places).filter(([, { id }]) => id === '' || id.startsWith('undefined'))).toEqual([]);
   });
 
   test('each route answers "not found", as for an unknown id', async () => {
-    for (const route of withPlace()) {
+    for (const route of routesWithId()) {
       const foreign = await refusal(visit(route, stranger, strangerSidecar));
       expect([route.method, route.path, foreign.status, foreign.code]).toEqual([
         route.method,
@@ -248,7 +248,7 @@ describe('with the token of another tenant', () => {
 
 test('the first tenant finds each of its resources at the same path', async () => {
   const order = ['GET', 'PUT', 'POST', 'DELETE'];
-  const deepFirst = withPlace().toSorted(
+  const deepFirst = routesWithId().toSorted(
     (a, b) => order.indexOf(a.method) - order.indexOf(b.method) || b.path.length - a.path.length,
   );
   for (const route of deepFirst) {

@@ -41,7 +41,7 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   if (there !== undefined)
     print.note(`${formatPublished(entry)} is already installed as ${there.name}; nothing was changed`);
   const shown = there === undefined ? await confirmInstall(call, client, detail) : null;
-  const body = { ...choiceOf(options, detail), ...(shown && { inputs: shown.inputs }), ...placeOf(options) };
+  const body = { ...choiceOf(options, detail), ...(shown && { inputs: shown.inputs }), ...targetOptions(options) };
   const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
   if (reply.server === null) return tellDryRun(call, reply);
   const left = await storeCredentials(call, client, reply);
@@ -120,7 +120,7 @@ function numberOf(text: string, flag: string): number {
   throw new CliError(EXIT.usage, `${flag} must be a number that \`svc mcp view\` shows`);
 }
 
-function placeOf({ name, owner, dryRun }: McpInstallOptions) {
+function targetOptions({ name, owner, dryRun }: McpInstallOptions) {
   return { owner, ...(name !== undefined && { name }), ...(dryRun === true && { dry_run: true }) };
 }
 

@@ -23,7 +23,7 @@ export function renderCommandTable(program: Command): string {
 
 /** The table rows between a document's markers, without alignment spaces; null if a marker is missing. */
 export function tableRows(markdown: string, name: string): readonly string[] | null {
-  const place = placeOf(markdown, name);
+  const place = findSection(markdown, name);
   return place === null ? null : rowsOf(markdown.slice(place.from, place.to));
 }
 
@@ -35,12 +35,12 @@ export function rowsOf(text: string): readonly string[] {
 
 /** The document with the table between the markers replaced. */
 export function withTable(markdown: string, name: string, text: string): string {
-  const place = placeOf(markdown, name);
+  const place = findSection(markdown, name);
   if (place === null) throw new Error(`the document has no <!-- ${name} --> ... <!-- /${name} -->`);
   return `${markdown.slice(0, place.from)}\n\n${text}\n${markdown.slice(place.to)}`;
 }
 
-function placeOf(markdown: string, name: string): { readonly from: number; readonly to: number } | null {
+function findSection(markdown: string, name: string): { readonly from: number; readonly to: number } | null {
   const begin = `<!-- ${name} -->`;
   const at = markdown.indexOf(begin);
   const to = markdown.indexOf(`<!-- /${name} -->`);

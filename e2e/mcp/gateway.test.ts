@@ -12,7 +12,7 @@ import { waitFor } from '../support/wait_for.ts';
 import { z } from 'zod';
 import { FakePorts, localServer, remoteServer } from './gateway/fake_ports.ts';
 import { type HttpGateway, startHttpGateway } from './gateway/http_gateway.ts';
-import { earlierClient, modernClient, type Place, type TestClient } from './gateway/test_clients.ts';
+import { earlierClient, modernClient, type GatewayEndpoint, type TestClient } from './gateway/test_clients.ts';
 
 const packageFile = (path: string) => fileURLToPath(import.meta.resolve(`@modelcontextprotocol/${path}`));
 const EVERYTHING = packageFile('server-everything/dist/index.js');
@@ -52,7 +52,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const stdio = (): Place => ({
+const stdio = (): GatewayEndpoint => ({
   kind: 'stdio',
   command: 'node',
   args: [STDIO_GATEWAY, JSON.stringify({ home: join(home, 'stdio'), servers: servers() })],
@@ -62,9 +62,9 @@ const CLIENTS: readonly (readonly [string, () => Promise<TestClient>])[] = [
   ['the later SDK in the later generation, stdio', () => modernClient(stdio(), 'auto')],
   ['the later SDK in the earlier generation, stdio', () => modernClient(stdio(), 'legacy')],
   ['the earlier SDK, stdio', () => earlierClient(stdio())],
-  ['the later SDK in the later generation, HTTP', () => modernClient(http.placeOf(), 'auto')],
-  ['the later SDK in the earlier generation, HTTP', () => modernClient(http.placeOf(), 'legacy')],
-  ['the earlier SDK, HTTP', () => earlierClient(http.placeOf())],
+  ['the later SDK in the later generation, HTTP', () => modernClient(http.endpointFor(), 'auto')],
+  ['the later SDK in the earlier generation, HTTP', () => modernClient(http.endpointFor(), 'legacy')],
+  ['the earlier SDK, HTTP', () => earlierClient(http.endpointFor())],
 ];
 
 describe.each(CLIENTS)('%s', (_name, connect) => {
@@ -175,7 +175,7 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
 });
 
 test('calls are recorded with their outcome and without any argument', async () => {
-  const client = await modernClient(http.placeOf({ sessionId: 'ses_1', servers: null }), 'auto');
+  const client = await modernClient(http.endpointFor({ sessionId: 'ses_1', servers: null }), 'auto');
   ports.events.length = 0;
   await client.callTool('everything__echo', { message: 'a secret argument' });
   await client.callTool('everything__get-sum', { a: 'x', b: [] });
@@ -203,7 +203,7 @@ test('a caller sees and calls only the servers that it may use, also with the se
   const [everything] = servers();
   ports.change([...servers().slice(1), everything!]);
   const caller = { sessionId: 'ses_2', servers: [everything!.id] };
-  const client = await modernClient(http.placeOf(caller), 'auto');
+  const client = await modernClient(http.endpointFor(caller), 'auto');
   await waitFor('the server to be listed', async () => (await client.listTools()).length > 0);
   const names = (await client.listTools()).map(({ name }) => name);
   expect(names.every((name) => name.startsWith('everything__'))).toBe(true);
@@ -216,7 +216,7 @@ test('a caller sees and calls only the servers that it may use, also with the se
 
 test('a request from a page of another origin, or for another host, is refused', async () => {
   const headers = {
-    ...http.placeOf().headers,
+    ...http.endpointFor().headers,
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
   };
@@ -234,9 +234,9 @@ test('servers that come and go are told to clients of both generations', async (
   const all = servers();
   ports.change(all.slice(0, 1));
   const clients = [
-    await modernClient(http.placeOf(), 'auto'),
-    await modernClient(http.placeOf(), 'legacy'),
-    await earlierClient(http.placeOf()),
+    await modernClient(http.endpointFor(), 'auto'),
+    await modernClient(http.endpointFor(), 'legacy'),
+    await earlierClient(http.endpointFor()),
   ];
   for (const client of clients) await client.listTools();
   const before = clients.map((client) => client.toolChanges());
@@ -253,7 +253,7 @@ test('servers that come and go are told to clients of both generations', async (
 
 test('changes of a resource reach the clients that watch it, of both generations', async () => {
   ports.change(servers().slice(0, 1));
-  const clients = [await modernClient(http.placeOf(), 'auto'), await earlierClient(http.placeOf())];
+  const clients = [await modernClient(http.endpointFor(), 'auto'), await earlierClient(http.endpointFor())];
   const [uri] = await clients[0]!.listResources();
   for (const client of clients) await client.watch(uri!);
   await clients[1]!.callTool('everything__toggle-subscriber-updates');
@@ -265,12 +265,12 @@ test('changes of a resource reach the clients that watch it, of both generations
 /** A session of the earlier generation: its id, or the status of the refusal. */
 async function beginSession(
   gateway: HttpGateway,
-  { session, caller }: { readonly session?: string; readonly caller?: Parameters<HttpGateway['placeOf']>[0] },
+  { session, caller }: { readonly session?: string; readonly caller?: Parameters<HttpGateway['endpointFor']>[0] },
 ): Promise<string> {
   const response = await fetch(gateway.url, {
     method: 'POST',
     headers: {
-      ...gateway.placeOf(caller).headers,
+      ...gateway.endpointFor(caller).headers,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...(session === undefined ? {} : { 'mcp-session-id': session }),

@@ -72,7 +72,7 @@ describeContainers('servers in containers', () => {
     const ports = new FakePorts([own(), boxed]);
     const env = { ...process.env, ...bench.engine.environment };
     gateway = await startHttpGateway({ ports, home, env, images: { 'mcp-box': image } });
-    const client = await modernClient(gateway.placeOf(), 'auto', {});
+    const client = await modernClient(gateway.endpointFor(), 'auto', {});
     const how = async (name: string): Promise<unknown> =>
       JSON.parse((await client.callTool(name)).content[0]?.text ?? '');
     expect(await how('boxed__how')).toEqual({
@@ -113,7 +113,7 @@ describeContainers('servers in containers', () => {
     ]);
     const env = { ...process.env, DOCKER_HOST: `unix://${home}/none.sock` };
     gateway = await startHttpGateway({ ports, home, env, images: { 'mcp-box': image } });
-    const client = await modernClient(gateway.placeOf(), 'auto', {});
+    const client = await modernClient(gateway.endpointFor(), 'auto', {});
     expect(await client.listTools()).toEqual([]);
     await client.close();
     const reasons = ports.events.map((event) => ('reason' in event ? event.reason : event.type));

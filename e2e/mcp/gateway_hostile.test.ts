@@ -40,7 +40,7 @@ function hostile(mode: string, changes: Partial<McpServer> = {}, ...extra: strin
 
 async function open(ports: FakePorts, limits: Partial<GatewayLimits> = {}): Promise<TestClient> {
   gateway = await startHttpGateway({ ports, home, limits });
-  const client = await modernClient(gateway.placeOf(), 'auto', {});
+  const client = await modernClient(gateway.endpointFor(), 'auto', {});
   clients.push(client);
   return client;
 }
@@ -247,7 +247,7 @@ test('a call that cannot be recorded is not made, and neither are too large and 
 test('calls that come in one message share no place among those that may run', async () => {
   const ports = new FakePorts([hostile('well')]);
   await open(ports, { maxCallsOfServer: 2, callMs: 5_000 });
-  const { url, headers: own } = gateway!.placeOf();
+  const { url, headers: own } = gateway!.endpointFor();
   const headers = { ...own, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const clientInfo = { name: 'e2e', version: '1' };
   const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo };

@@ -34,7 +34,7 @@ beforeEach(async () => {
   const server = localServer('tells', ['node', TELLING]);
   ports = new FakePorts([{ ...server, env: { SECRET: `vault://mcp-servers/${server.id}/SECRET` } }], { SECRET });
   gateway = await startHttpGateway({ ports, home, limits: {} });
-  const place = gateway.placeOf();
+  const place = gateway.endpointFor();
   client = askedClient();
   const requestInit = { headers: { ...place.headers } };
   await client.connect(new StreamableHTTPClientTransport(place.url, { requestInit, fetch: readingFetch }));

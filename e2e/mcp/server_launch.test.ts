@@ -7,7 +7,7 @@ import { isRunning, kill } from '../support/process.ts';
 import { ROOT, run, SVC } from '../support/program.ts';
 import { expectStatus, Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { earlierClient, modernClient, type Place, type TestClient } from './gateway/test_clients.ts';
+import { earlierClient, modernClient, type GatewayEndpoint, type TestClient } from './gateway/test_clients.ts';
 
 // What the sidecar lets a gateway start, and with what.
 
@@ -62,14 +62,18 @@ afterEach(async () => {
 });
 afterAll(() => svc.stop());
 
-const overStdio = (): Place => ({ kind: 'stdio', command: SVC, args: ['--home', svc.home, 'mcp', 'gateway'] });
-function overHttp(token = hostToken()): Place {
+const overStdio = (): GatewayEndpoint => ({
+  kind: 'stdio',
+  command: SVC,
+  args: ['--home', svc.home, 'mcp', 'gateway'],
+});
+function overHttp(token = hostToken()): GatewayEndpoint {
   const headers = { authorization: `Bearer ${token}` };
   return { kind: 'http', url: new URL(`${svc.runFile.proxy_url}/v1/mcp`), headers };
 }
 const hostToken = () => readFileSync(join(svc.home, 'sidecar', 'host.token'), 'utf8').trim();
 
-async function client(place: Place, make = earlierClient): Promise<TestClient> {
+async function client(place: GatewayEndpoint, make = earlierClient): Promise<TestClient> {
   const made = await make(place);
   clients.push(made);
   return made;
@@ -205,9 +209,9 @@ describe('its credential', () => {
 
 describe.each([
   ['stdio', overStdio, earlierClient],
-  ['stdio, later generation', overStdio, (place: Place) => modernClient(place, 'auto')],
+  ['stdio, later generation', overStdio, (place: GatewayEndpoint) => modernClient(place, 'auto')],
   ['HTTP', overHttp, earlierClient],
-  ['HTTP, later generation', overHttp, (place: Place) => modernClient(place, 'auto')],
+  ['HTTP, later generation', overHttp, (place: GatewayEndpoint) => modernClient(place, 'auto')],
 ] as const)('over %s', (_, place, make) => {
   it('tools are listed and called, and each call is recorded', async () => {
     const before = (await mcpEvents()).filter((type) => type === 'mcp.tool.called').length;

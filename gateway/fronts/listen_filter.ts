@@ -27,7 +27,7 @@ export function subscribeAll(
 ): void {
   for (const uri of uris) {
     void gateway.resources
-      .place(uri, caller, signal)
+      .findServer(uri, caller, signal)
       .then((place) => gateway.subscriptions.add(clientKey, uri, place))
       .catch(() => undefined);
   }

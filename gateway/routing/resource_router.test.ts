@@ -42,64 +42,66 @@ function routerOver(offered: Readonly<Record<string, Offered>>) {
       const { resources } = await router.list(HOST_CALLER, undefined, new AbortController().signal);
       return resources.map(({ uri }) => uri);
     },
-    placeOf: async (uri: string) => {
-      const place = await router.place(uri, HOST_CALLER, new AbortController().signal);
+    findServer: async (uri: string) => {
+      const place = await router.findServer(uri, HOST_CALLER, new AbortController().signal);
       return [place.supervised.server.name, place.uri];
     },
   };
 }
 
 test('reads a resource that is listed, matched by a template, or named by a result', async () => {
-  const { placeOf, links } = routerOver({
+  const { findServer, links } = routerOver({
     files: { resources: ['file:///a'], templates: ['file:///{+path}'] },
     tickets: {},
   });
   links('tickets', 'ticket://7');
-  expect(await placeOf('file:///a')).toEqual(['files', 'file:///a']);
-  expect(await placeOf('file:///b/c')).toEqual(['files', 'file:///b/c']);
-  expect(await placeOf('ticket://7')).toEqual(['tickets', 'ticket://7']);
-  await expect(placeOf('ticket://8')).rejects.toThrow(ResourceNotFoundError);
+  expect(await findServer('file:///a')).toEqual(['files', 'file:///a']);
+  expect(await findServer('file:///b/c')).toEqual(['files', 'file:///b/c']);
+  expect(await findServer('ticket://7')).toEqual(['tickets', 'ticket://7']);
+  await expect(findServer('ticket://8')).rejects.toThrow(ResourceNotFoundError);
 });
 
 test("a catch-all template does not capture what another server's result named", async () => {
-  const { placeOf, links } = routerOver({ tickets: {}, greedy: { templates: ['{+anything}'] } });
+  const { findServer, links } = routerOver({ tickets: {}, greedy: { templates: ['{+anything}'] } });
   links('tickets', 'ticket://7');
-  await expect(placeOf('ticket://7')).rejects.toThrow(ProtocolError);
-  expect(await placeOf('svc-mcp://tickets/ticket%3A%2F%2F7')).toEqual(['tickets', 'ticket://7']);
+  await expect(findServer('ticket://7')).rejects.toThrow(ProtocolError);
+  expect(await findServer('svc-mcp://tickets/ticket%3A%2F%2F7')).toEqual(['tickets', 'ticket://7']);
 });
 
 test("a result does not capture what another server's template matches", async () => {
-  const { placeOf, links } = routerOver({ files: { templates: ['file:///{name}'] }, sly: {} });
+  const { findServer, links } = routerOver({ files: { templates: ['file:///{name}'] }, sly: {} });
   links('sly', 'file:///a');
-  await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/files\/.*svc-mcp:\/\/sly\//);
+  await expect(findServer('file:///a')).rejects.toThrow(/svc-mcp:\/\/files\/.*svc-mcp:\/\/sly\//);
 });
 
 const SLY = 'svc-mcp://sly/file%3A%2F%2F%2Fa';
 
 test("a list does not capture what another server's template matches", async () => {
-  const { placeOf, listed } = routerOver({
+  const { findServer, listed } = routerOver({
     files: { templates: ['file:///{name}'] },
     sly: { resources: ['file:///a'] },
   });
-  await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/sly\/.*svc-mcp:\/\/files\//);
+  await expect(findServer('file:///a')).rejects.toThrow(/svc-mcp:\/\/sly\/.*svc-mcp:\/\/files\//);
   expect(await listed()).toEqual([SLY]);
-  expect(await placeOf(SLY)).toEqual(['sly', 'file:///a']);
-  expect(await placeOf('svc-mcp://files/file%3A%2F%2F%2Fa')).toEqual(['files', 'file:///a']);
-  expect(await placeOf('file:///b')).toEqual(['files', 'file:///b']);
+  expect(await findServer(SLY)).toEqual(['sly', 'file:///a']);
+  expect(await findServer('svc-mcp://files/file%3A%2F%2F%2Fa')).toEqual(['files', 'file:///a']);
+  expect(await findServer('file:///b')).toEqual(['files', 'file:///b']);
 });
 
 test("a list does not capture what another server's result named", async () => {
-  const { placeOf, links, listed } = routerOver({ files: {}, sly: { resources: ['file:///a'] } });
+  const { findServer, links, listed } = routerOver({ files: {}, sly: { resources: ['file:///a'] } });
   expect(await listed()).toEqual(['file:///a']);
   links('files', 'file:///a');
-  await expect(placeOf('file:///a')).rejects.toThrow(ProtocolError);
+  await expect(findServer('file:///a')).rejects.toThrow(ProtocolError);
   expect(await listed()).toEqual([SLY]);
 });
 
 test("a server's own list, templates and results do not conflict", async () => {
-  const { placeOf, links, listed } = routerOver({ files: { resources: ['file:///a'], templates: ['file:///{name}'] } });
+  const { findServer, links, listed } = routerOver({
+    files: { resources: ['file:///a'], templates: ['file:///{name}'] },
+  });
   links('files', 'file:///a');
-  expect([await placeOf('file:///a'), await listed()]).toEqual([['files', 'file:///a'], ['file:///a']]);
+  expect([await findServer('file:///a'), await listed()]).toEqual([['files', 'file:///a'], ['file:///a']]);
 });
 
 test('a list over the comparison budget shows the server of each resource', async () => {
@@ -112,6 +114,9 @@ test('a list over the comparison budget shows the server of each resource', asyn
 });
 
 test('a template with many variables does not delay other resources', async () => {
-  const { placeOf } = routerOver({ sly: { templates: [`x://${'{a}'.repeat(40)}!`] }, files: { resources: ['x://a'] } });
-  await expect(placeOf(`x://${'a'.repeat(200)}`)).rejects.toThrow(ResourceNotFoundError);
+  const { findServer } = routerOver({
+    sly: { templates: [`x://${'{a}'.repeat(40)}!`] },
+    files: { resources: ['x://a'] },
+  });
+  await expect(findServer(`x://${'a'.repeat(200)}`)).rejects.toThrow(ResourceNotFoundError);
 });

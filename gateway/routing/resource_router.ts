@@ -29,7 +29,7 @@ export interface ResourceRouterOptions {
 }
 
 /** The server of a resource, and the resource's own URI there. */
-export interface ResourcePlace {
+export interface ResourceAtServer {
   readonly supervised: SupervisedServer;
   readonly uri: string;
 }
@@ -71,7 +71,7 @@ export class ResourceRouter {
   }
 
   async read(uri: string, request: ClientRequest): Promise<ReadResourceResult | InputRequiredResult> {
-    const place = await this.place(uri, request.client.caller, request.round.signal);
+    const place = await this.findServer(uri, request.client.caller, request.round.signal);
     const target = { supervised: place.supervised, method: 'resources/read', params: { uri: place.uri } } as const;
     const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
     if (isLargerThan(result, this.#options.limits.maxReplyBytes)) {
@@ -81,7 +81,7 @@ export class ResourceRouter {
   }
 
   /** Finds a resource's server: by list, template, link in a result, or the server's name in its URI. */
-  async place(uri: string, caller: Caller, signal: AbortSignal): Promise<ResourcePlace> {
+  async findServer(uri: string, caller: Caller, signal: AbortSignal): Promise<ResourceAtServer> {
     const claims = await this.#claims(caller, signal);
     const qualified = readQualifiedUri(uri);
     if (qualified !== null) {
@@ -113,7 +113,7 @@ function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string 
 }
 
 /** Rejects if no server or several match. */
-function chooseClaimant(uri: string, claimants: readonly Claimant[]): ResourcePlace {
+function chooseClaimant(uri: string, claimants: readonly Claimant[]): ResourceAtServer {
   const [first, second] = claimants;
   if (first === undefined) throw new ResourceNotFoundError(uri);
   if (second === undefined) return { supervised: first.supervised, uri };

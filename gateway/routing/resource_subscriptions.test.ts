@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
-import type { ResourcePlace } from './resource_router.ts';
+import type { ResourceAtServer } from './resource_router.ts';
 import { ResourceSubscriptions } from './resource_subscriptions.ts';
 import { SecretMask } from '../servers/secret_mask.ts';
 
@@ -16,11 +16,11 @@ function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
     unsubscribeResource: ({ uri }: { readonly uri: string }) => Promise.resolve(void left.push(uri)),
   };
   const supervised = { server: localServer(), current: { client, mask: new SecretMask(['S3CR3T-t0ken']) } };
-  const placeOf = (uri: string) => z.custom<ResourcePlace>().parse({ supervised, uri });
+  const resourceAt = (uri: string) => z.custom<ResourceAtServer>().parse({ supervised, uri });
   type Options = ConstructorParameters<typeof ResourceSubscriptions>;
   const fleet = z.custom<Options[0]>().parse({ find: () => supervised });
   const subscriptions = new ResourceSubscriptions(fleet, (key, uri) => void told.push(`${key} ${uri}`));
-  const add = (key: string, uri: string) => subscriptions.add(key, uri, placeOf(uri));
+  const add = (key: string, uri: string) => subscriptions.add(key, uri, resourceAt(uri));
   return { subscriptions, add, told, left };
 }
 

@@ -2,7 +2,7 @@ import type { McpSubscription } from '@modelcontextprotocol/client';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import { maskError } from '../servers/masked_error.ts';
-import type { ResourcePlace } from './resource_router.ts';
+import type { ResourceAtServer } from './resource_router.ts';
 
 /** One resource of one server, with its subscribers and the URI that each uses. */
 interface Subscribed {
@@ -31,7 +31,7 @@ export class ResourceSubscriptions {
   }
 
   /** `asked` is the client's URI. Rejects if the server refuses. */
-  async add(clientKey: string, asked: string, { supervised, uri }: ResourcePlace): Promise<void> {
+  async add(clientKey: string, asked: string, { supervised, uri }: ResourceAtServer): Promise<void> {
     const serverId = supervised.server.id;
     const key = JSON.stringify([serverId, uri]);
     const known = this.#subscribed.get(key);

@@ -82,7 +82,7 @@ export class LocalLaunch {
     command: readonly string[],
     envNames: readonly string[],
     runId: string,
-  ): Promise<Result<PlacedCommand, ServerProblem>> {
+  ): Promise<Result<LaunchCommand, ServerProblem>> {
     const [program = '', ...args] = command;
     const runsContainer = isContainerCommand(command);
     if (server.isolation === 'process' && !runsContainer) return ok({ command: { program, args }, endpoint: null });
@@ -111,7 +111,7 @@ export class LocalLaunch {
   }
 
   /** Kills the container explicitly: the engine's client passes signals on, but not if it was killed. */
-  async #endContainer({ endpoint }: PlacedCommand, runId: string): Promise<void> {
+  async #endContainer({ endpoint }: LaunchCommand, runId: string): Promise<void> {
     if (endpoint === null) return;
     const env = { PATH: this.#options.env['PATH'] ?? '/usr/bin:/bin', HOME: '/nonexistent' };
     const docker = (...args: string[]) =>
@@ -124,7 +124,7 @@ export class LocalLaunch {
 
 const ENGINE_MS = 10_000;
 
-interface PlacedCommand {
+interface LaunchCommand {
   readonly command: ProgramCommand;
   /** Null if no container is started. */
   readonly endpoint: string | null;

@@ -1,7 +1,7 @@
 import { isAbsolute, resolve, posix } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { BindMount } from '../engine/container_runtime.ts';
-import { isAtOrBelow, isPlaceIn, type MountTable } from './mount_table.ts';
+import { isAtOrBelow, isWithin, type MountTable } from './mount_table.ts';
 
 /** Where the working directory is mounted when nothing else is said (design section 9). */
 export const WORKSPACE = '/home/agent/workspace';
@@ -111,9 +111,9 @@ function targetProblem(target: string): string | null {
 /** Whether the source shows a part of the guarded path, or what holds it, under other names. */
 function isSameByBindMount(source: string, real: string, { mountTable = null }: MountPolicy): boolean {
   if (mountTable === null || isAtOrBelow(source, real) || isAtOrBelow(real, source)) return false;
-  const [guarded] = mountTable.placesOf(real);
+  const [guarded] = mountTable.listDevicePaths(real);
   if (guarded === undefined) return false;
-  return mountTable.placesOf(source).some((place) => isPlaceIn(place, guarded) || isPlaceIn(guarded, place));
+  return mountTable.listDevicePaths(source).some((place) => isWithin(place, guarded) || isWithin(guarded, place));
 }
 
 function withoutTrailingSlash(path: string): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isPlaceIn, MountTable } from './mount_table.ts';
+import { isWithin, MountTable } from './mount_table.ts';
 
 const TABLE = new MountTable(
   [
@@ -24,19 +24,19 @@ test.each([
   ['/var/lib', [{ device: '8:1', path: '/var/lib' }]],
   ['/over', [{ device: '8:2', path: '/u/.svc/sidecar' }]],
 ])('%s is where it is mounted from', (path, places) => {
-  const found = TABLE.placesOf(path).map(({ device, path: on }) => ({ device, path: on }));
+  const found = TABLE.listDevicePaths(path).map(({ device, path: on }) => ({ device, path: on }));
   expect(found.slice(0, 1)).toEqual(places);
 });
 
 test('a path shows what is mounted below it', () => {
-  const places = TABLE.placesOf('/srv').map(({ device, path }) => `${device} ${path}`);
+  const places = TABLE.listDevicePaths('/srv').map(({ device, path }) => `${device} ${path}`);
   expect(places).toEqual(['8:1 /srv', '8:2 /u/.svc']);
-  expect(TABLE.placesOf('/srvs')).toHaveLength(1);
+  expect(TABLE.listDevicePaths('/srvs')).toHaveLength(1);
 });
 
 test('places are compared by device and by whole segments', () => {
   const home = { device: '8:2', path: '/u/.svc' };
-  expect(isPlaceIn({ device: '8:2', path: '/u/.svc/a' }, home)).toBe(true);
-  expect(isPlaceIn({ device: '8:1', path: '/u/.svc/a' }, home)).toBe(false);
-  expect(isPlaceIn({ device: '8:2', path: '/u/.svc2' }, home)).toBe(false);
+  expect(isWithin({ device: '8:2', path: '/u/.svc/a' }, home)).toBe(true);
+  expect(isWithin({ device: '8:1', path: '/u/.svc/a' }, home)).toBe(false);
+  expect(isWithin({ device: '8:2', path: '/u/.svc2' }, home)).toBe(false);
 });

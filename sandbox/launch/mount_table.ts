@@ -1,10 +1,10 @@
 /** A place of a file system, whatever path leads there: the device, and the path on it. */
-export interface Place {
+export interface DevicePath {
   readonly device: string;
   readonly path: string;
 }
 
-interface MountPoint extends Place {
+interface MountPoint extends DevicePath {
   /** Where it is in this machine's tree. */
   readonly at: string;
 }
@@ -25,14 +25,14 @@ export class MountTable {
   }
 
   /** Every place that a resolved path exposes, including mounts below it. */
-  placesOf(path: string): readonly Place[] {
+  listDevicePaths(path: string): readonly DevicePath[] {
     const below = this.#points.filter(({ at }) => at !== path && isAtOrBelow(at, path));
-    const own = this.#placeOf(path);
+    const own = this.#findDevicePath(path);
     return own === null ? below : [own, ...below];
   }
 
   /** Where a path is: on the mount that was made last of those with the longest path to it. */
-  #placeOf(path: string): Place | null {
+  #findDevicePath(path: string): DevicePath | null {
     let found: MountPoint | null = null;
     for (const point of this.#points) {
       if (isAtOrBelow(path, point.at) && (found === null || point.at.length >= found.at.length)) found = point;
@@ -44,8 +44,8 @@ export class MountTable {
 }
 
 /** Whether one place is the other, or lies in it. */
-export function isPlaceIn(place: Place, folder: Place): boolean {
-  return place.device === folder.device && isAtOrBelow(place.path, folder.path);
+export function isWithin(path: DevicePath, folder: DevicePath): boolean {
+  return path.device === folder.device && isAtOrBelow(path.path, folder.path);
 }
 
 /** Compares whole segments: /a/bc is not below /a/b. */

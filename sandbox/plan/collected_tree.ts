@@ -48,7 +48,7 @@ export class CollectedTree implements TarSink {
     this.#entries += 1;
     if (this.#entries > this.#limits.maxEntries)
       throw new CollectRefusal(`has more than ${this.#limits.maxEntries} files`);
-    const path = this.#placeOf(entry.name);
+    const path = this.#resolvePath(entry.name);
     if (!this.#mayRead(entry)) throw refusalOf(path, 'is not readable for the user that the step ran as');
     if (entry.kind === 'folder') await this.#addFolder(path);
     else if (entry.kind === 'file') await this.#openFile(path, entry);
@@ -80,7 +80,7 @@ export class CollectedTree implements TarSink {
   }
 
   /** Where an entry goes, relative to the root. Its first part, which is the output's own name, becomes ours. */
-  #placeOf(name: string): string {
+  #resolvePath(name: string): string {
     const parts = name.replace(/\/+$/, '').split('/');
     const bad = parts.find((part) => part === '' || part === '.' || part === '..' || part.includes('\0'));
     if (bad !== undefined || parts.length > MAX_DEPTH) throw refusalOf(name, 'is a name that leads elsewhere');

@@ -1,6 +1,6 @@
 import { ok } from '../model/result.ts';
 import { base64Of, byteTextOf, textOfBytes } from './byte_text.ts';
-import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import { findPresentedInHeader, replaceHeader, swapHeader } from './credential_header.ts';
 import type { SchemeAdapter } from './scheme_adapter.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { ok } from '../model/result.ts';
 import { byteTextOf } from './byte_text.ts';
-import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import { findPresentedInHeader, replaceHeader, swapHeader } from './credential_header.ts';
 import type { SchemeAdapter } from './scheme_adapter.ts';
 
 /** `Authorization: Bearer <token>` (RFC 6750). A sentinel is also recognised after `token`, which GitHub's clients send. */

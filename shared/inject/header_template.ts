@@ -1,6 +1,6 @@
 import { ok } from '../model/result.ts';
 import { byteTextOf } from './byte_text.ts';
-import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import { findPresentedInHeader, replaceHeader, swapHeader } from './credential_header.ts';
 import type { InjectionOf, SchemeAdapter } from './scheme_adapter.ts';
 
 /** Any header whose value is a verbatim template, with `{token}` in the credential's place. */

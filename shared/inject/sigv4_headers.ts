@@ -1,6 +1,6 @@
 import { fieldValues, headerField } from '../net/http1_head.ts';
 import type { HeaderField } from '../net/http1_head.ts';
-import { isInPlace } from './header_place.ts';
+import { isSameHeader } from './credential_header.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import { canonicalValue } from './sigv4_signer.ts';
 
@@ -15,7 +15,7 @@ const NEVER_SIGNED =
 
 /** The client's fields without those of its signature. */
 export function withoutSigning(fields: readonly HeaderField[]): HeaderField[] {
-  return fields.filter(({ name }) => !REPLACED.some((place) => isInPlace(name, place)));
+  return fields.filter(({ name }) => !REPLACED.some((place) => isSameHeader(name, place)));
 }
 
 /** `fields` with others appended; names as they will be sent. */

@@ -200,6 +200,6 @@ function findLackingCredentials(plan: InstallationPlan, values: Written): readon
 
 /** The input to name for a refused command: one that is in its arguments. */
 function findGuiltyInput(plan: InstallationPlan, values: Written): string {
-  const given = plan.inputs.find(({ name, places }) => places.includes('argument') && values.has(name));
+  const given = plan.inputs.find(({ name, targets }) => targets.includes('argument') && values.has(name));
   return given?.name ?? plan.inputs[0]?.name ?? '';
 }

@@ -178,7 +178,7 @@ function isOfPublicRegistry(baseUrl: string | null, label: string | null): boole
 }
 
 function warnOfSecretArguments(builder: PlanBuilder): void {
-  const secrets = builder.inputs.inputs.filter(({ secret, places }) => secret && places.includes('argument'));
+  const secrets = builder.inputs.inputs.filter(({ secret, targets }) => secret && targets.includes('argument'));
   for (const { name } of secrets) {
     const message = `the secret ${quoteWord(name)} is an argument, which every program of the machine can list while it runs`;
     builder.warn('secret_in_arguments', message);

@@ -73,13 +73,13 @@ export function referenceProblem(server: ReferringServer): string | null {
     return 'url has a vault:// reference before its query; put it into the query or a header';
   if (hasReference(url) && url.includes('#')) return 'url has a fragment, which is never sent; remove it';
   return (
-    placesProblem(
+    valuesProblem(
       server.id,
       args.map((value, index) => [`command[${index + 1}]`, value] as const),
     ) ??
-    placesProblem(server.id, listNamedPlaces('env', server.env)) ??
-    placesProblem(server.id, listNamedPlaces('headers', server.headers)) ??
-    placesProblem(server.id, [['url', url]])
+    valuesProblem(server.id, listNamedValues('env', server.env)) ??
+    valuesProblem(server.id, listNamedValues('headers', server.headers)) ??
+    valuesProblem(server.id, [['url', url]])
   );
 }
 
@@ -138,14 +138,14 @@ function valuesOf(server: McpServer): readonly string[] {
   return [...server.command.slice(1), ...Object.values(server.env), ...Object.values(server.headers), ...url];
 }
 
-function listNamedPlaces(
+function listNamedValues(
   field: string,
   record: Readonly<Record<string, string>>,
 ): readonly (readonly [string, string])[] {
   return Object.entries(record).map(([name, value]) => [`${field}.${name}`, value] as const);
 }
 
-function placesProblem(serverId: string, places: readonly (readonly [string, string])[]): string | null {
+function valuesProblem(serverId: string, places: readonly (readonly [string, string])[]): string | null {
   for (const [place, value] of places) {
     const parts = splitReferences(value);
     if (!parts.ok) return `${place} ${parts.error}`;

@@ -18,8 +18,8 @@ export function sendsBody(method: OperationMethod): boolean {
   return BODY_METHODS.includes(method);
 }
 
-export const INPUT_PLACES = ['path', 'query', 'body'] as const;
-export type InputPlace = (typeof INPUT_PLACES)[number];
+export const INPUT_LOCATIONS = ['path', 'query', 'body'] as const;
+export type InputLocation = (typeof INPUT_LOCATIONS)[number];
 
 export const INPUT_TYPES = ['string', 'integer', 'number', 'boolean', 'array', 'object'] as const;
 export type InputType = (typeof INPUT_TYPES)[number];
@@ -27,7 +27,7 @@ export type InputType = (typeof INPUT_TYPES)[number];
 /** One argument of an operation. */
 export interface OperationInput {
   readonly name: string;
-  readonly in: InputPlace;
+  readonly in: InputLocation;
   readonly type: InputType;
   readonly required: boolean;
   readonly description: string;

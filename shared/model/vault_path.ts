@@ -29,7 +29,7 @@ export function parseVaultPath(text: string): Result<string, VaultPathError> {
   const segments = text.split('/');
   for (const [index, segment] of segments.entries()) {
     if (SEGMENT.test(segment)) continue;
-    if (isEnvNamePlace(segments, index) && ENV_NAME.test(segment)) continue;
+    if (isEnvNameSegment(segments, index) && ENV_NAME.test(segment)) continue;
     return invalid(segmentProblem(segment, index));
   }
   return ok(text);
@@ -63,7 +63,7 @@ export function isReservedVaultPath(path: string): boolean {
   return RESERVED_VAULT_PREFIXES.some((prefix) => prefix === first);
 }
 
-function isEnvNamePlace(segments: readonly string[], index: number): boolean {
+function isEnvNameSegment(segments: readonly string[], index: number): boolean {
   return index === 2 && segments.length === 3 && segments[0] === 'mcp-servers';
 }
 

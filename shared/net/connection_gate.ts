@@ -51,11 +51,11 @@ interface Entry {
   /** Its peer, with the user if known. */
   key: string;
   /** The group that it counts in; null while it serves. */
-  place: Place | null;
+  membership: Membership | null;
   /** True once the system was asked for its user. */
   isAsked: boolean;
 }
-interface Place {
+interface Membership {
   readonly groups: Map<string, Group>;
   readonly key: string;
 }
@@ -100,7 +100,7 @@ export class ConnectionGate {
       if (this.#open >= maxOpen && !this.#makeRoom()) return this.#refuse(connection, 'descriptors');
     }
     const { key } = connection.peer;
-    const entry: Entry = { connection, key, place: null, isAsked: false };
+    const entry: Entry = { connection, key, membership: null, isAsked: false };
     this.#open += 1;
     this.#openOf.set(key, (this.#openOf.get(key) ?? 0) + 1);
     this.#wait(entry);
@@ -117,7 +117,7 @@ export class ConnectionGate {
       },
       markServed: () => this.#leave(entry),
       markWaiting: () => {
-        if (isOpen && entry.place === null) this.#wait(entry);
+        if (isOpen && entry.membership === null) this.#wait(entry);
       },
       markClosed: () => {
         if (!isOpen) return;
@@ -188,7 +188,7 @@ export class ConnectionGate {
       const user = users[index] ?? null;
       if (user === null) continue;
       entry.key = `${key} ${user}`;
-      if (entry.place?.groups !== this.#waiting) continue;
+      if (entry.membership?.groups !== this.#waiting) continue;
       this.#leave(entry);
       this.#enterWaiting(entry);
     }
@@ -198,14 +198,14 @@ export class ConnectionGate {
     const group = groups.get(key) ?? new Set();
     groups.set(key, group);
     group.add(entry);
-    entry.place = { groups, key };
+    entry.membership = { groups, key };
     return group;
   }
 
   #leave(entry: Entry): void {
-    if (entry.place === null) return;
-    const { groups, key } = entry.place;
-    entry.place = null;
+    if (entry.membership === null) return;
+    const { groups, key } = entry.membership;
+    entry.membership = null;
     const group = groups.get(key);
     group?.delete(entry);
     if (group?.size === 0) groups.delete(key);

@@ -3,7 +3,7 @@ import {
   APPROVALS,
   CREDENTIAL_KINDS,
   GRAPHQL_TYPES,
-  INPUT_PLACES,
+  INPUT_LOCATIONS,
   INPUT_TYPES,
   OPERATION_METHODS,
   type ConnectorSpec,
@@ -29,7 +29,7 @@ const hosts = (what: string) =>
 
 const input = closedObject('an input', {
   name: nameText('the name of the argument'),
-  in: oneOfValues(INPUT_PLACES),
+  in: oneOfValues(INPUT_LOCATIONS),
   type: oneOfValues(INPUT_TYPES).default('string'),
   required: z.boolean({ error: 'must be true or false' }).default(false),
   description: proseText(2_000).default(''),

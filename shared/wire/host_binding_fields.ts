@@ -3,7 +3,7 @@ import { parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHost } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { checkedText, type TextProblem } from './checked_text.ts';
-import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_place.ts';
+import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_fields.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { placeholderProblem } from './placeholder.ts';
 import { lineProblem } from './primitives.ts';

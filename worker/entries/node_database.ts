@@ -8,10 +8,10 @@ import {
   fetchReplica,
   isDamage,
   openDatabase,
-  placesToWrite,
+  createWriteSlots,
   prepareFile,
 } from '../store/database.ts';
-import type { Places } from '../store/places.ts';
+import type { Slots } from '../store/slots.ts';
 import { makePrivate } from './node_home.ts';
 import { Refusal } from './node_refusal.ts';
 
@@ -20,7 +20,7 @@ export interface Clients {
   readonly client: Client;
   readonly replica: Client | null;
   /** The queue of writes. */
-  readonly writes: Places | null;
+  readonly writes: Slots | null;
 }
 
 export function databaseOf({ client, replica, writes }: Clients): Database {
@@ -33,7 +33,7 @@ export async function openClients(settings: Settings, home: string): Promise<Cli
   const token = databaseToken && { authToken: databaseToken.reveal() };
   const client = openClient(databaseUrl, join(home, 'control.db'), token ?? {});
   if (client.protocol === 'file' && !(await prepareFile(client))) throw damagedError(home);
-  const writes = placesToWrite(client);
+  const writes = createWriteSlots(client);
   if (databaseReplicaUrl === undefined) return { client, replica: null, writes };
   return { client, replica: createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }), writes };
 }

@@ -4,9 +4,9 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import { fromBase64Url, toBase64Url } from './encoding.ts';
 
-/** Encodes the place of a page's last item as base64url JSON. The cursor reveals nothing that the item did not. */
-export function encodeCursor(place: unknown): string {
-  return toBase64Url(new TextEncoder().encode(JSON.stringify(place)));
+/** Encodes the position of a page's last item as base64url JSON. The cursor reveals nothing that the item did not. */
+export function encodeCursor(position: unknown): string {
+  return toBase64Url(new TextEncoder().encode(JSON.stringify(position)));
 }
 
 /** Decodes a cursor; null without one. */
@@ -26,22 +26,22 @@ export interface PageQuery {
 }
 
 /** A list that is read page by page. */
-interface PagedList<Place, Row, Item> {
-  readonly place: z.ZodType<Place>;
-  /** Reads up to `limit` rows after a place; from the first row if it is null. */
-  readonly read: (from: { readonly after: Place | null; readonly limit: number }) => Promise<readonly Row[]>;
+interface PagedList<Position, Row, Item> {
+  readonly position: z.ZodType<Position>;
+  /** Reads up to `limit` rows after a position; from the first row if it is null. */
+  readonly read: (from: { readonly after: Position | null; readonly limit: number }) => Promise<readonly Row[]>;
   readonly toItem: (row: Row) => Item;
-  readonly placeOf: (row: Row) => NoInfer<Place>;
+  readonly positionOf: (row: Row) => NoInfer<Position>;
 }
 
 /** Reads one page. Refuses with `invalid_cursor`. */
-export async function readPage<Place, Row, Item>(
+export async function readPage<Position, Row, Item>(
   { limit, cursor }: PageQuery,
-  { place, read, toItem, placeOf }: PagedList<Place, Row, Item>,
+  { position, read, toItem, positionOf }: PagedList<Position, Row, Item>,
 ): Promise<Result<Page<Item>, ApiError>> {
-  const after = decodeCursor(place, cursor);
+  const after = decodeCursor(position, cursor);
   if (!after.ok) return after;
-  return ok(toPage(await read({ after: after.value, limit: limit + 1 }), limit, toItem, placeOf));
+  return ok(toPage(await read({ after: after.value, limit: limit + 1 }), limit, toItem, positionOf));
 }
 
 /** Makes a page of up to `limit + 1` rows. The extra row shows that there are more. */
@@ -49,10 +49,10 @@ export function toPage<Row, Item>(
   rows: readonly Row[],
   limit: number,
   item: (row: Row) => Item,
-  place: (row: Row) => unknown,
+  position: (row: Row) => unknown,
 ): Page<Item> {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
   const more = rows.length > limit && last !== undefined;
-  return { items: shown.map((row) => item(row)), next_cursor: more ? encodeCursor(place(last)) : null };
+  return { items: shown.map((row) => item(row)), next_cursor: more ? encodeCursor(position(last)) : null };
 }

@@ -20,16 +20,16 @@ const STALE_MS = SYNC_EVERY_MS + 5 * 60_000;
 /** How often one worker checks the mirror, however many users browse. */
 const LOOK_AFTER_MS = 2_000;
 
-/** Where the next page starts: a place in the mirror's order, or an offset in a registry page. */
-const mirrorPlace = z.strictObject({ rank: z.number().int(), name: z.string() });
-const registryPlace = z.strictObject({ cursor: z.string().nullable(), offset: z.number().int().min(0) });
-const browsePlace = z.union([mirrorPlace, registryPlace]);
-type BrowsePlace = z.infer<typeof browsePlace>;
+/** Where the next page starts: a position in the mirror's order, or an offset in a registry page. */
+const mirrorPosition = z.strictObject({ rank: z.number().int(), name: z.string() });
+const registryPosition = z.strictObject({ cursor: z.string().nullable(), offset: z.number().int().min(0) });
+const browsePosition = z.union([mirrorPosition, registryPosition]);
+type BrowsePosition = z.infer<typeof browsePosition>;
 
 /** Published entries of a page, and how reliable the reply is. */
 interface Listed {
   readonly documents: readonly string[];
-  readonly next: BrowsePlace | null;
+  readonly next: BrowsePosition | null;
   readonly fetchedAt: string;
   readonly stale: boolean;
   readonly partial: boolean;
@@ -44,11 +44,11 @@ export async function browse(
   caller: Caller | null,
   query: MarketplaceQuery,
 ): Promise<Result<MarketplacePage, ApiError>> {
-  const place = decodeCursor(browsePlace, query.cursor);
-  if (!place.ok) return place;
+  const position = decodeCursor(browsePosition, query.cursor);
+  if (!position.ok) return position;
   const mirror = await currentMirror(context);
   lookAfterMirror(context, mirror);
-  const listed = await list(context, mirror, query, place.value);
+  const listed = await list(context, mirror, query, position.value);
   if (!listed.ok) return listed;
   const entries = listed.value.documents.map((document) => entryOf(document));
   const names = entries.map(({ name }) => name);
@@ -83,19 +83,19 @@ async function list(
   context: MarketplaceContext,
   mirror: RegistryMirrorRow | null,
   query: MarketplaceQuery,
-  place: BrowsePlace | null,
+  position: BrowsePosition | null,
 ): Promise<Result<Listed, ApiError>> {
-  const isOfRegistry = place !== null && 'cursor' in place;
+  const isOfRegistry = position !== null && 'cursor' in position;
   if (mirror?.syncedAt && !isOfRegistry) {
-    const listed = await listMirror(context, mirror, query, place);
+    const listed = await listMirror(context, mirror, query, position);
     if (listed !== null) return ok({ ...listed, fetchedAt: mirror.syncedAt });
   }
-  if (place !== null && !isOfRegistry) return err(apiError('invalid_cursor', CURSOR_OVER));
-  const listed = await listRegistry(context, query, place ?? { cursor: null, offset: 0 });
+  if (position !== null && !isOfRegistry) return err(apiError('invalid_cursor', CURSOR_OVER));
+  const listed = await listRegistry(context, query, position ?? { cursor: null, offset: 0 });
   if (listed.ok) return listed;
   // An incomplete mirror is better than nothing.
   const part = mirror !== null && mirror.change > 0 ? await listMirror(context, mirror, query, null) : null;
-  return part === null || place !== null ? err(registryUnavailable(listed.error)) : ok({ ...part, partial: true });
+  return part === null || position !== null ? err(registryUnavailable(listed.error)) : ok({ ...part, partial: true });
 }
 
 const CURSOR_OVER = 'the list of this cursor no longer exists: start again without it';
@@ -105,7 +105,7 @@ async function listMirror(
   context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   query: MarketplaceQuery,
-  after: z.infer<typeof mirrorPlace> | null,
+  after: z.infer<typeof mirrorPosition> | null,
 ): Promise<Listed | null> {
   const index = await indexOf(context, mirror);
   if (index === null) return null;
@@ -128,7 +128,7 @@ async function listMirror(
 async function listRegistry(
   context: MarketplaceContext,
   query: MarketplaceQuery,
-  { cursor, offset }: z.infer<typeof registryPlace>,
+  { cursor, offset }: z.infer<typeof registryPosition>,
 ): Promise<Result<Listed, RegistryProblem>> {
   const search = query.q === '' ? null : query.q;
   const answer = await fetchAnyPage(context, listUrl(context.registry.url, { cursor, search, updatedSince: null }));
@@ -153,8 +153,8 @@ function findIn(records: readonly RegistryRecord[], query: ServerQuery): readonl
   );
   const index = new ServerIndex();
   index.replace('', listed.values(), { change: 0, nowMs: 0 });
-  const places = index.search(query, null, listed.size);
-  return places.map(({ name }) => listed.get(name)).filter((record) => record !== undefined);
+  const found = index.search(query, null, listed.size);
+  return found.map(({ name }) => listed.get(name)).filter((record) => record !== undefined);
 }
 
 function searchOf({ q, transport, registry_type }: MarketplaceQuery): ServerQuery {

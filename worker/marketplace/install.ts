@@ -33,7 +33,7 @@ const MAX_NUMBERED = 20;
 const MAX_DESCRIPTION = 1_000;
 
 /** The owner and name of an entry's server; the default name is made from the entry's. */
-interface Place {
+interface InstallTarget {
   readonly registryId: string;
   readonly owner: Owner;
   readonly name: string | undefined;
@@ -50,32 +50,36 @@ export async function install(
   registryId: string,
   input: MarketplaceInstallInput,
 ): Installing {
-  const place = { registryId, owner: input.owner ?? 'personal', name: input.name };
-  const mayWrite = writableOwner(caller, place.owner);
+  const target = { registryId, owner: input.owner ?? 'personal', name: input.name };
+  const mayWrite = writableOwner(caller, target.owner);
   if (!mayWrite.ok) return mayWrite;
-  const before = await findInstalled(context, caller, place);
+  const before = await findInstalled(context, caller, target);
   if (before !== null) return answerAsItIs(context, caller, before);
   const planned = await planEntry(context, registryId, input, 'fresh');
   if (!planned.ok) return planned;
   const complete = completePlan(planned.value.plan, input.inputs);
   if (!complete.ok) return complete;
-  const configuration = configurationOf(planned.value.entry, complete.value, place);
+  const configuration = configurationOf(planned.value.entry, complete.value, target);
   if (!configuration.ok) return configuration;
   if (input.dry_run === true) return dryRun(context, caller, complete.value);
-  return create(context, caller, { place, configuration: configuration.value, complete: complete.value });
+  return create(context, caller, { target, configuration: configuration.value, complete: complete.value });
 }
 
 /** The caller's server that an install of this entry would create again. */
-async function findInstalled(context: MarketplaceContext, caller: Caller, place: Place): Promise<McpServerRow | null> {
-  const rows = await mcpServersInstalledFrom(context, caller, [place.registryId]);
-  const own = rows.filter((row) => row.ownerId === ownerId(caller, place.owner));
-  return own.find(({ name }) => place.name === undefined || name === place.name) ?? null;
+async function findInstalled(
+  context: MarketplaceContext,
+  caller: Caller,
+  target: InstallTarget,
+): Promise<McpServerRow | null> {
+  const rows = await mcpServersInstalledFrom(context, caller, [target.registryId]);
+  const own = rows.filter((row) => row.ownerId === ownerId(caller, target.owner));
+  return own.find(({ name }) => target.name === undefined || name === target.name) ?? null;
 }
 
 function configurationOf(
   entry: RegistryEntry,
   complete: CompletedInstallation,
-  { registryId, owner, name }: Place,
+  { registryId, owner, name }: InstallTarget,
 ): Result<ValidMcpServer, ApiError> {
   const { mode, command, env, url, transport, headers, version } = complete;
   const input: McpServerInput = {
@@ -104,22 +108,22 @@ export function checkConfiguration(registryId: string, input: McpServerInput): R
 }
 
 interface Creation {
-  readonly place: Place;
+  readonly target: InstallTarget;
   readonly configuration: ValidMcpServer;
   readonly complete: CompletedInstallation;
 }
 
 /** Creates the server under the requested name or the first free one. Of two concurrent installs, one creates it. */
 async function create(context: MarketplaceContext, caller: Caller, creation: Creation): Installing {
-  const { place, configuration } = creation;
+  const { target, configuration } = creation;
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? configuration.name : addNumber(configuration.name, number);
     const created = await createMcpServer(context, caller, { ...configuration, name });
     if (created.ok) return withCredentials(context, caller, created.value.value.id, creation.complete);
-    if (created.error.code !== 'name_taken') return err(toEntryRefusal(place.registryId, created.error));
-    const meanwhile = await findInstalled(context, caller, place);
+    if (created.error.code !== 'name_taken') return err(toEntryRefusal(target.registryId, created.error));
+    const meanwhile = await findInstalled(context, caller, target);
     if (meanwhile !== null) return answerAsItIs(context, caller, meanwhile);
-    if (place.name !== undefined || number === MAX_NUMBERED) return created;
+    if (target.name !== undefined || number === MAX_NUMBERED) return created;
   }
 }
 

@@ -26,7 +26,7 @@ function fieldTexts(fields: readonly PlanField[]): Record<string, string> {
 
 /** An input that a user is asked for. */
 export function toMarketplaceInput(input: PlanInput): MarketplaceInput {
-  const { isRepeated: repeated, goesTo, choices, places: _places, ...rest } = input;
+  const { isRepeated: repeated, goesTo, choices, targets: _targets, ...rest } = input;
   return { ...rest, choices: [...choices], repeated, goes_to: [...goesTo] };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type FoundPlace, type IndexedServer, ServerIndex, type ServerQuery } from './server_index.ts';
+import { type SearchPosition, type IndexedServer, ServerIndex, type ServerQuery } from './server_index.ts';
 
 const STATE = { change: 1, nowMs: 0 };
 const server = (name: string, description = '', more: Partial<IndexedServer> = {}): IndexedServer => {
@@ -81,11 +81,11 @@ describe('a search', () => {
     const servers = Array.from({ length: 40 }, (_, at) => server(`io.n${String(at).padStart(2, '0')}/mcp`, 'weather'));
     const index = indexOf(...servers);
     const names: string[] = [];
-    let after: FoundPlace | null = null;
+    let after: SearchPosition | null = null;
     for (let turn = 0; turn < 10; turn += 1) {
-      const places: readonly FoundPlace[] = index.search({ ...ALL, text: 'weather' }, after, 7);
-      names.push(...places.map(({ name }) => name));
-      after = places.at(-1) ?? after;
+      const positions: readonly SearchPosition[] = index.search({ ...ALL, text: 'weather' }, after, 7);
+      names.push(...positions.map(({ name }) => name));
+      after = positions.at(-1) ?? after;
       index.update([server(`io.a${turn}/before`, 'weather')], [`io.n0${turn}/mcp`], STATE);
     }
     expect(new Set(names).size).toBe(names.length);

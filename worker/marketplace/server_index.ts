@@ -19,8 +19,8 @@ export interface CopiedState {
   readonly nowMs: number;
 }
 
-/** The place of a server in the order of a query's results. */
-export interface FoundPlace {
+/** The position of a server in the order of a query's results. */
+export interface SearchPosition {
   readonly rank: number;
   readonly name: string;
 }
@@ -91,8 +91,8 @@ export class ServerIndex {
     this.#sorted = null;
   }
 
-  /** The matches of a query after a place, best first and then by name; at most `limit`. */
-  search(query: ServerQuery, after: FoundPlace | null, limit: number): readonly FoundPlace[] {
+  /** The matches of a query after a position, best first and then by name; at most `limit`. */
+  search(query: ServerQuery, after: SearchPosition | null, limit: number): readonly SearchPosition[] {
     const text = fold(query.text);
     const facets = [`t:${query.transport}|`, `r:${query.registryType}|`].filter((facet) => !facet.endsWith(':null|'));
     const byRank: string[][] = Array.from({ length: RANKS.none }, () => []);
@@ -120,7 +120,7 @@ export class ServerIndex {
   }
 }
 
-function isAfter(rank: number, name: string, after: FoundPlace | null): boolean {
+function isAfter(rank: number, name: string, after: SearchPosition | null): boolean {
   return after === null || rank > after.rank || (rank === after.rank && name > after.name);
 }
 
@@ -155,7 +155,7 @@ function nameRank(
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
 
-/** Whether the text occurs at the start of a word, between two places. */
+/** Whether the text occurs at the start of a word, between two positions. */
 function startsWord(text: string, wanted: string, from: number, to: number): boolean {
   for (let at = text.indexOf(wanted, from); at !== -1 && at + wanted.length <= to; at = text.indexOf(wanted, at + 1)) {
     if (at === 0 || !WORD_CHARACTER.test(text.charAt(at - 1))) return true;

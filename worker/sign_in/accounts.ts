@@ -42,7 +42,7 @@ export interface SignedIn {
  * Where an identity belongs: to the account it signed in to before, to the account with its verified address, as a new
  * member to the enterprise with its domain, or to a new enterprise.
  */
-type Place =
+type Destination =
   | { readonly kind: 'known' | 'joins'; readonly account: Account }
   | { readonly kind: 'member'; readonly enterprise: EnterpriseRow }
   | { readonly kind: 'new'; readonly enterpriseId: string };
@@ -61,10 +61,10 @@ export async function signInIdentity(
   how: SignInMethod,
 ): Promise<Result<SignedIn, ApiError>> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-    const place = await locate(context, identity, how);
-    const enterpriseId = enterpriseOf(place);
+    const destination = await findDestination(context, identity, how);
+    const enterpriseId = enterpriseOf(destination);
     const chain = { enterpriseId, writer: enterpriseId };
-    const written = await commit(context, chain, () => decide(context, identity, how, place));
+    const written = await commit(context, chain, () => decide(context, identity, how, destination));
     if (written.ok || written.error !== MOVED) return written;
   }
   throw new Error('the account of an identity changed at every sign-in attempt');
@@ -73,7 +73,7 @@ export async function signInIdentity(
 /** Another sign-in of the same person came first, so the account is looked up again. Never returned to a caller. */
 const MOVED: ApiError = apiError('conflict', 'another sign-in came first');
 
-async function locate(context: ServiceContext, identity: Identity, how: SignInMethod): Promise<Place> {
+async function findDestination(context: ServiceContext, identity: Identity, how: SignInMethod): Promise<Destination> {
   const known = await findAccountOfIdentity(context.database, keyOf(identity, how));
   if (known !== null) return { kind: 'known', account: known };
   const owner = identity.emailVerified ? await findAccountByVerifiedEmail(context.database, identity.email) : null;
@@ -93,25 +93,26 @@ async function enterpriseFor(
   return domain === undefined ? null : findEnterpriseOfDomain(context.database, domain);
 }
 
-function enterpriseOf(place: Place): string {
-  if (place.kind === 'new') return place.enterpriseId;
-  return place.kind === 'member' ? place.enterprise.id : place.account.enterprise.id;
+function enterpriseOf(destination: Destination): string {
+  if (destination.kind === 'new') return destination.enterpriseId;
+  return destination.kind === 'member' ? destination.enterprise.id : destination.account.enterprise.id;
 }
 
 async function decide(
   context: ServiceContext,
   identity: Identity,
   how: SignInMethod,
-  before: Place,
+  before: Destination,
 ): Promise<Result<Change<SignedIn>, ApiError>> {
-  const place = await locate(context, identity, how);
-  if (place.kind === 'new' && before.kind === 'new') return createAccount(context, identity, how, before.enterpriseId);
-  if (place.kind === 'new' || enterpriseOf(place) !== enterpriseOf(before)) return err(MOVED);
-  if (place.kind === 'member') return addMember(context, identity, how, place.enterprise);
-  const problem = admissionProblem(place.account, identity, how);
+  const destination = await findDestination(context, identity, how);
+  if (destination.kind === 'new' && before.kind === 'new')
+    return createAccount(context, identity, how, before.enterpriseId);
+  if (destination.kind === 'new' || enterpriseOf(destination) !== enterpriseOf(before)) return err(MOVED);
+  if (destination.kind === 'member') return addMember(context, identity, how, destination.enterprise);
+  const problem = admissionProblem(destination.account, identity, how);
   if (problem !== null) return err(problem);
-  const { account } = place;
-  const change = place.kind === 'known' ? signInKnown : join;
+  const { account } = destination;
+  const change = destination.kind === 'known' ? signInKnown : join;
   return ok(await change(context, identity, how, account));
 }
 
@@ -190,10 +191,10 @@ async function createAccount(
 function newUser(
   context: ServiceContext,
   identity: Identity,
-  place: { readonly enterpriseId: string; readonly role: 'owner' | 'member' },
+  membership: { readonly enterpriseId: string; readonly role: 'owner' | 'member' },
 ) {
   return {
-    ...place,
+    ...membership,
     id: freshId(context, 'usr'),
     email: identity.email,
     displayName: displayNameOf(identity),

@@ -17,7 +17,7 @@ import { findPassword } from '../store/passwords.ts';
 import { admissionProblem } from './admission.ts';
 import { PASSWORD } from './password_identity.ts';
 
-const identityPlace = z.string().regex(idPattern('idn'));
+const identityPosition = z.string().regex(idPattern('idn'));
 
 /** The caller's ways to sign in, oldest first. Refuses with `invalid_cursor`. */
 export async function listIdentityPage(
@@ -26,10 +26,10 @@ export async function listIdentityPage(
   query: PageQuery,
 ): Promise<Result<Page<IdentityRecord>, ApiError>> {
   return readPage(query, {
-    place: identityPlace,
+    position: identityPosition,
     read: (from) => listIdentityRows(context.database, { userId: caller.userId, ...from }),
     toItem: (row) => toRecord(context, row),
-    placeOf: ({ id }) => id,
+    positionOf: ({ id }) => id,
   });
 }
 

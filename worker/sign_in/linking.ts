@@ -68,8 +68,8 @@ export async function offerLink(
   const { userId, session } = linker;
   const expiresAt = Math.floor(context.clock.now() / 1000) + OFFER_SECONDS;
   const made: Offer = { linker: { userId, session }, provider: found.provider, identity, expiresAt };
-  const place = await placeOf(context, made);
-  if (!place.ok) return place;
+  const linked = await findLinkedAccount(context, made);
+  if (!linked.ok) return linked;
   const offer = toBase64Url(new TextEncoder().encode(JSON.stringify(made)));
   return ok({ offer, seal: await context.vault.mac(sealOffer(offer)) });
 }
@@ -100,9 +100,9 @@ function sealOffer(offer: string): string {
 }
 
 async function decide(context: ServiceContext, offer: Offer): Promise<Result<Change<null>, ApiError>> {
-  const place = await placeOf(context, offer);
-  if (!place.ok) return place;
-  const { account, isKnown } = place.value;
+  const found = await findLinkedAccount(context, offer);
+  if (!found.ok) return found;
+  const { account, isKnown } = found.value;
   const { identity, linker, provider } = offer;
   const { email, emailVerified } = identity;
   const nowSeconds = Math.floor(context.clock.now() / 1000);
@@ -127,7 +127,7 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
 }
 
 /** The account that an identity may be added to, and whether it is there already. */
-async function placeOf(
+async function findLinkedAccount(
   context: ServiceContext,
   { linker, identity, provider }: Offer,
 ): Promise<Result<{ readonly account: Account; readonly isKnown: boolean }, ApiError>> {

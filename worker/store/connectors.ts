@@ -42,14 +42,14 @@ export async function findConnectorsNamed(
 }
 
 /** Where a page of connectors continues. */
-export type ConnectorPlace = Pick<ConnectorRow, 'ownerId' | 'fqn'>;
+export type ConnectorPosition = Pick<ConnectorRow, 'ownerId' | 'fqn'>;
 
 interface Paging {
   readonly ownerIds: readonly string[];
   readonly fqn?: string | undefined;
   /** Only those whose spec contains this host, as a host or elsewhere. */
   readonly host?: string | undefined;
-  readonly after: ConnectorPlace | null;
+  readonly after: ConnectorPosition | null;
   readonly limit: number;
 }
 

@@ -12,7 +12,7 @@ import {
   fetchInTime,
   isDatabaseFailure,
   openDatabase,
-  placesToWrite,
+  createWriteSlots,
   prepareFile,
   statement,
 } from './database.ts';
@@ -58,7 +58,7 @@ test('a program sends a server at most two writes at a time, because waiting one
     return promise;
   };
   const client = createClient({ url: 'http://127.0.0.1:1', fetch });
-  const limited = openDatabase(client, null, placesToWrite(client));
+  const limited = openDatabase(client, null, createWriteSlots(client));
   const writes = Array.from({ length: 5 }, () => failureOf(limited.write([statement(sql`SELECT 1`)])));
   for (let ended = 0; ended < 5; ended += 1) {
     await settled();

@@ -4,7 +4,7 @@ import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
 import type { LibSQLDatabase } from 'drizzle-orm/libsql';
 import { drizzle } from 'drizzle-orm/libsql/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { Places } from './places.ts';
+import { Slots } from './slots.ts';
 import { ReadTransactions } from './read_transactions.ts';
 
 const WRITE_FAILED = 'database_write_failed';
@@ -55,22 +55,18 @@ const MOST_WRITES = 2;
  * that wait for the lock are readers: with many of them it could hang, and retries would prolong that. Null for a file,
  * whose driver writes at once. One queue per client; not where requests cannot wait for each other (workerd).
  */
-export function placesToWrite({ protocol }: Pick<Client, 'protocol'>): Places | null {
-  return protocol === 'file' ? null : new Places(MOST_WRITES, SERVER_MS);
+export function createWriteSlots({ protocol }: Pick<Client, 'protocol'>): Slots | null {
+  return protocol === 'file' ? null : new Slots(MOST_WRITES, SERVER_MS);
 }
 
 /** The database of a client, with its replica if there is one. Each runtime has its own clients. */
-export function openDatabase(
-  client: Client,
-  replica: Client | null = null,
-  placesOfWrites: Places | null = null,
-): Database {
+export function openDatabase(client: Client, replica: Client | null = null, slots: Slots | null = null): Database {
   const transactions = new ReadTransactions(client);
   const database: Database = {
     read: drizzle(client),
     replica: replica === null ? null : drizzle(replica),
     client,
-    write: (statements) => write(client, placesOfWrites, statements),
+    write: (statements) => write(client, slots, statements),
     readTogether: (read) => transactions.run((together) => read({ ...database, read: together })),
   };
   return database;
@@ -78,13 +74,13 @@ export function openDatabase(
 
 async function write(
   client: Client,
-  places: Places | null,
+  slots: Slots | null,
   statements: readonly Statement[],
 ): Promise<Result<readonly number[], 'conflict'>> {
   const batch = statements.map((each) => toLibsql(each));
   const send = () => client.batch(batch, 'write');
   try {
-    const results = await (places === null ? send() : places.take(send));
+    const results = await (slots === null ? send() : slots.take(send));
     return ok(results.map((result) => result.rowsAffected));
   } catch (error) {
     if (isConstraint(error)) return err('conflict');

@@ -49,7 +49,7 @@ export async function findHostBindingsOn(
 }
 
 /** Where a page of bindings continues. */
-export type BindingPlace = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
+export type BindingPosition = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
 
 /** Bindings of these owners in the order of owner, host and id, after a place. */
 export async function listHostBindings(
@@ -57,7 +57,7 @@ export async function listHostBindings(
   page: {
     readonly ownerIds: readonly string[];
     readonly host?: string | undefined;
-    readonly after: BindingPlace | null;
+    readonly after: BindingPosition | null;
     readonly limit: number;
   },
 ): Promise<HostBindingRow[]> {

@@ -60,7 +60,7 @@ export async function findMcpServersFrom(
 }
 
 /** Where a page of servers continues. */
-export type McpServerPlace = Pick<McpServerRow, 'ownerId' | 'name'>;
+export type McpServerPosition = Pick<McpServerRow, 'ownerId' | 'name'>;
 
 /** Servers of these owners in the order of owner and name, after a place. */
 export async function listMcpServers(
@@ -68,7 +68,7 @@ export async function listMcpServers(
   page: {
     readonly ownerIds: readonly string[];
     readonly name?: string | undefined;
-    readonly after: McpServerPlace | null;
+    readonly after: McpServerPosition | null;
     readonly limit: number;
   },
 ): Promise<McpServerRow[]> {

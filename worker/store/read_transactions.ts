@@ -2,7 +2,7 @@ import type { Client } from '@libsql/client/web';
 import { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core';
 import { LibSQLSession } from 'drizzle-orm/libsql/session';
 import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
-import { Places } from './places.ts';
+import { Slots } from './slots.ts';
 
 /** No tables by name: queries name them themselves. */
 type Schema = Record<string, never>;
@@ -14,15 +14,15 @@ const MOST_ON_A_FILE = 8;
 export class ReadTransactions {
   readonly #client: Client;
   /** Only for a file. Requests of other runtimes cannot wait for each other, and a server has a stream for each. */
-  readonly #places: Places | null;
+  readonly #slots: Slots | null;
 
   constructor(client: Client) {
     this.#client = client;
-    this.#places = client.protocol === 'file' ? new Places(MOST_ON_A_FILE, null) : null;
+    this.#slots = client.protocol === 'file' ? new Slots(MOST_ON_A_FILE, null) : null;
   }
 
   run<T>(read: (database: LibSQLDatabase) => Promise<T>): Promise<T> {
-    return this.#places === null ? this.#read(read) : this.#places.take(() => this.#read(read));
+    return this.#slots === null ? this.#read(read) : this.#slots.take(() => this.#read(read));
   }
 
   async #read<T>(read: (database: LibSQLDatabase) => Promise<T>): Promise<T> {

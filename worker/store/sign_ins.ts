@@ -6,12 +6,12 @@ import type { TokenFamilyRow } from './refresh_tokens.ts';
 import { browserSessions, tokenFamilies } from './tables.ts';
 
 /** Where a page of sign-ins continues: browsers and programs are in one list. */
-export type SignInPlace = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
+export type SignInPosition = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
 
 interface SignInsPage {
   readonly userId: string;
   readonly nowSeconds: number;
-  readonly after: SignInPlace | null;
+  readonly after: SignInPosition | null;
   readonly limit: number;
 }
 
@@ -61,7 +61,7 @@ function isLiveProgram({ userId, nowSeconds }: Pick<SignInsPage, 'userId' | 'now
 
 function isAfter(
   { createdAt, id }: { readonly createdAt: SQLiteColumn; readonly id: SQLiteColumn },
-  after: SignInPlace | null,
+  after: SignInPosition | null,
 ) {
   if (after === null) return undefined;
   return or(lt(createdAt, after.createdAt), and(eq(createdAt, after.createdAt), lt(id, after.id)));

@@ -64,7 +64,7 @@ export async function createPersonalToken(
   );
 }
 
-const tokenPlace = z.string().regex(idPattern('tok'));
+const tokenPosition = z.string().regex(idPattern('tok'));
 
 /** The caller's tokens, oldest first, including revoked and expired ones. Refuses with `invalid_cursor`. */
 export async function listPersonalTokenPage(
@@ -73,10 +73,10 @@ export async function listPersonalTokenPage(
   query: PageQuery,
 ): Promise<Result<Page<TokenRecord>, ApiError>> {
   return readPage(query, {
-    place: tokenPlace,
+    position: tokenPosition,
     read: (from) => listPersonalTokens(context.database, { userId: caller.userId, ...from }),
     toItem: toRecord,
-    placeOf: ({ id }) => id,
+    positionOf: ({ id }) => id,
   });
 }
 

@@ -12,7 +12,7 @@ import type { BrowserSessionRow } from '../store/browser_sessions.ts';
 import { revokeFamily, type TokenFamilyRow } from '../store/refresh_tokens.ts';
 import { deleteBrowserSessionById, hasSignIn, listBrowserSessions, listFamilies } from '../store/sign_ins.ts';
 
-const signInPlace = z.strictObject({ createdAt: z.string(), id: z.string() });
+const signInPosition = z.strictObject({ createdAt: z.string(), id: z.string() });
 
 /** The caller's signed-in browsers and programs, newest first. Refuses with `invalid_cursor`. */
 export async function listSignInPage(
@@ -22,7 +22,7 @@ export async function listSignInPage(
 ): Promise<Result<Page<SignInRecord>, ApiError>> {
   const { database } = context;
   return readPage(query, {
-    place: signInPlace,
+    position: signInPosition,
     read: async (from) => {
       const page = { ...signInsOf(context, caller), ...from };
       const [browsers, programs] = await Promise.all([
@@ -35,11 +35,11 @@ export async function listSignInPage(
       ].toSorted(newestFirst);
     },
     toItem: (record) => record,
-    placeOf,
+    positionOf,
   });
 }
 
-function placeOf({ created_at: createdAt, id }: SignInRecord) {
+function positionOf({ created_at: createdAt, id }: SignInRecord) {
   return { createdAt, id };
 }
 

@@ -7,13 +7,13 @@ import { type LocalGateway, startLocalGateway } from '../../../gateway/servers/l
 import type { ToolSource } from '../../../gateway/source.ts';
 import { listen } from '../../support/tls_upstream.ts';
 import type { FakePorts } from './fake_ports.ts';
-import type { Place } from './test_clients.ts';
+import type { GatewayEndpoint } from './test_clients.ts';
 
 export interface HttpGateway {
   readonly local: LocalGateway;
   readonly url: URL;
   /** Where a caller's client goes; without one, the host's. */
-  placeOf(caller?: Caller): Extract<Place, { readonly kind: 'http' }>;
+  endpointFor(caller?: Caller): Extract<GatewayEndpoint, { readonly kind: 'http' }>;
   stop(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function startHttpGateway({
   return {
     local,
     url,
-    placeOf: (caller = HOST_CALLER) => ({ kind: 'http', url, headers: { [CALLER_HEADER]: callerHeader(caller) } }),
+    endpointFor: (caller = HOST_CALLER) => ({ kind: 'http', url, headers: { [CALLER_HEADER]: callerHeader(caller) } }),
     async stop() {
       await front.close();
       server.closeAllConnections();

@@ -15,7 +15,7 @@ import {
 import { z } from 'zod';
 
 /** Where a client finds the gateway. */
-export type Place =
+export type GatewayEndpoint =
   | { readonly kind: 'stdio'; readonly command: string; readonly args: readonly string[] }
   | { readonly kind: 'http'; readonly url: URL; readonly headers: Readonly<Record<string, string>> };
 
@@ -56,7 +56,7 @@ const INFO = { name: 'e2e', version: '1' };
 
 /** The SDK of the later generation, in either of the two. */
 export async function modernClient(
-  place: Place,
+  endpoint: GatewayEndpoint,
   mode: 'auto' | 'legacy',
   can: object = CAPABILITIES,
 ): Promise<TestClient> {
@@ -79,9 +79,9 @@ export async function modernClient(
     client.setRequestHandler('roots/list', () => (asked.push('roots'), { roots: [{ uri: 'file:///e2e' }] }));
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => void updated.push(params.uri));
   const transport: Transport =
-    place.kind === 'stdio'
-      ? new StdioClientTransport({ command: place.command, args: [...place.args], stderr: 'inherit' })
-      : new StreamableHTTPClientTransport(place.url, { requestInit: { headers: { ...place.headers } } });
+    endpoint.kind === 'stdio'
+      ? new StdioClientTransport({ command: endpoint.command, args: [...endpoint.args], stderr: 'inherit' })
+      : new StreamableHTTPClientTransport(endpoint.url, { requestInit: { headers: { ...endpoint.headers } } });
   await client.connect(transport);
   if (mode === 'auto' && client.getProtocolEra() !== 'modern')
     throw new Error('the later generation was not agreed on');
@@ -108,7 +108,7 @@ export async function modernClient(
 }
 
 /** The SDK that most clients are made with today. */
-export async function earlierClient(place: Place): Promise<TestClient> {
+export async function earlierClient(endpoint: GatewayEndpoint): Promise<TestClient> {
   const asked: string[] = [];
   const updated: string[] = [];
   let changes = 0;
@@ -122,9 +122,9 @@ export async function earlierClient(place: Place): Promise<TestClient> {
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (changes += 1));
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void updated.push(params.uri));
   const transport =
-    place.kind === 'stdio'
-      ? new EarlierStdio({ command: place.command, args: [...place.args], stderr: 'inherit' })
-      : new EarlierHttp(place.url, { requestInit: { headers: { ...place.headers } } });
+    endpoint.kind === 'stdio'
+      ? new EarlierStdio({ command: endpoint.command, args: [...endpoint.args], stderr: 'inherit' })
+      : new EarlierHttp(endpoint.url, { requestInit: { headers: { ...endpoint.headers } } });
   await client.connect(transport);
   return {
     asked,

@@ -17,7 +17,7 @@ const BLOCKS = [
 type Key = readonly [number, number, number, number, number];
 
 /** The position of a block in a pattern: `offset` bytes from the start of pattern number `index`. */
-interface Place {
+interface BlockPosition {
   readonly index: number;
   readonly offset: number;
 }
@@ -41,7 +41,7 @@ export class BlockSearch {
   readonly #stride: number;
   /** An open-addressing table of block hashes; 0 is an empty slot. */
   readonly #slots: Int32Array;
-  readonly #places = new Map<number, Place[]>();
+  readonly #places = new Map<number, BlockPosition[]>();
 
   /**
    * `key`: {@link SEARCH_KEY_WORDS} random words, new for each search. `isSparse`: the patterns spell a byte of the secret in two,

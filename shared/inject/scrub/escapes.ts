@@ -33,7 +33,7 @@ class NextStarts {
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
-    this.#next = STARTS.map((start) => placeOf(bytes, start, 0));
+    this.#next = STARTS.map((start) => indexFrom(bytes, start, 0));
   }
 
   /** The first one at `from` or later; the length of the bytes if there is none. `from` never decreases. */
@@ -42,7 +42,7 @@ class NextStarts {
     for (let index = 0; index < STARTS.length; index += 1) {
       let place = this.#next[index] ?? 0;
       if (place < from) {
-        place = placeOf(this.#bytes, STARTS[index] ?? 0, from);
+        place = indexFrom(this.#bytes, STARTS[index] ?? 0, from);
         this.#next[index] = place;
       }
       if (place < first) first = place;
@@ -51,7 +51,7 @@ class NextStarts {
   }
 }
 
-function placeOf(bytes: Uint8Array, byte: number, from: number): number {
+function indexFrom(bytes: Uint8Array, byte: number, from: number): number {
   const place = bytes.indexOf(byte, from);
   return place < 0 ? bytes.length : place;
 }

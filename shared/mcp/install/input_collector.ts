@@ -1,10 +1,10 @@
 import type { InputFormat, RegistryInput, RegistryVariable } from '../registry/registry_input.ts';
 import { credentialNameOf, isPlaceholder, namesSecret, makeUnique } from './input_names.ts';
-import type { InputPlace, Piece, PlanInput, Template } from './plan.ts';
+import type { InputTarget, Piece, PlanInput, Template } from './plan.ts';
 
 /** Where a value is used. */
-export interface ValuePlace {
-  readonly place: InputPlace;
+export interface ValueUse {
+  readonly target: InputTarget;
   /** For display: `variable API_KEY`. */
   readonly goesTo: string;
   /** The input's name if the publisher gives none. */
@@ -45,7 +45,7 @@ export class InputCollector {
   }
 
   /** The template of a fixed or requested value. A placeholder text is not a value: an input is requested for it. */
-  valueOf(input: RegistryInput, at: ValuePlace, isRepeated = false): Template {
+  valueOf(input: RegistryInput, at: ValueUse, isRepeated = false): Template {
     const { value } = input;
     if (value === null || value === '' || isPlaceholder(value)) {
       const required = input.isRequired || (value !== null && value !== '');
@@ -62,12 +62,12 @@ export class InputCollector {
   }
 
   /** The template of a value that is one input. */
-  collectWhole(variable: Omit<RegistryVariable, 'name' | 'value'>, at: ValuePlace, isRepeated = false): Template {
+  collectWhole(variable: Omit<RegistryVariable, 'name' | 'value'>, at: ValueUse, isRepeated = false): Template {
     return [this.#ask({ name: at.name, variable, isRepeated, mayBeReferred: true }, at)];
   }
 
   /** A yes-or-no input, by name. */
-  flag(input: RegistryVariable, at: ValuePlace): string {
+  flag(input: RegistryVariable, at: ValueUse): string {
     const piece = this.#ask(
       { name: at.name, variable: { ...input, format: 'boolean' }, isRepeated: false, mayBeReferred: false },
       at,
@@ -76,14 +76,14 @@ export class InputCollector {
   }
 
   /** Text with `{variable}`s in it; null if a secret in it could not be separated from the following text. */
-  templateOf(text: string, variables: readonly RegistryVariable[], isSecret: boolean, at: ValuePlace): Template | null {
+  templateOf(text: string, variables: readonly RegistryVariable[], isSecret: boolean, at: ValueUse): Template | null {
     return this.#templateOf(text, { variables, isSecret, isRequired: false }, at);
   }
 
   #templateOf(
     text: string,
     owner: Pick<RegistryInput, 'variables' | 'isSecret' | 'isRequired'>,
-    at: ValuePlace,
+    at: ValueUse,
   ): Template | null {
     const matches = Array.from(text.matchAll(VARIABLE));
     if (matches.length > MAX_VARIABLES) this.isOverfull = true;
@@ -108,7 +108,7 @@ export class InputCollector {
   }
 
   /** Variables of a template with the same description are one input; every other input is separate. */
-  #ask(asked: Asked, at: ValuePlace): Piece {
+  #ask(asked: Asked, at: ValueUse): Piece {
     const { variable, name } = asked;
     if (this.#inputs.size >= MAX_INPUTS) this.isOverfull = true;
     if (this.isOverfull) return { kind: 'text', text: '' };
@@ -118,9 +118,15 @@ export class InputCollector {
     const isShared = isSame && name !== at.name && known.secret === variable.isSecret;
     if (isShared) {
       const goesTo = [...new Set([...known.goesTo, at.goesTo])];
-      const places = [...new Set([...known.places, at.place])];
-      const credential = asked.mayBeReferred && mayRefer(known.secret, places) ? known.credential : null;
-      this.#inputs.set(name, { ...known, goesTo, places, credential, required: known.required || variable.isRequired });
+      const targets = [...new Set([...known.targets, at.target])];
+      const credential = asked.mayBeReferred && mayRefer(known.secret, targets) ? known.credential : null;
+      this.#inputs.set(name, {
+        ...known,
+        goesTo,
+        targets,
+        credential,
+        required: known.required || variable.isRequired,
+      });
       return { kind: 'input', input: name };
     }
     const input = this.#newInput(asked, at);
@@ -128,7 +134,7 @@ export class InputCollector {
     return { kind: 'input', input: input.name };
   }
 
-  #newInput({ name, variable, isRepeated, mayBeReferred }: Asked, at: ValuePlace): PlanInput {
+  #newInput({ name, variable, isRepeated, mayBeReferred }: Asked, at: ValueUse): PlanInput {
     const secret = variable.isSecret || namesSecret(name) || (name === at.name && namesSecret(at.goesTo));
     const given = variable.default !== null && variable.default !== '' && !isPlaceholder(variable.default);
     return {
@@ -142,13 +148,13 @@ export class InputCollector {
       choices: variable.choices,
       isRepeated: isRepeated && !secret,
       goesTo: [at.goesTo],
-      places: [at.place],
+      targets: [at.target],
       credential:
-        mayBeReferred && mayRefer(secret, [at.place]) && (secret || !isRepeated) ? this.#credential(name, at) : null,
+        mayBeReferred && mayRefer(secret, [at.target]) && (secret || !isRepeated) ? this.#credential(name, at) : null,
     };
   }
 
-  #credential(name: string, at: ValuePlace): string {
+  #credential(name: string, at: ValueUse): string {
     if (at.credentialName !== null && name === at.name) return at.credentialName;
     const credential = credentialNameOf(name, this.#credentials);
     this.#credentials.add(credential);
@@ -157,16 +163,16 @@ export class InputCollector {
 }
 
 /** A value that the configuration can do without: every secret, and inputs used only in the environment or a header. */
-function mayRefer(secret: boolean, places: readonly InputPlace[]): boolean {
-  if (places.includes('url_host') || places.includes('url_path')) return false;
-  return secret || places.every((place) => place === 'env' || place === 'header');
+function mayRefer(secret: boolean, targets: readonly InputTarget[]): boolean {
+  if (targets.includes('url_host') || targets.includes('url_path')) return false;
+  return secret || targets.every((target) => target === 'env' || target === 'header');
 }
 
 /** A variable that a template uses but does not declare is a required input. */
 function askedOf(
   name: string,
   owner: Pick<RegistryInput, 'variables' | 'isSecret' | 'isRequired'>,
-  at: ValuePlace,
+  at: ValueUse,
   mayBeReferred: boolean,
 ): Asked {
   const declared = owner.variables.find((variable) => variable.name === name);
@@ -193,6 +199,6 @@ function askedOf(
   return { name, variable, isRepeated: false, mayBeReferred };
 }
 
-function isAuthorization(at: ValuePlace): boolean {
-  return at.place === 'header' && /^(?:proxy-)?(?:authorization|authentication)$/i.test(at.name);
+function isAuthorization(at: ValueUse): boolean {
+  return at.target === 'header' && /^(?:proxy-)?(?:authorization|authentication)$/i.test(at.name);
 }

@@ -73,10 +73,10 @@ function valueProblem(input: PlanInput, value: string): string | null {
   if (/[\0\p{Cs}]/u.test(value)) return 'has a character that no value can hold';
   if (hasReference(value))
     return 'has a vault:// reference; give the value itself, it goes into the vault if it is a secret';
-  if (value === input.default) return placesProblem(input, value);
+  if (value === input.default) return targetsProblem(input, value);
   if (input.choices.length > 0 && !input.choices.includes(value))
     return `is none of its choices: ${input.choices.join(', ')}`;
-  return formatProblem(input, value) ?? placesProblem(input, value);
+  return formatProblem(input, value) ?? targetsProblem(input, value);
 }
 
 function formatProblem({ format }: PlanInput, value: string): string | null {
@@ -85,16 +85,16 @@ function formatProblem({ format }: PlanInput, value: string): string | null {
   return null;
 }
 
-function placesProblem({ places, secret }: PlanInput, value: string): string | null {
+function targetsProblem({ targets, secret }: PlanInput, value: string): string | null {
   // A multi-line value, such as a private key, is allowed only in the environment.
-  const isOneLine = !(secret && places.every((place) => place === 'env'));
+  const isOneLine = !(secret && targets.every((target) => target === 'env'));
   if (isOneLine && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)) return 'has a line break or another control character';
-  if (places.includes('header') && (!/^[ -~]+$/.test(value) || value.trim() !== value)) {
+  if (targets.includes('header') && (!/^[ -~]+$/.test(value) || value.trim() !== value)) {
     return 'goes into a header, which holds printable ASCII alone, without spaces around it';
   }
-  if (places.includes('url_host') && !HOST_PART.test(value))
+  if (targets.includes('url_host') && !HOST_PART.test(value))
     return 'goes into a host name: letters, digits, "." and "-"';
-  if (places.includes('url_path') && /^\.{1,2}$/.test(value)) return 'goes into a path, and would lead out of it';
+  if (targets.includes('url_path') && /^\.{1,2}$/.test(value)) return 'goes into a path, and would lead out of it';
   return null;
 }
 

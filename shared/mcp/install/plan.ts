@@ -34,7 +34,7 @@ export interface PlanUrl {
   readonly query: Template | null;
 }
 
-export type InputPlace = 'env' | 'argument' | 'header' | 'url_host' | 'url_path' | 'url_query';
+export type InputTarget = 'env' | 'argument' | 'header' | 'url_host' | 'url_path' | 'url_query';
 
 /** An input that the installing person is asked for. The texts are the publisher's. */
 export interface PlanInput {
@@ -53,7 +53,7 @@ export interface PlanInput {
   readonly isRepeated: boolean;
   /** Where it is used, in words: `variable API_KEY`, `argument --unit`, `header Authorization`, `url`. */
   readonly goesTo: readonly string[];
-  readonly places: readonly InputPlace[];
+  readonly targets: readonly InputTarget[];
   /** The name under which the vault can hold it, so that it may also be given later; null if it must be given now. */
   readonly credential: string | null;
 }

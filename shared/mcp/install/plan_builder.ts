@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../model/result.ts';
 import { findVariableRefusal } from '../dangers/environment_dangers.ts';
 import { quoteWord } from '../dangers/danger.ts';
 import type { RegistryArgument, RegistryInput } from '../registry/registry_input.ts';
-import { InputCollector, type ValuePlace } from './input_collector.ts';
+import { InputCollector, type ValueUse } from './input_collector.ts';
 import type { NotInstallable, PlanArgument, PlanField, PlanWarning, Template } from './plan.ts';
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
@@ -39,13 +39,13 @@ export class PlanBuilder {
 
   addVariable(variable: RegistryInput): void {
     if (this.env.some(({ name }) => name === variable.name)) return;
-    const place = {
-      place: 'env',
+    const use = {
+      target: 'env',
       goesTo: `variable ${variable.name}`,
       name: variable.name,
       credentialName: variable.name,
     } as const;
-    this.env.push({ name: variable.name, value: this.inputs.valueOf(variable, place) });
+    this.env.push({ name: variable.name, value: this.inputs.valueOf(variable, use) });
   }
 
   /** The headers of a remote server. */
@@ -57,13 +57,13 @@ export class PlanBuilder {
       seen.add(header.name.toLowerCase());
       const problem = isTwin ? 'is there twice' : headerProblem(header);
       if (problem === null) {
-        const place = {
-          place: 'header',
+        const use = {
+          target: 'header',
           goesTo: `header ${header.name}`,
           name: header.name,
           credentialName: null,
         } as const;
-        fields.push({ name: header.name, value: this.inputs.valueOf(header, place) });
+        fields.push({ name: header.name, value: this.inputs.valueOf(header, use) });
       } else if (header.isRequired && !isTwin) {
         return err({
           reason: 'header_not_allowed',
@@ -88,11 +88,11 @@ export class PlanBuilder {
   #positional(argument: RegistryArgument): PlanArgument {
     const name =
       argument.valueHint === null || !/^[\w.-]{1,64}$/.test(argument.valueHint) ? 'argument' : argument.valueHint;
-    const place = argumentPlace(name, `argument ${name}`);
+    const use = argumentUse(name, `argument ${name}`);
     return {
       flag: null,
       isJoined: false,
-      value: this.inputs.valueOf(argument, place, argument.isRepeated),
+      value: this.inputs.valueOf(argument, use, argument.isRepeated),
       when: null,
     };
   }
@@ -101,7 +101,7 @@ export class PlanBuilder {
     if (!FLAG.test(argument.name)) return this.#oddName(argument);
     const isJoined = argument.name.endsWith('=');
     const flag = addDashes(isJoined ? argument.name.slice(0, -1) : argument.name);
-    const place = argumentPlace(flag.replace(/^-+/, ''), `argument ${flag}`);
+    const use = argumentUse(flag.replace(/^-+/, ''), `argument ${flag}`);
     const { value } = argument;
     // Older entries repeat the option as its value.
     if (value === argument.name) return ok({ flag, isJoined: false, value: null, when: null });
@@ -109,9 +109,9 @@ export class PlanBuilder {
       return ok(value === 'false' ? null : { flag, isJoined: false, value: null, when: null });
     }
     if (argument.format === 'boolean') {
-      return ok({ flag, isJoined: false, value: null, when: this.inputs.flag(argument, place) });
+      return ok({ flag, isJoined: false, value: null, when: this.inputs.flag(argument, use) });
     }
-    const template: Template = this.inputs.valueOf(argument, place, argument.isRepeated);
+    const template: Template = this.inputs.valueOf(argument, use, argument.isRepeated);
     return ok({ flag, isJoined, value: template, when: null });
   }
 
@@ -136,8 +136,8 @@ function addDashes(name: string): string {
   return name.length === 1 ? `-${name}` : `--${name}`;
 }
 
-function argumentPlace(name: string, goesTo: string): ValuePlace {
-  return { place: 'argument', goesTo, name, credentialName: null };
+function argumentUse(name: string, goesTo: string): ValueUse {
+  return { target: 'argument', goesTo, name, credentialName: null };
 }
 
 function variableProblem(name: string): string | null {

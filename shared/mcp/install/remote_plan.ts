@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../model/result.ts';
 import { quoteWord } from '../dangers/danger.ts';
 import { isIpLiteral } from '../../net/ip_literal.ts';
 import type { RegistryRemote, RegistryEntry } from '../registry_entry.ts';
-import type { InputPlace, NotInstallable, PlanField, PlanUrl, Template } from './plan.ts';
+import type { InputTarget, NotInstallable, PlanField, PlanUrl, Template } from './plan.ts';
 import type { PlanBuilder } from './plan_builder.ts';
 
 /** The URL and headers of a remote server. */
@@ -36,8 +36,8 @@ function urlOf(remote: RegistryRemote, entry: RegistryEntry, builder: PlanBuilde
   const authority = authorityEnd < 0 ? rest : rest.slice(0, authorityEnd);
   const after = authorityEnd < 0 ? '' : rest.slice(authorityEnd);
   const queryStart = after.indexOf('?');
-  const part = (text: string, place: InputPlace) => {
-    const at = { place, goesTo: 'url', name: entry.name, credentialName: null };
+  const part = (text: string, target: InputTarget) => {
+    const at = { target, goesTo: 'url', name: entry.name, credentialName: null };
     return builder.inputs.templateOf(text, remote.variables, false, at);
   };
   const parts = {

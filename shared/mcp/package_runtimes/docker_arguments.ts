@@ -71,13 +71,13 @@ function dockerOption(
   if (!hasValue && argument.variables.length === 0) return ok(null);
   if (argument.name === '-e' || argument.name === '--env') return environmentOption(argument, builder);
   const flag = argument.name;
-  const place = {
-    place: 'argument',
+  const use = {
+    target: 'argument',
     goesTo: `docker ${flag}`,
     name: flag.replace(/^-+/, ''),
     credentialName: null,
   } as const;
-  const value = builder.inputs.valueOf(argument, place);
+  const value = builder.inputs.valueOf(argument, use);
   const text = fixedText(value);
   const danger = text === null ? null : dockerOptionDanger(flag, text);
   if (danger?.severity === 'refuse') return refuse(danger.message);

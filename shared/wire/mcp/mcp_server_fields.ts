@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MCP_CREDENTIAL_NAME, MCP_SERVER_NAME } from '../../model/mcp_server.ts';
 import { checkedText } from '../checked_text.ts';
-import { headerNameProblem } from '../injection_place.ts';
+import { headerNameProblem } from '../injection_fields.ts';
 import { otherReferenceProblem, withoutReferences } from './mcp_references.ts';
 import { lineProblem } from '../primitives.ts';
 import { listHiddenCharacters } from '../../model/shown_text.ts';

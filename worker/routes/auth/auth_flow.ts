@@ -6,7 +6,7 @@ import type { AuthProvider } from '../../sign_in/provider.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { setFlowCookies, setSessionCookie, takeFlowCookies } from './auth_cookies.ts';
 import { askToLink } from './auth_identities.ts';
-import { placeOf } from './auth_place.ts';
+import { findProviderCallback } from './provider_callback.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { callerOfBrowser } from '../http/authenticate.ts';
 import { queryOf } from '../console/browser_query.ts';
@@ -17,7 +17,7 @@ import { localPath } from './return_to.ts';
 
 /** `GET /auth/{provider}/login`: redirects the browser to the provider. */
 export async function openProvider(c: AppContext): Promise<Response> {
-  const where = await placeOf(c);
+  const where = await findProviderCallback(c);
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
   const query = queryOf(c, loginQuery);
@@ -47,7 +47,7 @@ function askToSignIn(c: AppContext, { name, title }: AuthProvider, returnTo: str
 
 /** `GET /auth/{provider}/callback`: the provider's redirect. */
 export async function finishProvider(c: AppContext): Promise<Response> {
-  const where = await placeOf(c);
+  const where = await findProviderCallback(c);
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
   const query = queryOf(c, callbackQuery);

@@ -12,7 +12,7 @@ import { linkerOf, linkIdentity, linkOver, offerLink } from '../../sign_in/linki
 import type { AuthProvider } from '../../sign_in/provider.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { setFlowCookies } from './auth_cookies.ts';
-import { placeOf } from './auth_place.ts';
+import { findProviderCallback } from './provider_callback.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
 import { invalidInput } from '../http/error_reply.ts';
@@ -59,7 +59,7 @@ export function beginLink(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller) => {
     const linker = linkerOf(caller);
     if (linker === null) return refusal(c, linkOver());
-    const place = await placeOf(c);
+    const place = await findProviderCallback(c);
     if (!place.ok) return refusal(c, place.error);
     const { provider, redirectURL } = place.value;
     const how = { redirectURL, returnTo: '/identities', linker, clientAddress: c.get('clientAddress') };

@@ -231,9 +231,9 @@ function placeProblem({ field, message }: FieldProblem): FieldProblem {
 
 /** In the order of the form: the first invalid field gets the focus. */
 function sortProblems(problems: readonly FieldProblem[]): readonly FieldProblem[] {
-  return problems.toSorted((one, other) => placeOf(one) - placeOf(other));
+  return problems.toSorted((one, other) => formPosition(one) - formPosition(other));
 }
 
-function placeOf({ field }: FieldProblem): number {
+function formPosition({ field }: FieldProblem): number {
   return SERVER_FIELDS.includes(field) ? SERVER_FIELDS.indexOf(field) : SERVER_FIELDS.length;
 }

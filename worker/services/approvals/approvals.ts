@@ -166,7 +166,7 @@ export async function getApproval(
   return row === null ? err(notFound(id)) : ok(toRecord(row));
 }
 
-const approvalPlace = z.strictObject({ id: z.string() });
+const approvalPosition = z.strictObject({ id: z.string() });
 
 /** Newest first. Refuses with `invalid_cursor`. */
 export async function listApprovalPage(
@@ -175,14 +175,14 @@ export async function listApprovalPage(
   query: PageQuery & { readonly state?: ApprovalState | undefined },
 ): Promise<Result<Page<ApprovalRecord>, ApiError>> {
   return readPage(query, {
-    place: approvalPlace,
+    position: approvalPosition,
     read: async ({ after, limit }) => {
       await expireOverdue(context, caller.enterpriseId);
       const page = { state: query.state, before: after?.id ?? null, limit };
       return listApprovals(context.database, viewerOf(caller), page);
     },
     toItem: toRecord,
-    placeOf: ({ id }) => ({ id }),
+    positionOf: ({ id }) => ({ id }),
   });
 }
 

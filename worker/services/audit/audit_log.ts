@@ -16,7 +16,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { decodeCursor, toPage } from '../../kernel/cursors.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-const auditPlace = z.strictObject({ time: z.string(), position: z.number().int() });
+const auditPosition = z.strictObject({ time: z.string(), position: z.number().int() });
 
 /** The enterprise's events, newest first. Refuses with `invalid_cursor`, `invalid_query`. */
 export async function listAuditPage(
@@ -24,7 +24,7 @@ export async function listAuditPage(
   caller: Caller,
   query: AuditEventsQuery,
 ): Promise<Result<Page<StoredAuditEvent>, ApiError>> {
-  const before = decodeCursor(auditPlace, query.cursor);
+  const before = decodeCursor(auditPosition, query.cursor);
   if (!before.ok) return before;
   const filter = toFilter(caller, query);
   if (!filter.ok) return filter;

@@ -97,7 +97,7 @@ export async function getHostBinding(
   return row === null ? err(notFound(id)) : ok(toRecord(row));
 }
 
-const bindingPlace = z.strictObject({ ownerId: z.string(), host: z.string(), id: z.string() });
+const bindingPosition = z.strictObject({ ownerId: z.string(), host: z.string(), id: z.string() });
 
 /** Refuses with `invalid_cursor`. */
 export async function listHostBindingPage(
@@ -107,10 +107,10 @@ export async function listHostBindingPage(
 ): Promise<Result<Page<HostBindingRecord>, ApiError>> {
   const filter = { ownerIds: visibleOwners(caller, query.owner), host: query.host?.toLowerCase() };
   return readPage(query, {
-    place: bindingPlace,
+    position: bindingPosition,
     read: (from) => listHostBindings(context.database, { ...filter, ...from }),
     toItem: toRecord,
-    placeOf: ({ ownerId, host, id }) => ({ ownerId, host, id }),
+    positionOf: ({ ownerId, host, id }) => ({ ownerId, host, id }),
   });
 }
 

@@ -1,5 +1,5 @@
 import {
-  type ConnectorPlace,
+  type ConnectorPosition,
   type ConnectorRow,
   listWholeConnectors,
   type WithCredential,
@@ -19,7 +19,7 @@ export async function listAllConnectors(
   host?: string,
 ): Promise<WithCredential<ConnectorRow>[]> {
   const found: WithCredential<ConnectorRow>[] = [];
-  let after: ConnectorPlace | null = null;
+  let after: ConnectorPosition | null = null;
   for (;;) {
     const rows: WithCredential<ConnectorRow>[] = await listWholeConnectors(context.database, {
       ownerIds,

@@ -191,7 +191,7 @@ export async function writableConnector(
   return owner.ok ? ok(row) : owner;
 }
 
-const connectorPlace = z.strictObject({ ownerId: z.string(), fqn: z.string() });
+const connectorPosition = z.strictObject({ ownerId: z.string(), fqn: z.string() });
 
 /** Refuses with `invalid_cursor`. */
 export async function listConnectorPage(
@@ -201,10 +201,10 @@ export async function listConnectorPage(
 ): Promise<Result<Page<ConnectorSummary>, ApiError>> {
   const ownerIds = visibleOwners(caller, query.owner);
   return readPage(query, {
-    place: connectorPlace,
+    position: connectorPosition,
     read: (from) => listConnectors(context.database, { ownerIds, fqn: query.fqn, ...from }),
     toItem: toSummary,
-    placeOf: ({ connector: { ownerId, fqn } }) => ({ ownerId, fqn }),
+    positionOf: ({ connector: { ownerId, fqn } }) => ({ ownerId, fqn }),
   });
 }
 

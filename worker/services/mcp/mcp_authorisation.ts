@@ -83,19 +83,19 @@ async function chooseClient(
   { input, origin }: { readonly input: ValidMcpAuthorization; readonly origin: string },
 ): Promise<Result<ChosenClient, ApiError>> {
   const redirectUri = origin + CALLBACK_PATH;
-  const places = placesOf(found, input);
+  const fields = issuerFields(found, input);
   if (input.client_id !== undefined) {
     const { client_id, client_authentication, client_secret: secret } = input;
-    const client = { client_id, client_authentication, ...places };
+    const client = { client_id, client_authentication, ...fields };
     return ok({ client, secret: secret === undefined ? null : new Secret(secret), isGiven: true });
   }
   const held = await readHeld(context, row.id);
-  if (held.ok && fits(held.value.client, places, redirectUri)) {
+  if (held.ok && fits(held.value.client, fields, redirectUri)) {
     const { client_id, client_authentication, registered_for } = held.value.client;
     const client = {
       client_id,
       client_authentication,
-      ...places,
+      ...fields,
       ...(registered_for !== undefined && { registered_for }),
     };
     return ok({ client, secret: held.value.bundle.clientSecret, isGiven: false });
@@ -106,13 +106,16 @@ async function chooseClient(
   const made = await registerClient(context.outbound, metadata, redirectUri);
   if (!made.ok) return err(failedError(row, made.error));
   const { clientId: client_id, clientSecret, clientAuthentication: client_authentication } = made.value;
-  const client = { client_id, client_authentication, ...places, registered_for: redirectUri };
+  const client = { client_id, client_authentication, ...fields, registered_for: redirectUri };
   return ok({ client, secret: clientSecret, isGiven: false });
 }
 
-type Places = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'registered_for'>;
+type IssuerFields = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'registered_for'>;
 
-function placesOf({ resource, scopes, metadata }: McpAuthorizationServer, input: ValidMcpAuthorization): Places {
+function issuerFields(
+  { resource, scopes, metadata }: McpAuthorizationServer,
+  input: ValidMcpAuthorization,
+): IssuerFields {
   const asked = input.scopes ?? scopes;
   // Without this scope many servers issue no refresh token.
   const isOffline = input.scopes === undefined && metadata.scopes_supported?.includes('offline_access') === true;
@@ -130,8 +133,8 @@ function placesOf({ resource, scopes, metadata }: McpAuthorizationServer, input:
 /**
  * A client is sent only to the authorization server that issued it; a registered one only with its own redirect URL.
  */
-function fits(client: OAuthClient, places: Places, redirectUri: string): boolean {
-  const isSameServer = client.issuer === places.issuer && client.token_url === places.token_url;
+function fits(client: OAuthClient, fields: IssuerFields, redirectUri: string): boolean {
+  const isSameServer = client.issuer === fields.issuer && client.token_url === fields.token_url;
   return isSameServer && (client.registered_for ?? redirectUri) === redirectUri;
 }
 

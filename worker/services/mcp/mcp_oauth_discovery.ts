@@ -133,8 +133,8 @@ async function findResource(
 ): Promise<Result<ResourceMetadata | null, string>> {
   const path = server.pathname === '/' ? '' : server.pathname;
   const wellKnown = `${server.origin}/.well-known/oauth-protected-resource`;
-  for (const place of named === null ? [wellKnown + path, wellKnown] : [named]) {
-    const metadata = await read(way, place, resourceMetadata);
+  for (const address of named === null ? [wellKnown + path, wellKnown] : [named]) {
+    const metadata = await read(way, address, resourceMetadata);
     if (metadata === null) continue;
     if (isFor(new URL(metadata.resource), server)) return ok(metadata);
     return err(`the metadata of ${server.hostname} is for another server (RFC 9728 section 3.3)`);
@@ -150,8 +150,8 @@ function isFor(resource: URL, server: URL): boolean {
 
 async function findServer(way: TimedWay, issuers: readonly string[]): Promise<Result<ServerMetadata, string>> {
   for (const issuer of issuers) {
-    for (const place of metadataPlaces(new URL(issuer))) {
-      const metadata = await read(way, place, serverMetadata);
+    for (const address of metadataUrls(new URL(issuer))) {
+      const metadata = await read(way, address, serverMetadata);
       if (metadata === null) continue;
       const problem = serverProblem(way, metadata, issuer);
       return problem === null ? ok(metadata) : err(problem);
@@ -162,13 +162,13 @@ async function findServer(way: TimedWay, issuers: readonly string[]): Promise<Re
 }
 
 /** The URLs of an issuer's metadata in order (RFC 8414 section 3.1, OpenID Connect Discovery section 4.1). */
-function metadataPlaces({ origin, pathname }: URL): readonly string[] {
+function metadataUrls({ origin, pathname }: URL): readonly string[] {
   const path = pathname.replace(/\/$/, '');
-  const places = [
+  const urls = [
     `${origin}/.well-known/oauth-authorization-server${path}`,
     `${origin}/.well-known/openid-configuration${path}`,
   ];
-  return path === '' ? places : [...places, `${origin}${path}/.well-known/openid-configuration`];
+  return path === '' ? urls : [...urls, `${origin}${path}/.well-known/openid-configuration`];
 }
 
 /** Why an authorization server is not used; null if it is. */
@@ -203,11 +203,11 @@ function withoutSlash(text: string): string {
 /**
  * Fetches a JSON document of this schema; null for anything else. The outbound port decides which URLs may be called.
  */
-async function read<T>({ outbound, isOver }: TimedWay, place: string, form: z.ZodType<T>): Promise<T | null> {
-  if (isOver() || !URL.canParse(place)) return null;
+async function read<T>({ outbound, isOver }: TimedWay, address: string, form: z.ZodType<T>): Promise<T | null> {
+  if (isOver() || !URL.canParse(address)) return null;
   const called = await outbound.call({
     method: 'GET',
-    url: place,
+    url: address,
     headers: { accept: 'application/json' },
     body: null,
   });

@@ -188,7 +188,7 @@ export async function getMcpServer(
   return row.ok ? ok(await toRecordOf(context, caller, row.value)) : row;
 }
 
-const serverPlace = z.strictObject({ ownerId: z.string(), name: z.string() });
+const serverPosition = z.strictObject({ ownerId: z.string(), name: z.string() });
 
 /** Refuses with `invalid_cursor`. */
 export async function listMcpServerPage(
@@ -198,10 +198,10 @@ export async function listMcpServerPage(
 ): Promise<Result<Page<McpServerRecord>, ApiError>> {
   const ownerIds = visibleOwners(caller, query.owner);
   const page = await readPage(query, {
-    place: serverPlace,
+    position: serverPosition,
     read: (from) => listMcpServers(context.database, { ownerIds, name: query.name, ...from }),
     toItem: (row) => row,
-    placeOf: ({ ownerId, name }) => ({ ownerId, name }),
+    positionOf: ({ ownerId, name }) => ({ ownerId, name }),
   });
   return page.ok ? ok({ ...page.value, items: await toRecords(context, caller, page.value.items) }) : page;
 }

@@ -18,7 +18,7 @@ import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-const memberPlace = z.string().regex(idPattern('usr'));
+const memberPosition = z.string().regex(idPattern('usr'));
 
 /** The users of the caller's enterprise, oldest first. Refuses with `admin_required`, `invalid_cursor`. */
 export async function listMemberPage(
@@ -28,10 +28,10 @@ export async function listMemberPage(
 ): Promise<Result<Page<MemberRecord>, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   return readPage(query, {
-    place: memberPlace,
+    position: memberPosition,
     read: (from) => listMembers(context.database, { enterpriseId: caller.enterpriseId, ...from }),
     toItem: toRecord,
-    placeOf: ({ id }) => id,
+    positionOf: ({ id }) => id,
   });
 }
 

@@ -60,7 +60,7 @@ async function keyProblem(input: EnrolInput): Promise<ApiError | null> {
   return apiError('invalid_input', fields.map(({ field, message }) => `${field} ${message}`).join('; '), { fields });
 }
 
-const sidecarPlace = z.string().regex(idPattern('sdc'));
+const sidecarPosition = z.string().regex(idPattern('sdc'));
 
 /** The caller's sidecars, oldest first, including revoked ones. Refuses with `invalid_cursor`. */
 export async function listSidecarPage(
@@ -69,10 +69,10 @@ export async function listSidecarPage(
   query: PageQuery,
 ): Promise<Result<Page<SidecarRecord>, ApiError>> {
   return readPage(query, {
-    place: sidecarPlace,
+    position: sidecarPosition,
     read: (from) => listSidecars(context.database, { userId: caller.userId, ...from }),
     toItem: toRecord,
-    placeOf: ({ id }) => id,
+    positionOf: ({ id }) => id,
   });
 }
 

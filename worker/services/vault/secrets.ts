@@ -78,7 +78,7 @@ export async function sealRow(
   };
 }
 
-const secretPlace = z.strictObject({ ownerId: z.string(), path: z.string() });
+const secretPosition = z.strictObject({ ownerId: z.string(), path: z.string() });
 
 /** The secrets a caller sees, never with their values. Refuses with `invalid_cursor`. */
 export async function listSecretPage(
@@ -87,10 +87,10 @@ export async function listSecretPage(
   query: PageQuery & { readonly owner?: Owner | undefined },
 ): Promise<Result<Page<SecretRecord>, ApiError>> {
   return readPage(query, {
-    place: secretPlace,
+    position: secretPosition,
     read: (from) => listSecrets(context.database, { ownerIds: visibleOwners(caller, query.owner), ...from }),
     toItem: toRecord,
-    placeOf: ({ ownerId, path }) => ({ ownerId, path }),
+    positionOf: ({ ownerId, path }) => ({ ownerId, path }),
   });
 }
 

@@ -22,8 +22,8 @@ export interface AuditFilter {
   readonly until?: string;
 }
 
-/** A place in the order of time and arrival. */
-export interface AuditPlace {
+/** A position in the order of time and arrival. */
+export interface AuditPosition {
   readonly time: string;
   readonly position: number;
 }
@@ -128,7 +128,7 @@ export async function findKnownIds(database: Database, writer: string, ids: read
 export async function listEvents(
   database: Database,
   filter: AuditFilter,
-  page: { readonly before: AuditPlace | null; readonly limit: number },
+  page: { readonly before: AuditPosition | null; readonly limit: number },
 ): Promise<AuditEventRow[]> {
   const { before } = page;
   const earlier =

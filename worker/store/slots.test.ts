@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { Places } from './places.ts';
+import { Slots } from './slots.ts';
 
 /** Work that ends when told to. */
-function held(places: Places, begun: string[], name: string) {
+function held(slots: Slots, begun: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const done = places.take(async () => {
+  const done = slots.take(async () => {
     begun.push(name);
     return promise;
   });
@@ -13,9 +13,9 @@ function held(places: Places, begun: string[], name: string) {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('callers wait while every slot is taken, and enter in order', async () => {
-  const places = new Places(2, null);
+  const slots = new Slots(2, null);
   const begun: string[] = [];
-  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => held(places, begun, name));
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => held(slots, begun, name));
   await settled();
   expect(begun).toEqual(['a', 'b']);
   b!.end();
@@ -27,10 +27,10 @@ test('callers wait while every slot is taken, and enter in order', async () => {
 });
 
 test('work that fails frees its slot for the next', async () => {
-  const places = new Places(1, null);
+  const slots = new Slots(1, null);
   const begun: string[] = [];
-  const failing = held(places, begun, 'failing');
-  const next = held(places, begun, 'next');
+  const failing = held(slots, begun, 'failing');
+  const next = held(slots, begun, 'next');
   failing.fail();
   await expect(failing.done).rejects.toThrow('failing');
   next.end();
@@ -38,13 +38,13 @@ test('work that fails frees its slot for the next', async () => {
 });
 
 test('a caller that has waited too long gets an error, and takes no slot', async () => {
-  const places = new Places(1, 1);
+  const slots = new Slots(1, 1);
   const begun: string[] = [];
-  const first = held(places, begun, 'first');
-  await expect(held(places, begun, 'late').done).rejects.toThrow('no slot became free in time');
+  const first = held(slots, begun, 'first');
+  await expect(held(slots, begun, 'late').done).rejects.toThrow('no slot became free in time');
   first.end();
   await first.done;
-  const after = held(places, begun, 'after');
+  const after = held(slots, begun, 'after');
   after.end();
   expect([await after.done, begun]).toEqual(['after', ['first', 'after']]);
 });

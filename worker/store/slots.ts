@@ -1,5 +1,5 @@
 /** Limits concurrent work to a number of slots. Callers wait in order for a free one. */
-export class Places {
+export class Slots {
   readonly #patienceMs: number | null;
   readonly #waiting: (() => void)[] = [];
   #free: number;
@@ -32,8 +32,8 @@ export class Places {
     await promise.finally(() => clearTimeout(timer));
   }
 
-  #turnAway(place: () => void, reject: (error: Error) => void): void {
-    this.#waiting.splice(this.#waiting.indexOf(place), 1);
+  #turnAway(waiter: () => void, reject: (error: Error) => void): void {
+    this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
     reject(new Error('no slot became free in time'));
   }
 

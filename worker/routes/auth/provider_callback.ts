@@ -6,13 +6,13 @@ import type { AppContext } from '../http/app_env.ts';
 import { publicOrigin } from './public_origin.ts';
 
 /** A provider and its callback URL. */
-export interface AuthPlace {
+export interface ProviderCallback {
   readonly provider: AuthProvider;
   readonly redirectURL: string;
 }
 
 /** The provider in the path, and its callback URL under the host name that the browser called. */
-export async function placeOf(c: AppContext): Promise<Result<AuthPlace, ApiError>> {
+export async function findProviderCallback(c: AppContext): Promise<Result<ProviderCallback, ApiError>> {
   const provider = await findProvider(c.get('context'), c.req.param('provider') ?? '');
   if (provider === null) {
     return err(apiError('not_found', 'there is no such provider: GET /auth/providers lists them'));

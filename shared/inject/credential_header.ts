@@ -3,13 +3,13 @@ import type { HeaderField } from '../net/http1_head.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 /**
- * Whether a field name is the given header's place (both lower-case): the same name, or one that a server treats as the
+ * Whether a field name is the given header (both lower-case): the same name, or one that a server treats as the
  * same. CGI and its successors (WSGI, PHP, Rack) turn a name into a variable, in which `-`, `_` and all other punctuation
  * are equal.
  */
-export function isInPlace(name: string, place: string): boolean {
-  if (name === place) return true;
-  return name.length === place.length && foldName(name) === foldName(place);
+export function isSameHeader(name: string, header: string): boolean {
+  if (name === header) return true;
+  return name.length === header.length && foldName(name) === foldName(header);
 }
 
 function foldName(name: string): string {
@@ -24,7 +24,7 @@ export function findPresentedInHeader(
 ): Presented {
   let found: Presented = 'absent';
   for (const field of fields) {
-    if (!isInPlace(field.name, lowerName)) continue;
+    if (!isSameHeader(field.name, lowerName)) continue;
     if (!isSentinel(field.value)) return 'foreign';
     found = 'sentinel';
   }
@@ -37,7 +37,7 @@ export function findPresentedInHeader(
  */
 export function replaceHeader(fields: readonly HeaderField[], name: string, value: string): HeaderField[] {
   const lowerName = name.toLowerCase();
-  const rest = fields.filter((field) => !isInPlace(field.name, lowerName));
+  const rest = fields.filter((field) => !isSameHeader(field.name, lowerName));
   rest.push(headerField(name, value));
   return rest;
 }
@@ -50,6 +50,6 @@ export function swapHeader(fields: readonly HeaderField[], name: string, value: 
   const swapped = headerField(first.line.slice(0, lowerName.length), value);
   return fields.flatMap((field) => {
     if (field === first) return [swapped];
-    return isInPlace(field.name, lowerName) ? [] : [field];
+    return isSameHeader(field.name, lowerName) ? [] : [field];
   });
 }
