@@ -3,6 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } fro
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 import { createTrustingContext } from './trusted_roots.ts';
+import type { Failure } from '../shared/model/failure.ts';
 
 export interface HttpCall {
   readonly method: 'GET' | 'POST';
@@ -21,13 +22,10 @@ export interface HttpReply {
   readonly body: string;
 }
 
-export interface HttpFailure {
-  readonly reason: 'unreachable' | 'timeout' | 'aborted' | 'untrusted_certificate' | 'reply_too_large';
-  readonly message: string;
-}
+export type HttpFailureReason = 'unreachable' | 'timeout' | 'aborted' | 'untrusted_certificate' | 'reply_too_large';
 
 export interface HttpClient {
-  call(call: HttpCall): Promise<Result<HttpReply, HttpFailure>>;
+  call(call: HttpCall): Promise<Result<HttpReply, Failure<HttpFailureReason>>>;
   /** Closes the idle connections. */
   close(): void;
 }
@@ -71,7 +69,7 @@ function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent
 }
 
 interface Attempt {
-  readonly result: Result<HttpReply, HttpFailure>;
+  readonly result: Result<HttpReply, Failure<HttpFailureReason>>;
   /** The peer closed the kept connection before it answered: the call may be retried on a new one. */
   readonly staleConnection: boolean;
 }
@@ -80,13 +78,13 @@ type Request = ReturnType<typeof httpRequest>;
 
 function attempt(request: Request, call: HttpCall, maxReplyBytes: number): Promise<Attempt> {
   return new Promise((resolve) => {
-    let failure: HttpFailure | null = null;
-    const stop = (reason: HttpFailure['reason'], message: string): void => {
+    let failure: Failure<HttpFailureReason> | null = null;
+    const stop = (reason: HttpFailureReason, message: string): void => {
       failure ??= { reason, message };
       request.destroy();
     };
     const timer = setTimeout(() => stop('timeout', `no reply within ${call.timeoutMs} ms`), call.timeoutMs);
-    const settle = (result: Result<HttpReply, HttpFailure>, staleConnection = false): void => {
+    const settle = (result: Result<HttpReply, Failure<HttpFailureReason>>, staleConnection = false): void => {
       clearTimeout(timer);
       resolve({ result, staleConnection });
     };
@@ -103,8 +101,8 @@ function attempt(request: Request, call: HttpCall, maxReplyBytes: number): Promi
 function collect(
   response: IncomingMessage,
   maxReplyBytes: number,
-  settle: (result: Result<HttpReply, HttpFailure>) => void,
-  stop: (reason: HttpFailure['reason'], message: string) => void,
+  settle: (result: Result<HttpReply, Failure<HttpFailureReason>>) => void,
+  stop: (reason: HttpFailureReason, message: string) => void,
 ): void {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -130,7 +128,7 @@ function headerOf(response: IncomingMessage): (lowerName: string) => string | un
 
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
 
-function failureOf(error: Error): HttpFailure {
+function failureOf(error: Error): Failure<HttpFailureReason> {
   const code = errorCode(error);
   if (code === 'ABORT_ERR') return { reason: 'aborted', message: 'the call was cancelled' };
   if (CERTIFICATE_CODES.test(code)) {

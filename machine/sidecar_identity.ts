@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { id } from '../shared/wire/primitives.ts';
 import { signingKey } from '../shared/wire/sidecars.ts';
-import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from './state_file.ts';
+import { corruptStateFile, readPrivateFile, writePrivateFile, type StateFileProblemReason } from './state_file.ts';
+import type { Problem } from '../shared/model/problem.ts';
 
 /** The sidecar's identity at its control plane, and the control plane's key that was pinned at enrolment. */
 export interface Identity {
@@ -49,7 +50,7 @@ export function identityPath(sidecarDirectory: string): string {
 }
 
 /** Reads `identity.json`; null if this sidecar was never enrolled. A damaged file is an error and is never replaced. */
-export async function loadIdentity(path: string): Promise<Result<Identity | null, StateFileError>> {
+export async function loadIdentity(path: string): Promise<Result<Identity | null, Problem<StateFileProblemReason>>> {
   const text = readPrivateFile(path);
   if (!text.ok) return text;
   if (text.value === null) return ok(null);

@@ -4,22 +4,18 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { errorCode } from '../shared/model/error_code.ts';
+import type { Problem } from '../shared/model/problem.ts';
 
-/** A file of `$SVC_HOME` that cannot be used. It is never replaced, because it may be the only copy. */
-export interface StateFileError {
-  readonly reason: 'state_file_unreadable' | 'state_file_exposed' | 'state_file_corrupt';
-  readonly path: string;
-  /** Names the file, the problem and the fix. */
-  readonly message: string;
-}
+/** Why a file of `$SVC_HOME` cannot be used. It is never replaced, because it may be the only copy. */
+export type StateFileProblemReason = 'state_file_unreadable' | 'state_file_exposed' | 'state_file_corrupt';
 
-/** A {@link StateFileError} for a file with invalid content. */
-export function corruptStateFile(path: string, problem: string, fix: string): StateFileError {
-  return { reason: 'state_file_corrupt', path, message: `${path} is damaged: ${problem}. ${fix}` };
+/** A {@link Problem} for a file with invalid content. */
+export function corruptStateFile(path: string, problem: string, fix: string): Problem<StateFileProblemReason> {
+  return { reason: 'state_file_corrupt', message: `${path} is damaged: ${problem}. ${fix}` };
 }
 
 /** Reads a file that only its owner may read; null if there is none. */
-export function readPrivateFile(path: string): Result<string | null, StateFileError> {
+export function readPrivateFile(path: string): Result<string | null, Problem<StateFileProblemReason>> {
   try {
     const mode = statSync(path).mode & 0o777;
     if ((mode & 0o077) !== 0) return err(exposed(path, mode));
@@ -57,20 +53,18 @@ async function writeSynced(path: string, text: string): Promise<void> {
   }
 }
 
-function exposed(path: string, mode: number): StateFileError {
+function exposed(path: string, mode: number): Problem<StateFileProblemReason> {
   const shown = mode.toString(8).padStart(4, '0');
   return {
     reason: 'state_file_exposed',
-    path,
     message: `${path} has mode ${shown}, so other users may read it; it must be 0600. Run: chmod 600 ${path}`,
   };
 }
 
-function unreadable(path: string, error: unknown): StateFileError {
+function unreadable(path: string, error: unknown): Problem<StateFileProblemReason> {
   const code = errorCode(error) || 'unknown error';
   return {
     reason: 'state_file_unreadable',
-    path,
     message: `${path} cannot be read (${code}). Give this user read access to it, or move it away.`,
   };
 }

@@ -4,7 +4,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { checkImage, type ImageProblems } from '../../sandbox/contract/image_contract.ts';
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
-import type { ContainerRuntime, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
+import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
 import { BASE_PROBE, mcpHelperNode, type OwnNode } from '../../sandbox/contract/mcp_helper_node.ts';
@@ -26,7 +26,7 @@ type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runPro
 
 /** What the commands need from an engine; tests supply a fake. */
 export interface ImageEngine {
-  readonly openRuntime: (env: Call['context']['env']) => Promise<Result<ImageRuntime, RuntimeProblem>>;
+  readonly openRuntime: (env: Call['context']['env']) => Promise<Result<ImageRuntime, RuntimeFailure>>;
   readonly build: typeof buildImage;
   readonly makeContext: typeof makeImageContext;
   /** The caller's user id; null on systems without one. */
@@ -173,11 +173,11 @@ function checksOf(call: Call): ReturnType<typeof imageChecksIn> {
   return imageChecksIn(homeOf(call.context, call.options), (text) => call.print.warn(text));
 }
 
-function isNotMet(error: ImageProblems | RuntimeProblem): error is ImageProblems {
+function isNotMet(error: ImageProblems | RuntimeFailure): error is ImageProblems {
   return error.reason === 'image_contract_not_met';
 }
 
-function refusalError(error: ImageProblems | RuntimeProblem): CliError {
+function refusalError(error: ImageProblems | RuntimeFailure): CliError {
   return new CliError(EXIT.failed, toPrintable(error.message), error.fixes.map(toPrintable));
 }
 

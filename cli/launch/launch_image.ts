@@ -1,5 +1,5 @@
 import type { Result } from '../../shared/model/result.ts';
-import type { ContainerRuntime, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
+import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { checkImage, type ImageProblems } from '../../sandbox/contract/image_contract.ts';
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
@@ -10,6 +10,6 @@ export function checkLaunchImage(
   image: string,
   home: string,
   warn: (text: string) => void = () => undefined,
-): Promise<Result<ImageFacts, ImageProblems | RuntimeProblem>> {
+): Promise<Result<ImageFacts, ImageProblems | RuntimeFailure>> {
   return checkImage(runtime, image, imageChecksIn(home, warn));
 }

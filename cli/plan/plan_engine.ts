@@ -1,6 +1,6 @@
 import { err, type Result } from '../../shared/model/result.ts';
 import type { PlanLockContent } from '../../shared/wire/plan/plan_lock.ts';
-import type { ContainerRuntime, ImageConfig, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
+import type { ContainerRuntime, ImageConfig, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
 import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
@@ -60,7 +60,7 @@ export async function engineOf(call: Call): Promise<ContainerRuntime> {
   throw engineError(runtime.error);
 }
 
-function engineError(problem: RuntimeProblem): CliError {
+function engineError(problem: RuntimeFailure): CliError {
   return new CliError(EXIT.failed, toPrintable(problem.message), problem.fixes.map(toPrintable));
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   START_TIMEOUT_MS,
-  StartFailure,
+  StartError,
   STOP_TIMEOUT_MS,
   SupervisedProgram,
   type ProgramExit,
@@ -137,7 +137,7 @@ describe('a supervised program', () => {
     const starting = SupervisedProgram.start(world.spec, world);
     world.last.exit({ code: 1, signal: null });
     const failure = await starting.catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(StartFailure);
+    expect(failure).toBeInstanceOf(StartError);
     expect(failure).toMatchObject({
       message: 'the sidecar ended with exit status 1 before it was ready',
       lastWords: ['last words of 100'],
@@ -224,7 +224,7 @@ describe('a supervised program', () => {
     const stop = new AbortController();
     const starting = SupervisedProgram.start(world.spec, world, stop.signal).catch((error: unknown) => error);
     stop.abort();
-    expect(await starting).toBeInstanceOf(StartFailure);
+    expect(await starting).toBeInstanceOf(StartError);
     expect(world.last.killed).toEqual(['SIGTERM']);
   });
 });

@@ -41,12 +41,12 @@ const LONGEST_BACKOFF_MS = 30_000;
 const STEADY_MS = 60_000;
 
 /** A program that did not start, with its last log lines. */
-export class StartFailure extends Error {
+export class StartError extends Error {
   readonly lastWords: readonly string[];
 
   constructor(message: string, lastWords: readonly string[]) {
     super(message);
-    this.name = 'StartFailure';
+    this.name = 'StartError';
     this.lastWords = lastWords;
   }
 }
@@ -67,13 +67,13 @@ export class SupervisedProgram {
     this.url = url;
   }
 
-  /** Starts the program; throws {@link StartFailure} if it ends or times out before it listens. */
+  /** Starts the program; throws {@link StartError} if it ends or times out before it listens. */
   static async start(spec: ProgramSpec, port: SupervisorPort, stop?: AbortSignal): Promise<SupervisedProgram> {
     const handle = spec.launch(spec.port);
     const begun = await waitForFirstWord(handle, port, stop);
     if (begun.kind !== 'ready') {
       await end(handle, port);
-      throw new StartFailure(`the ${spec.name} ${begun.problem}`, handle.readLastWords());
+      throw new StartError(`the ${spec.name} ${begun.problem}`, handle.readLastWords());
     }
     const program = new SupervisedProgram(spec, port, handle, begun.url);
     program.#loop = program.#keepRunning();

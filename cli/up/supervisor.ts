@@ -10,7 +10,7 @@ import { RotatingLog } from './rotating_log.ts';
 import { readRunFile, removeRunFile, writeRunFile } from './run_file.ts';
 import {
   SupervisedProgram,
-  StartFailure,
+  StartError,
   STOP_TIMEOUT_MS,
   type ProgramSpec,
   type SupervisorPort,
@@ -111,7 +111,7 @@ async function startProgram(
   try {
     return await SupervisedProgram.start(spec, port, stop);
   } catch (error) {
-    if (!(error instanceof StartFailure)) throw error;
+    if (!(error instanceof StartError)) throw error;
     if (stop.aborted) throw new CliError(EXIT.ok, 'stopped before it was ready');
     throw new CliError(EXIT.failed, error.message, [...error.lastWords, `See ${logs}.`]);
   }

@@ -23,7 +23,7 @@ import { isLargerThan } from './json_size.ts';
 import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './paged.ts';
 import type { ServerCatalog } from './server_catalog.ts';
-import { DownstreamFailure, ServerUnavailable } from '../servers/server_unavailable.ts';
+import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { ToolSource } from '../source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/until.ts';
@@ -99,8 +99,7 @@ export class ToolRouter {
       tool = found.tool;
       return { result: await this.#callServer(found, call, request), tool };
     } catch (error) {
-      const told =
-        error instanceof ServerUnavailable || error instanceof DownstreamFailure || error instanceof CallEnded;
+      const told = error instanceof ServerUnavailable || error instanceof DownstreamError || error instanceof CallEnded;
       if (!told) throw error;
       return { result: failure(error.message), tool };
     }

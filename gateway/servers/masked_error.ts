@@ -1,10 +1,10 @@
 import { ProtocolError } from '@modelcontextprotocol/client';
 import type { SecretMask } from './secret_mask.ts';
-import { DownstreamFailure } from './server_unavailable.ts';
+import { DownstreamError } from './server_unavailable.ts';
 
 /** A server's error for a request, with secrets masked and without the SDK's internal state. */
 export function maskError(error: unknown, mask: SecretMask): Error {
   const message = mask.text(error instanceof Error ? error.message : String(error));
   if (ProtocolError.isInstance(error)) return ProtocolError.fromError(error.code, message, mask.value(error.data));
-  return new DownstreamFailure(message);
+  return new DownstreamError(message);
 }

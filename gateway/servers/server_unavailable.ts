@@ -6,7 +6,7 @@ export class ServerUnavailable extends Error {
 }
 
 /** A failure between gateway and server, with secrets masked. */
-export class DownstreamFailure extends Error {
+export class DownstreamError extends Error {
   constructor(why: string) {
     super(`the MCP server did not answer: ${why.slice(0, 500)}`);
   }

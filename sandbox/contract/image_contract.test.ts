@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ImageConfig, RuntimeProblem } from '../engine/container_runtime.ts';
+import type { ImageConfig, RuntimeFailure } from '../engine/container_runtime.ts';
 import { checkImage, type ImageChecks } from './image_contract.ts';
 import type { ImageFacts } from './image_contract_facts.ts';
 import { agentUserOf, isPlainUserName, probeScript } from './image_contract_probe.ts';
@@ -38,16 +38,16 @@ const GOOD = [
 
 class FakeRuntime {
   readonly probed: { readonly image: string; readonly script: string }[] = [];
-  #config: Result<ImageConfig, RuntimeProblem>;
-  #output: Result<string, RuntimeProblem>;
+  #config: Result<ImageConfig, RuntimeFailure>;
+  #output: Result<string, RuntimeFailure>;
 
-  constructor(output: readonly string[] | RuntimeProblem, image: Partial<ImageConfig> | RuntimeProblem = {}) {
+  constructor(output: readonly string[] | RuntimeFailure, image: Partial<ImageConfig> | RuntimeFailure = {}) {
     this.#output = 'reason' in output ? err(output) : ok(`${output.join('\n')}\n`);
     this.#config = 'reason' in image ? err(image) : ok({ ...config, ...image });
   }
 
-  readonly inspectImage = (): Promise<Result<ImageConfig, RuntimeProblem>> => Promise.resolve(this.#config);
-  readonly runProbe = (image: string, script: string): Promise<Result<string, RuntimeProblem>> => {
+  readonly inspectImage = (): Promise<Result<ImageConfig, RuntimeFailure>> => Promise.resolve(this.#config);
+  readonly runProbe = (image: string, script: string): Promise<Result<string, RuntimeFailure>> => {
     this.probed.push({ image, script });
     return Promise.resolve(this.#output);
   };
@@ -63,7 +63,7 @@ class FakeChecks implements ImageChecks {
 }
 
 async function problemsOf(
-  output: readonly string[] | RuntimeProblem,
+  output: readonly string[] | RuntimeFailure,
   image: Partial<ImageConfig> = {},
 ): Promise<string[]> {
   const checked = await checkImage(new FakeRuntime(output, image), 'my-image');
@@ -165,8 +165,8 @@ describe('the check of an image', () => {
   });
 
   test('distinguishes an image without a shell from an engine that is away', async () => {
-    const refused: RuntimeProblem = { reason: 'engine_refused', message: 'no such file', fixes: [] };
-    const away: RuntimeProblem = { reason: 'engine_unreachable', message: 'away', fixes: [] };
+    const refused: RuntimeFailure = { reason: 'engine_refused', message: 'no such file', fixes: [] };
+    const away: RuntimeFailure = { reason: 'engine_unreachable', message: 'away', fixes: [] };
     expect(await problemsOf(refused)).toEqual(['shell']);
     expect(await checkImage(new FakeRuntime(away), 'x')).toEqual(err(away));
     expect(await checkImage(new FakeRuntime(GOOD, { ...away, reason: 'image_missing' }), 'x')).toMatchObject({

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ContainerRuntime, ImageConfig, RuntimeProblem } from '../engine/container_runtime.ts';
+import type { ContainerRuntime, ImageConfig, RuntimeFailure } from '../engine/container_runtime.ts';
 import { readFacts, type ImageFacts } from './image_contract_facts.ts';
 import { agentUserOf, isPlainUserName, probeScript, readProbe } from './image_contract_probe.ts';
 import { fixesFor, problemsOf, type ImageProblem } from './image_contract_problems.ts';
@@ -30,7 +30,7 @@ export async function checkImage(
   runtime: Pick<ContainerRuntime, 'inspectImage' | 'runProbe'>,
   image: string,
   checks: ImageChecks = NO_IMAGE_CHECKS,
-): Promise<Result<ImageFacts, ImageProblems | RuntimeProblem>> {
+): Promise<Result<ImageFacts, ImageProblems | RuntimeFailure>> {
   const config = await runtime.inspectImage(image);
   if (!config.ok) return config;
   const known = checks.find(config.value.id);
@@ -44,7 +44,7 @@ async function probe(
   runtime: Pick<ContainerRuntime, 'runProbe'>,
   image: string,
   config: ImageConfig,
-): Promise<Result<ImageFacts, ImageProblems | RuntimeProblem>> {
+): Promise<Result<ImageFacts, ImageProblems | RuntimeFailure>> {
   const agentUser = agentUserOf(config);
   if (!isPlainUserName(agentUser)) return err(refusal(image, [oddUser(agentUser)]));
   const output = await runtime.runProbe(config.id, probeScript(agentUser));
@@ -68,7 +68,7 @@ function oddUser(user: string): ImageProblem {
   return { missing: 'agent_user', message, dockerfile: ['RUN useradd --create-home agent', 'USER agent'] };
 }
 
-function noShellProblem(problem: RuntimeProblem): ImageProblem {
+function noShellProblem(problem: RuntimeFailure): ImageProblem {
   const message = `/bin/sh cannot be run in it, which the helpers need (${problem.message})`;
   return { missing: 'shell', message, dockerfile: ["FROM a base that has /bin/sh, for this machine's architecture"] };
 }

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { Result } from '../../shared/model/result.ts';
 
 /** Why a call to the engine failed. */
-export type RuntimeProblemReason =
+export type RuntimeFailureReason =
   /** The program is not installed. */
   | 'engine_missing'
   /** Nothing listens on the engine's socket. */
@@ -19,8 +19,8 @@ export type RuntimeProblemReason =
   | 'engine_refused';
 
 /** A problem with the engine: what is wrong, and the fix. */
-export interface RuntimeProblem {
-  readonly reason: RuntimeProblemReason;
+export interface RuntimeFailure {
+  readonly reason: RuntimeFailureReason;
   readonly message: string;
   readonly fixes: readonly string[];
 }
@@ -124,33 +124,33 @@ export interface ContainerRuntime {
   readonly program: string;
   /** The engine's endpoint, such as `unix:///var/run/docker.sock`; every call uses it. */
   readonly endpoint: string;
-  inspectImage(image: string): Promise<Result<ImageConfig, RuntimeProblem>>;
+  inspectImage(image: string): Promise<Result<ImageConfig, RuntimeFailure>>;
   /** Creates a container without starting it; returns its id. Does not pull a missing image. */
-  create(spec: ContainerSpec): Promise<Result<string, RuntimeProblem>>;
+  create(spec: ContainerSpec): Promise<Result<string, RuntimeFailure>>;
   /**
    * Starts it with our streams; the child's exit code is the container's. Without a terminal, the child gets no key presses of
    * ours: a signal to the engine's client would end it without its container, so signals go through {@link signal}.
    */
   start(id: string, streams: { readonly stdin: boolean; readonly tty: boolean }): ChildProcess;
   /** Sends a signal to the container's first process. */
-  signal(id: string, name: NodeJS.Signals): Promise<Result<void, RuntimeProblem>>;
+  signal(id: string, name: NodeJS.Signals): Promise<Result<void, RuntimeFailure>>;
   /** Starts it detached. */
-  startDetached(id: string): Promise<Result<void, RuntimeProblem>>;
+  startDetached(id: string): Promise<Result<void, RuntimeFailure>>;
   /** Null if there is no such container. */
-  inspect(id: string): Promise<Result<ContainerState | null, RuntimeProblem>>;
+  inspect(id: string): Promise<Result<ContainerState | null, RuntimeFailure>>;
   /** The host's process id of its first process; null while it is not running. */
-  pidOf(id: string): Promise<Result<number | null, RuntimeProblem>>;
+  pidOf(id: string): Promise<Result<number | null, RuntimeFailure>>;
   /** Runs a shell script as root in a new container of the image without a network; returns its output. */
-  runProbe(image: string, script: string): Promise<Result<string, RuntimeProblem>>;
+  runProbe(image: string, script: string): Promise<Result<string, RuntimeFailure>>;
   exec(id: string, spec: ExecSpec): ChildProcess;
   /** Kills and removes it with its anonymous volumes. Succeeds if it does not exist. */
-  remove(id: string): Promise<Result<void, RuntimeProblem>>;
+  remove(id: string): Promise<Result<void, RuntimeFailure>>;
   /** Copies a file or folder out of a container. A symbolic link is copied as a link. */
-  copyOut(id: string, path: string, destination: string): Promise<Result<void, RuntimeProblem>>;
+  copyOut(id: string, path: string, destination: string): Promise<Result<void, RuntimeFailure>>;
   logs(id: string, wanted: { readonly follow: boolean }): ChildProcess;
   /** Resolves with the exit code when the container has ended. */
-  wait(id: string): Promise<Result<number, RuntimeProblem>>;
-  listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeProblem>>;
+  wait(id: string): Promise<Result<number, RuntimeFailure>>;
+  listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>>;
   /** The host's address on an engine network (such as `bridge`); null if it has none. */
-  gatewayOf(network: string): Promise<Result<string | null, RuntimeProblem>>;
+  gatewayOf(network: string): Promise<Result<string | null, RuntimeFailure>>;
 }

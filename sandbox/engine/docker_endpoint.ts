@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { RuntimeProblem } from './container_runtime.ts';
-import { runProgram, type ProgramFailure } from './engine_program.ts';
+import type { RuntimeFailure } from './container_runtime.ts';
+import { runProgram, type ProgramFailureReason } from './engine_program.ts';
 import { tryUnixSocket, unixSocketPath, type SocketState } from './engine_socket.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -13,7 +14,7 @@ const DEFAULT_ENDPOINT = 'unix:///var/run/docker.sock';
 /** Finds the engine that the user's environment and settings select, and checks that it is on this machine and answers. */
 export async function findDockerEndpoint(
   env: Readonly<Record<string, string>>,
-): Promise<Result<string, RuntimeProblem>> {
+): Promise<Result<string, RuntimeFailure>> {
   const plain = plainEndpoint(env);
   if (plain !== null) return checkDockerEndpoint(plain);
   const args = ['context', 'inspect', '--format', '{{json .Endpoints.docker.Host}}'];
@@ -36,7 +37,7 @@ function plainEndpoint(env: Readonly<Record<string, string>>): string | null {
 }
 
 /** Returns the endpoint if an engine listens on it. */
-export async function checkDockerEndpoint(endpoint: string): Promise<Result<string, RuntimeProblem>> {
+export async function checkDockerEndpoint(endpoint: string): Promise<Result<string, RuntimeFailure>> {
   const path = unixSocketPath(endpoint);
   if (path === null) return err(remoteEngine(endpoint));
   const state = await tryUnixSocket(path);
@@ -44,7 +45,7 @@ export async function checkDockerEndpoint(endpoint: string): Promise<Result<stri
 }
 
 /** Why the engine's program did not finish. */
-export function programProblem(program: string, failure: ProgramFailure): RuntimeProblem {
+export function programProblem(program: string, failure: Failure<ProgramFailureReason>): RuntimeFailure {
   if (failure.reason === 'missing') {
     return {
       reason: 'engine_missing',
@@ -63,7 +64,7 @@ export function programProblem(program: string, failure: ProgramFailure): Runtim
 }
 
 /** Why the engine behind a socket cannot be used. */
-export function socketProblem(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeProblem {
+export function socketProblem(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeFailure {
   if (state === 'forbidden') {
     return {
       reason: 'engine_forbidden',
@@ -83,7 +84,7 @@ export function socketProblem(endpoint: string, state: Exclude<SocketState, 'lis
 
 const WITHOUT_CONTAINER = '`svc run -- COMMAND` works without a container.';
 
-function remoteEngine(endpoint: string): RuntimeProblem {
+function remoteEngine(endpoint: string): RuntimeFailure {
   return {
     reason: 'engine_remote',
     message: `the Docker Engine is ${JSON.stringify(withoutUserInfo(endpoint))}, not a Unix socket of this machine`,
@@ -99,7 +100,7 @@ function withoutUserInfo(endpoint: string): string {
   return endpoint.replace(/\/\/[^/]*@/, '//');
 }
 
-function unusableContextProblem(said: string): RuntimeProblem {
+function unusableContextProblem(said: string): RuntimeFailure {
   return {
     reason: 'engine_refused',
     message: `the Docker context cannot be read: ${said.trim().split('\n')[0]?.slice(0, 300) ?? ''}`,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { AGENT_HARDENING } from './agent_hardening.ts';
-import type { ContainerRuntime, ContainerState, ImageConfig, RuntimeProblem } from './container_runtime.ts';
+import type { ContainerRuntime, ContainerState, ImageConfig, RuntimeFailure } from './container_runtime.ts';
 import { createArguments, execArguments, listArguments, probeArguments, startArguments } from './docker_arguments.ts';
 import { findDockerEndpoint } from './docker_endpoint.ts';
 import { engineEnvironmentOf, dockerProgram, podmanProgram, type EngineProgram } from './engine_cli.ts';
@@ -12,7 +12,7 @@ const PROBE_TIMEOUT_MS = 60_000;
 const doNothing = (): undefined => undefined;
 
 /** The engine that the caller's environment and Docker settings select, checked to be on this machine and to answer. */
-export async function openDockerRuntime(env: Environment): Promise<Result<ContainerRuntime, RuntimeProblem>> {
+export async function openDockerRuntime(env: Environment): Promise<Result<ContainerRuntime, RuntimeFailure>> {
   const endpoint = await findDockerEndpoint(engineEnvironmentOf(env));
   return endpoint.ok ? ok(dockerRuntime(env, endpoint.value)) : endpoint;
 }
@@ -58,7 +58,7 @@ function runtimeOf(program: string, endpoint: string, docker: EngineProgram): Co
   };
 }
 
-async function inspectImage(docker: EngineProgram, image: string): Promise<Result<ImageConfig, RuntimeProblem>> {
+async function inspectImage(docker: EngineProgram, image: string): Promise<Result<ImageConfig, RuntimeFailure>> {
   const args = ['image', 'inspect', '--format', '{{json .}}', '--', image];
   const found = await docker.read(args, { parse: imageConfigOf });
   return found.ok || found.error.reason !== 'engine_refused' ? found : err(imageMissing(image));
@@ -68,7 +68,7 @@ async function inspectImage(docker: EngineProgram, image: string): Promise<Resul
 async function inspectContainer(
   docker: EngineProgram,
   id: string,
-): Promise<Result<ContainerState | null, RuntimeProblem>> {
+): Promise<Result<ContainerState | null, RuntimeFailure>> {
   const args = ['container', 'inspect', '--format', '{{json .}}', '--', id];
   const found = await docker.read(args, { parse: containerStateOf });
   if (found.ok || found.error.reason !== 'engine_refused') return found;
@@ -77,7 +77,7 @@ async function inspectContainer(
   return there.value ? found : ok(null);
 }
 
-async function remove(docker: EngineProgram, id: string): Promise<Result<void, RuntimeProblem>> {
+async function remove(docker: EngineProgram, id: string): Promise<Result<void, RuntimeFailure>> {
   const removed = await docker.read(['rm', '--force', '--volumes', '--', id], { parse: doNothing });
   if (removed.ok || removed.error.reason !== 'engine_refused') return removed;
   const there = await isThere(docker, id);
@@ -85,12 +85,12 @@ async function remove(docker: EngineProgram, id: string): Promise<Result<void, R
   return there.value ? removed : ok(undefined);
 }
 
-function isThere(docker: EngineProgram, id: string): Promise<Result<boolean, RuntimeProblem>> {
+function isThere(docker: EngineProgram, id: string): Promise<Result<boolean, RuntimeFailure>> {
   const args = ['ps', '--all', '--no-trunc', '--quiet', '--filter', `id=${id}`];
   return docker.read(args, { parse: (text) => text.trim() !== '' });
 }
 
-async function runProbe(docker: EngineProgram, image: string, script: string): Promise<Result<string, RuntimeProblem>> {
+async function runProbe(docker: EngineProgram, image: string, script: string): Promise<Result<string, RuntimeFailure>> {
   const name = `svc-probe-${randomBytes(8).toString('hex')}`;
   const args = probeArguments(name, image, script, AGENT_HARDENING);
   const run = await docker.read(args, { parse: (text) => text, timeoutMs: PROBE_TIMEOUT_MS, clientSettings: false });
@@ -100,14 +100,14 @@ async function runProbe(docker: EngineProgram, image: string, script: string): P
   return run;
 }
 
-async function gatewayOf(docker: EngineProgram, network: string): Promise<Result<string | null, RuntimeProblem>> {
+async function gatewayOf(docker: EngineProgram, network: string): Promise<Result<string | null, RuntimeFailure>> {
   const args = ['network', 'inspect', '--format', '{{json .IPAM.Config}}', '--', network];
   const found = await docker.read(args, { parse: gatewayAddressOf });
   if (found.ok || found.error.reason !== 'engine_refused') return found;
   return err({ reason: 'network_missing', message: `the engine has no network ${JSON.stringify(network)}`, fixes: [] });
 }
 
-function imageMissing(image: string): RuntimeProblem {
+function imageMissing(image: string): RuntimeFailure {
   return {
     reason: 'image_missing',
     message: `the engine has no image ${JSON.stringify(image)}`,

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { RuntimeProblem } from './container_runtime.ts';
+import type { RuntimeFailure } from './container_runtime.ts';
 import { checkDockerEndpoint, programProblem } from './docker_endpoint.ts';
 import { runProgram } from './engine_program.ts';
 import type { Environment } from '../launch/session_environment.ts';
@@ -25,7 +25,7 @@ export interface SpawnOptions {
 /** An engine's program, bound to one engine. */
 export interface EngineProgram {
   /** Runs a command to its end; a refusal of the engine is a problem in its own words. */
-  read<T>(args: readonly string[], options: ReadOptions<T>): Promise<Result<T, RuntimeProblem>>;
+  read<T>(args: readonly string[], options: ReadOptions<T>): Promise<Result<T, RuntimeFailure>>;
   spawn(args: readonly string[], options: SpawnOptions): ChildProcess;
 }
 
@@ -72,7 +72,7 @@ export function dockerProgram(env: Environment, endpoint: string): EngineProgram
 }
 
 /** Podman runs containers itself: there is no engine that could be away. */
-function skipEngineCheck(): Promise<Result<string, RuntimeProblem>> {
+function skipEngineCheck(): Promise<Result<string, RuntimeFailure>> {
   return Promise.resolve(ok('local'));
 }
 
@@ -94,7 +94,7 @@ interface ProgramFacts {
   readonly withoutSettings: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Checks if the engine is reachable at all, after a command has failed. */
-  readonly check: () => Promise<Result<string, RuntimeProblem>>;
+  readonly check: () => Promise<Result<string, RuntimeFailure>>;
 }
 
 function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts): EngineProgram {
@@ -114,7 +114,7 @@ function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts
 
 const MAX_MESSAGE_LENGTH = 600;
 
-function problemOfStderr(stderr: string): RuntimeProblem {
+function problemOfStderr(stderr: string): RuntimeFailure {
   const said = stderr
     .trim()
     .replace(/^Error response from daemon: /, '')

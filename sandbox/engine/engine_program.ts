@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 export interface ProgramOutput {
   readonly exitCode: number;
@@ -8,10 +9,7 @@ export interface ProgramOutput {
 }
 
 /** `missing`: there is no such program; `timeout`: it was killed after the time limit. */
-export interface ProgramFailure {
-  readonly reason: 'missing' | 'timeout' | 'failed';
-  readonly message: string;
-}
+export type ProgramFailureReason = 'missing' | 'timeout' | 'failed';
 
 export interface ProgramOptions {
   readonly env: Readonly<Record<string, string>>;
@@ -26,7 +24,7 @@ export function runProgram(
   program: string,
   args: readonly string[],
   options: ProgramOptions,
-): Promise<Result<ProgramOutput, ProgramFailure>> {
+): Promise<Result<ProgramOutput, Failure<ProgramFailureReason>>> {
   const { env, timeoutMs } = options;
   const settings = { env, timeout: timeoutMs ?? 0, killSignal: 'SIGKILL', maxBuffer: MAX_OUTPUT_BYTES } as const;
   return new Promise((resolve) => {
@@ -39,7 +37,9 @@ export function runProgram(
   });
 }
 
-function failureOf(error: Error & { readonly code?: unknown; readonly killed?: boolean }): ProgramFailure {
+function failureOf(
+  error: Error & { readonly code?: unknown; readonly killed?: boolean },
+): Failure<ProgramFailureReason> {
   const { message } = error;
   if (error.code === 'ENOENT') return { reason: 'missing', message };
   return { reason: error.killed === true && error.code === null ? 'timeout' : 'failed', message };

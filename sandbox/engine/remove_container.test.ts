@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { err, ok } from '../../shared/model/result.ts';
-import type { RuntimeProblemReason } from './container_runtime.ts';
+import type { RuntimeFailureReason } from './container_runtime.ts';
 import { removeContainer } from './remove_container.ts';
 
 /** Removes after this many refusals. */
-function engine(refusals: number, reason: RuntimeProblemReason = 'engine_refused') {
+function engine(refusals: number, reason: RuntimeFailureReason = 'engine_refused') {
   let asked = 0;
   const remove = async () => {
     asked += 1;

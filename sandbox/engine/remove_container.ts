@@ -1,5 +1,5 @@
 import { ok, type Result } from '../../shared/model/result.ts';
-import type { ContainerRuntime, RuntimeProblem } from './container_runtime.ts';
+import type { ContainerRuntime, RuntimeFailure } from './container_runtime.ts';
 
 const ATTEMPTS = 20;
 const BETWEEN_MS = 100;
@@ -9,7 +9,7 @@ export async function removeContainer(
   runtime: Pick<ContainerRuntime, 'remove'>,
   id: string,
   pause: (ms: number) => Promise<void>,
-): Promise<Result<void, RuntimeProblem>> {
+): Promise<Result<void, RuntimeFailure>> {
   let removed = await runtime.remove(id);
   for (let attempt = 1; !removed.ok && removed.error.reason === 'engine_refused' && attempt < ATTEMPTS; attempt += 1) {
     await pause(BETWEEN_MS);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ContainerRuntime, RuntimeProblem } from '../engine/container_runtime.ts';
+import type { ContainerRuntime, RuntimeFailure } from '../engine/container_runtime.ts';
 import { openListenerWhenStarted } from './open_listener.ts';
 import { FakeSessions } from './testing/fake_sessions.ts';
 import { dockerRuntime } from '../engine/docker_runtime.ts';
@@ -8,7 +8,7 @@ import { dockerRuntime } from '../engine/docker_runtime.ts';
 const target = { sessionId: 'ses_1', containerId: 'c1', relay: false };
 
 /** Shows these one after the other, the last for ever. */
-function runtimeShowing(...pids: readonly Result<number | null, RuntimeProblem>[]): ContainerRuntime {
+function runtimeShowing(...pids: readonly Result<number | null, RuntimeFailure>[]): ContainerRuntime {
   let at = 0;
   const base = dockerRuntime({}, 'unix:///nowhere');
   const pidOf = () => Promise.resolve(pids[Math.min(at++, pids.length - 1)] ?? ok(null));
@@ -39,7 +39,7 @@ describe('the listener of a container', () => {
   });
 
   test('is given up when the engine is gone', async () => {
-    const problem: RuntimeProblem = { reason: 'engine_unreachable', message: 'nobody listens', fixes: ['start it'] };
+    const problem: RuntimeFailure = { reason: 'engine_unreachable', message: 'nobody listens', fixes: ['start it'] };
     await expect(open(runtimeShowing(err(problem)))).rejects.toMatchObject({
       message: 'nobody listens',
       fixes: ['start it'],

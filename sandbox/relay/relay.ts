@@ -9,6 +9,7 @@ import { openableConnections } from '../../shared/net/connection_gate.ts';
 import { admitSocket, createSocketGate } from '../../machine/connection/socket_gate.ts';
 import { peerUid } from './peer_uid.ts';
 import { relayConnection, type RelayTarget } from './relay_connection.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** A loopback listener that adds one session's credentials for clients that cannot send proxy credentials. */
 export interface Relay {
@@ -28,10 +29,7 @@ export interface RelayOptions {
   readonly peerUid?: (ends: TcpEnds) => Promise<number | null>;
 }
 
-export interface RelayError {
-  readonly reason: 'relay_unsupported' | 'relay_unavailable';
-  readonly message: string;
-}
+export type RelayFailureReason = 'relay_unsupported' | 'relay_unavailable';
 
 const LOOPBACK = '127.0.0.1';
 const PEER_TABLE = '/proc/net/tcp';
@@ -40,7 +38,7 @@ const PEER_TABLE = '/proc/net/tcp';
  * Starts a relay on a free loopback port. Every user of the machine can connect, so only connections of processes of `uid` get
  * the session's credentials; if the system cannot tell the user, the relay is refused.
  */
-export async function startRelay(options: RelayOptions): Promise<Result<Relay, RelayError>> {
+export async function startRelay(options: RelayOptions): Promise<Result<Relay, Failure<RelayFailureReason>>> {
   const { uid, peerUid: uidOf = peerUid } = options;
   if (uid === null || (options.peerUid === undefined && !existsSync(PEER_TABLE))) {
     const message = 'the relay tells apart who connects to it by /proc/net/tcp, which only Linux has';

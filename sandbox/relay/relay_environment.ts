@@ -2,7 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { sessionLeafKeyHash } from './leaf_key.ts';
-import { startRelay, type Relay, type RelayError } from './relay.ts';
+import { startRelay, type Relay, type RelayFailureReason } from './relay.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** What a relay needs to know of its session. */
 export interface RelaySession {
@@ -26,7 +27,7 @@ export async function openRelay(
   session: RelaySession,
   inherited: Readonly<Record<string, string | undefined>>,
   uid: number | null,
-): Promise<Result<RelayAccess, RelayError>> {
+): Promise<Result<RelayAccess, Failure<RelayFailureReason>>> {
   const started = await startRelay({ proxyUrl: session.proxyUrl, uid });
   if (!started.ok) return started;
   const relay = started.value;

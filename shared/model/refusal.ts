@@ -40,9 +40,12 @@ export const REFUSALS = {
 
 export type RefusalReason = keyof typeof REFUSALS;
 
-/** An expected refusal: its reason (which is the audit reason and the error code) and a sentence for the person who sees it. */
-export interface Refusal {
-  readonly reason: RefusalReason;
+/**
+ * svc decided not to do what was asked. The reason is a stated code: by default one of the data plane's, which is also the
+ * audit reason and the error code.
+ */
+export interface Refusal<Reason extends string = RefusalReason> {
+  readonly reason: Reason;
   /** Names what was wrong and the fix; never holds a secret, a query string or a header value. */
   readonly message: string;
 }

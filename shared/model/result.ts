@@ -1,4 +1,4 @@
-/** An expected outcome as a value: success with `value`, or a refusal with `error`. A bug throws instead. */
+/** An expected outcome as a value: success with `value`, or a problem, refusal or failure as `error`. A bug throws instead. */
 export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
 
 /** The success of a {@link Result}. */
@@ -6,7 +6,7 @@ export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
   return { ok: true, value };
 }
 
-/** The refusal of a {@link Result}. */
+/** The `error` of a {@link Result}. */
 export function err<E>(error: E): { readonly ok: false; readonly error: E } {
   return { ok: false, error };
 }

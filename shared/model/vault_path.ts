@@ -1,4 +1,5 @@
 import { err, ok, type Result } from './result.ts';
+import type { Problem } from './problem.ts';
 
 export const VAULT_SCHEME = 'vault://';
 export const MAX_VAULT_PATH_LENGTH = 256;
@@ -6,11 +7,8 @@ export const MAX_VAULT_PATH_LENGTH = 256;
 /** First segments that are reserved for the service (design section 7); nobody else stores or binds a secret below them. */
 export const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors'] as const;
 
-export interface VaultPathError {
-  readonly reason: 'invalid_vault_path' | 'reserved_vault_path';
-  /** Never quotes the text, because people paste the secret itself in place of its path. */
-  readonly message: string;
-}
+/** Messages never quote the text, because people paste the secret itself in place of its path. */
+type VaultPathProblemReason = 'invalid_vault_path' | 'reserved_vault_path';
 
 const SEGMENT = /^[a-z0-9][a-z0-9._-]*$/;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -21,7 +19,7 @@ const PATH_RULE =
  * Checks a vault path: `segment(/segment)*`. The last segment of `mcp-servers/{id}/{env_var_name}` is an environment
  * variable's name. Accepts reserved prefixes; see {@link parseOwnVaultPath}.
  */
-export function parseVaultPath(text: string): Result<string, VaultPathError> {
+export function parseVaultPath(text: string): Result<string, Problem<VaultPathProblemReason>> {
   if (text === '') return invalid(`is empty; ${PATH_RULE}`);
   if (text.length > MAX_VAULT_PATH_LENGTH) {
     return invalid(`has ${text.length} characters, more than ${MAX_VAULT_PATH_LENGTH}; choose a shorter path`);
@@ -36,7 +34,7 @@ export function parseVaultPath(text: string): Result<string, VaultPathError> {
 }
 
 /** A vault path at which a person may store a secret, or to which a person may refer: valid, and not below a reserved prefix. */
-export function parseOwnVaultPath(text: string): Result<string, VaultPathError> {
+export function parseOwnVaultPath(text: string): Result<string, Problem<VaultPathProblemReason>> {
   const path = parseVaultPath(text);
   if (!path.ok || !isReservedVaultPath(path.value)) return path;
   const reserved = path.value.split('/')[0] ?? '';
@@ -45,7 +43,7 @@ export function parseOwnVaultPath(text: string): Result<string, VaultPathError> 
 }
 
 /** The path of a reference `vault://<path>` that a person may use. */
-export function parseVaultReference(text: string): Result<string, VaultPathError> {
+export function parseVaultReference(text: string): Result<string, Problem<VaultPathProblemReason>> {
   if (text.startsWith(VAULT_SCHEME)) return parseOwnVaultPath(text.slice(VAULT_SCHEME.length));
   const message = `must be a reference such as vault://user/demo, never the credential itself (store that with "svc secret set user/demo"); the value given is not shown because it may be a secret`;
   return err({ reason: 'invalid_vault_path', message });
@@ -74,6 +72,6 @@ function segmentProblem(segment: string, index: number): string {
   return `has a character in ${where} that is not allowed; ${PATH_RULE}`;
 }
 
-function invalid(problem: string): Result<never, VaultPathError> {
+function invalid(problem: string): Result<never, Problem<VaultPathProblemReason>> {
   return err({ reason: 'invalid_vault_path', message: `the vault path ${problem}` });
 }

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../model/result.ts';
 import { canonicalIpLiteral, isIpLiteral } from './ip_literal.ts';
 import { findLookAlike } from './look_alike.ts';
+import type { Problem } from '../model/problem.ts';
 
 /** A host and, if written, a port. */
 export interface Authority {
@@ -9,11 +10,8 @@ export interface Authority {
   readonly port: number | null;
 }
 
-export interface HostError {
-  readonly reason: 'invalid_host' | 'invalid_port' | 'look_alike_host';
-  /** The problem and the fix, as a predicate for "the host" or the field's name. */
-  readonly message: string;
-}
+/** Messages are predicates for "the host" or the field's name. */
+export type HostProblemReason = 'invalid_host' | 'invalid_port' | 'look_alike_host';
 
 export const MAX_HOST_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
@@ -26,7 +24,7 @@ const BRACKETED = /^\[[0-9a-f:.]+\]$/;
  * 9110 section 7.2). Strict: no userinfo, no percent-encoding, only ASCII, a port from 1 to 65535 without leading zeros. One
  * trailing dot of a name is dropped, so that both spellings are one host. An IP literal is returned in canonical form.
  */
-export function parseAuthority(text: string): Result<Authority, HostError> {
+export function parseAuthority(text: string): Result<Authority, Problem<HostProblemReason>> {
   const colon = text.startsWith('[') ? text.indexOf(':', text.indexOf(']')) : text.indexOf(':');
   const host = canonicalHost(colon < 0 ? text : text.slice(0, colon));
   if (!host.ok) return host;
@@ -41,7 +39,7 @@ export function parseAuthority(text: string): Result<Authority, HostError> {
  * Look-alike characters are refused by name, because the credential would be bound to a host that only looks like the
  * intended one. An IP literal must be in canonical form.
  */
-export function normaliseHost(text: string): Result<string, HostError> {
+export function normaliseHost(text: string): Result<string, Problem<HostProblemReason>> {
   const problem = findTypingProblem(text);
   if (problem !== null) return invalidHost(problem);
   const name = text.normalize('NFC');
@@ -65,7 +63,7 @@ function findTypingProblem(text: string): string | null {
   return text.includes(':') ? 'has a port: write the host alone, only port 443 is proxied' : null;
 }
 
-function parseTypedName(host: string, ascii: string): Result<string, HostError> {
+function parseTypedName(host: string, ascii: string): Result<string, Problem<HostProblemReason>> {
   if (isIpLiteral(host)) {
     if (host === ascii) return ok(host);
     return invalidHost(`is another spelling of the address ${host}: write it that way`);
@@ -83,7 +81,7 @@ function lookAlikeFix(ascii: string | null): string {
   return ascii === null ? fix : `${fix}, or write ${ascii} if that host is really meant`;
 }
 
-function canonicalHost(text: string): Result<string, HostError> {
+function canonicalHost(text: string): Result<string, Problem<HostProblemReason>> {
   const lower = text.toLowerCase();
   if (lower === '') return invalidHost('is empty');
   if (!NAME.test(lower) && !BRACKETED.test(lower)) {
@@ -94,7 +92,7 @@ function canonicalHost(text: string): Result<string, HostError> {
   return address === null ? invalidHost('looks like an IP address but is none') : ok(address);
 }
 
-function canonicalName(name: string): Result<string, HostError> {
+function canonicalName(name: string): Result<string, Problem<HostProblemReason>> {
   if (name.length > MAX_HOST_LENGTH) return invalidHost(`is longer than ${MAX_HOST_LENGTH} characters`);
   for (const label of name.split('.')) {
     if (label === '') return invalidHost('has an empty label: remove the extra "."');
@@ -117,6 +115,6 @@ function isAscii(text: string): boolean {
   return true;
 }
 
-function invalidHost(problem: string): Result<never, HostError> {
+function invalidHost(problem: string): Result<never, Problem<HostProblemReason>> {
   return err({ reason: 'invalid_host', message: problem });
 }

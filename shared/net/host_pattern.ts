@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../model/result.ts';
-import { normaliseHost, type HostError } from './host.ts';
+import { normaliseHost, type HostProblemReason } from './host.ts';
 import { isIpLiteral } from './ip_literal.ts';
+import type { Problem } from '../model/problem.ts';
 
 /** The key of a host binding: one host, or every host below a suffix (any depth, never the suffix itself). */
 export type HostPattern =
@@ -8,18 +9,15 @@ export type HostPattern =
   /** `suffix` includes its leading dot: `.example.com`. */
   | { readonly kind: 'suffix'; readonly suffix: string };
 
-export interface HostPatternError {
-  readonly reason: HostError['reason'] | 'invalid_pattern';
-  /** The problem and the fix, as a predicate for the field's name. */
-  readonly message: string;
-}
+/** Messages are predicates for the field's name. */
+type PatternProblemReason = HostProblemReason | 'invalid_pattern';
 
 /**
  * Parses a host pattern that a person typed (design section 5, Host binding record): an exact host, or `*.` before a suffix
  * with a dot. Case is ignored, internationalised names become A-labels. An IP address is accepted as an exact host in
  * canonical form, because naming it is an explicit choice; ports are refused.
  */
-export function parseHostPattern(text: string): Result<HostPattern, HostPatternError> {
+export function parseHostPattern(text: string): Result<HostPattern, Problem<PatternProblemReason>> {
   if (!text.includes('*')) {
     const host = normaliseHost(text);
     return host.ok ? ok({ kind: 'exact', host: host.value }) : host;
@@ -50,6 +48,6 @@ function wildcardProblem(text: string): string {
   return 'has a "*" that is not one leading label: write "*." and a suffix, such as *.example.com';
 }
 
-function invalidPattern(problem: string): Result<never, HostPatternError> {
+function invalidPattern(problem: string): Result<never, Problem<PatternProblemReason>> {
   return err({ reason: 'invalid_pattern', message: problem });
 }

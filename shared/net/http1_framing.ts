@@ -3,6 +3,7 @@ import type { Result } from '../model/result.ts';
 import { ChunkedDecoder } from './http1_chunked.ts';
 import { IllegalHeadTextError, parseTrailers } from './http1_head.ts';
 import type { HttpVersion, ReplyHead, RequestHead } from './http1_head.ts';
+import type { Problem } from '../model/problem.ts';
 
 /** How the body length of a message is determined (RFC 9112 section 6.3). */
 export type BodyFraming =
@@ -11,18 +12,13 @@ export type BodyFraming =
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until-close' };
 
-export type FramingErrorReason =
+export type FramingProblemReason =
   | 'content_length_and_transfer_encoding'
   | 'invalid_content_length'
   | 'unsupported_transfer_encoding'
   | 'connect_reply_unsupported'
   | 'invalid_chunk'
   | 'truncated_body';
-
-export interface FramingError {
-  readonly reason: FramingErrorReason;
-  readonly message: string;
-}
 
 /** The result for one piece of input: `used` bytes belong to the body (with its chunk lines), `data` is the payload. */
 export interface BodyPiece {
@@ -40,7 +36,7 @@ const UNTIL_CLOSE: BodyFraming = { kind: 'until-close' };
  * Therefore refused: Content-Length with Transfer-Encoding, more than one of either, any coding but `chunked`, a coding in
  * HTTP/1.0, a length that is not plain digits without a leading zero, and a tab in either header.
  */
-export function requestFraming(head: RequestHead): Result<BodyFraming, FramingError> {
+export function requestFraming(head: RequestHead): Result<BodyFraming, Problem<FramingProblemReason>> {
   return declaredFraming(head, NONE, REQUEST_LENGTH);
 }
 
@@ -49,7 +45,10 @@ export function requestFraming(head: RequestHead): Result<BodyFraming, FramingEr
  * headers; bytes after them belong to no reply. A length may have leading zeros here: they are legal, and some servers send
  * them.
  */
-export function replyFraming(head: ReplyHead, requestMethod: string): Result<BodyFraming, FramingError> {
+export function replyFraming(
+  head: ReplyHead,
+  requestMethod: string,
+): Result<BodyFraming, Problem<FramingProblemReason>> {
   const { status } = head;
   if (requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304) return ok(NONE);
   if (requestMethod === 'CONNECT' && status < 300) {
@@ -68,7 +67,7 @@ function declaredFraming(
   head: RequestHead | ReplyHead,
   undeclared: BodyFraming,
   lengthForm: RegExp,
-): Result<BodyFraming, FramingError> {
+): Result<BodyFraming, Problem<FramingProblemReason>> {
   let lengths = 0;
   let codings = 0;
   let value = '';
@@ -86,18 +85,25 @@ function declaredFraming(
   return lengths > 0 ? lengthFraming(lengths, value, lengthForm) : codingFraming(codings, value, head.version);
 }
 
-function lengthFraming(count: number, value: string, form: RegExp): Result<BodyFraming, FramingError> {
+function lengthFraming(count: number, value: string, form: RegExp): Result<BodyFraming, Problem<FramingProblemReason>> {
   const length = form.test(value) ? Number(value) : -1;
   if (count === 1 && length >= 0 && Number.isSafeInteger(length)) return ok({ kind: 'length', length });
   return refuse('invalid_content_length', 'Content-Length must be sent once, as plain decimal digits');
 }
 
-function codingFraming(count: number, value: string, version: HttpVersion): Result<BodyFraming, FramingError> {
+function codingFraming(
+  count: number,
+  value: string,
+  version: HttpVersion,
+): Result<BodyFraming, Problem<FramingProblemReason>> {
   if (count === 1 && version === '1.1' && value.toLowerCase() === 'chunked') return ok(CHUNKED);
   return refuse('unsupported_transfer_encoding', 'Transfer-Encoding must be sent once, as "chunked", in HTTP/1.1');
 }
 
-function refuse(reason: FramingErrorReason, message: string): { readonly ok: false; readonly error: FramingError } {
+function refuse(
+  reason: FramingProblemReason,
+  message: string,
+): { readonly ok: false; readonly error: Problem<FramingProblemReason> } {
   return err({ reason, message });
 }
 
@@ -134,7 +140,7 @@ export class BodyReader {
   }
 
   /** Reads the next piece. After `done` it uses no more bytes. Refuses with `invalid_chunk`. */
-  feed(bytes: Uint8Array): Result<BodyPiece, FramingError> {
+  feed(bytes: Uint8Array): Result<BodyPiece, Problem<FramingProblemReason>> {
     if (this.#chunked !== null) return this.#feedChunked(this.#chunked, bytes);
     const used = this.#kind === 'until-close' && !this.#ended ? bytes.length : Math.min(this.#remaining, bytes.length);
     if (this.#kind !== 'until-close') this.#remaining -= used;
@@ -143,14 +149,14 @@ export class BodyReader {
   }
 
   /** The sender closed. Succeeds if the body is complete or ends with the connection; else refuses with `truncated_body`. */
-  end(): Result<void, FramingError> {
+  end(): Result<void, Problem<FramingProblemReason>> {
     if (this.#kind === 'until-close') this.#ended = true;
     const problem = this.#chunked?.problem ?? null;
     if (problem !== null) return refuse('invalid_chunk', problem);
     return this.done ? ok(undefined) : refuse('truncated_body', 'the connection closed before the end of the body');
   }
 
-  #feedChunked(decoder: ChunkedDecoder, bytes: Uint8Array): Result<BodyPiece, FramingError> {
+  #feedChunked(decoder: ChunkedDecoder, bytes: Uint8Array): Result<BodyPiece, Problem<FramingProblemReason>> {
     const data: Uint8Array[] = [];
     const used = decoder.feed(bytes, data);
     return decoder.problem === null ? ok({ used, data }) : refuse('invalid_chunk', decoder.problem);

@@ -16,8 +16,10 @@ import {
   replyHead,
   skipEmptyLine,
 } from './http1_head.ts';
-import type { HeadError, RequestHead } from './http1_head.ts';
+import type { RequestHead } from './http1_head.ts';
 import type { Result } from '../model/result.ts';
+import type { Problem } from '../model/problem.ts';
+import type { HeadProblemReason } from './http1_head_problems.ts';
 
 const LIMITS = { maxHeaders: 200 };
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
@@ -28,7 +30,7 @@ function requestHead(text: string): RequestHead {
   return result.value;
 }
 
-function errorOf(result: Result<unknown, HeadError>): HeadError | null {
+function errorOf(result: Result<unknown, Problem<HeadProblemReason>>): Problem<HeadProblemReason> | null {
   return result.ok ? null : result.error;
 }
 

@@ -13,11 +13,18 @@ import {
   isLineEnd,
   isWhitespace,
 } from './http1_characters.ts';
-import { endError, fieldError, incompleteHead, startLineError, tooManyHeaders } from './http1_head_errors.ts';
-import type { HeadError } from './http1_head_errors.ts';
+import {
+  endError,
+  fieldError,
+  incompleteHead,
+  startLineError,
+  tooManyHeaders,
+  type HeadProblemReason,
+} from './http1_head_problems.ts';
 import { hashNameCharacter, lowerCaseName } from './http1_field_names.ts';
+import type { Problem } from '../model/problem.ts';
 
-export type { HeadError, HeadErrorReason } from './http1_head_errors.ts';
+export type { HeadProblemReason } from './http1_head_problems.ts';
 
 /**
  * A strict parser and an exact writer of HTTP/1.1 heads (RFC 9112 sections 2 to 5), over latin1 text.
@@ -87,7 +94,7 @@ export function skipEmptyLine(bytes: Uint8Array, from: number): number {
 }
 
 /** Parses one whole request head. `text` is latin1 and ends with the CRLF CRLF that {@link findHeadEnd} found. */
-export function parseRequestHead(text: string, limits: HeadLimits): Result<RequestHead, HeadError> {
+export function parseRequestHead(text: string, limits: HeadLimits): Result<RequestHead, Problem<HeadProblemReason>> {
   if (!text.endsWith(HEAD_END)) return err(incompleteHead());
   const methodEnd = endOfClass(text, 0, TOKEN_TEXT);
   const targetEnd = endOfClass(text, methodEnd + 1, TARGET_TEXT);
@@ -105,7 +112,7 @@ export function parseRequestHead(text: string, limits: HeadLimits): Result<Reque
  * Parses one whole reply head. `text` is latin1 and ends with CRLF CRLF. A status line without a reason phrase may also lack
  * the space before it, as many servers send it.
  */
-export function parseReplyHead(text: string, limits: HeadLimits): Result<ReplyHead, HeadError> {
+export function parseReplyHead(text: string, limits: HeadLimits): Result<ReplyHead, Problem<HeadProblemReason>> {
   if (!text.endsWith(HEAD_END)) return err(incompleteHead());
   const version = versionAt(text, 0);
   const status = version !== null && text.charCodeAt(VERSION_LENGTH) === SP ? statusAt(text, VERSION_LENGTH + 1) : 0;
@@ -123,7 +130,10 @@ export function parseReplyHead(text: string, limits: HeadLimits): Result<ReplyHe
 }
 
 /** Parses a trailer section as header fields: header lines, each with its CRLF, without the empty line. */
-export function parseTrailers(text: string, limits: HeadLimits): Result<readonly HeaderField[], HeadError> {
+export function parseTrailers(
+  text: string,
+  limits: HeadLimits,
+): Result<readonly HeaderField[], Problem<HeadProblemReason>> {
   const scanner = new FieldScanner(`${text}\r\n`, 0, limits.maxHeaders);
   if (text !== '' && !text.endsWith('\r\n')) return err(incompleteHead());
   const fields = scanner.readAll();
@@ -224,7 +234,7 @@ function formatFields(fields: readonly HeaderField[]): string {
 
 /** Parses header lines up to the empty line that ends the text. After `readAll`, `error` says why it stopped early. */
 class FieldScanner {
-  error: HeadError | null = null;
+  error: Problem<HeadProblemReason> | null = null;
   readonly #text: string;
   readonly #maxHeaders: number;
   #at: number;

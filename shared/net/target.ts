@@ -1,5 +1,6 @@
 import { err, ok, type Result } from '../model/result.ts';
 import { parseAuthority, type Authority } from './host.ts';
+import type { Problem } from '../model/problem.ts';
 
 export interface SplitTarget {
   readonly path: string;
@@ -14,12 +15,6 @@ export interface ParsedTarget extends SplitTarget {
   readonly authority: Authority | null;
 }
 
-export interface TargetError {
-  readonly reason: 'invalid_target';
-  /** Never quotes the target, whose query may contain a secret. */
-  readonly message: string;
-}
-
 /** Only these characters can make a path differ from its canonical form. */
 const MAY_CHANGE = /[%;\\#]|\/\/|\/\.{1,2}(?:\/|$)/;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
@@ -31,13 +26,13 @@ export function splitTarget(target: string): SplitTarget {
 }
 
 /** Reads the target of a decrypted request: origin-form, absolute-form with https, or `*` of OPTIONS. */
-export function parseTarget(target: string, method: string): Result<ParsedTarget, TargetError> {
+export function parseTarget(target: string, method: string): Result<ParsedTarget, Problem<'invalid_target'>> {
   if (target.startsWith('/')) return ok({ form: 'origin', authority: null, ...splitTarget(target) });
   if (target === '*' && method === 'OPTIONS') return ok({ form: 'asterisk', authority: null, path: '*', query: null });
   return parseAbsolute(target);
 }
 
-function parseAbsolute(target: string): Result<ParsedTarget, TargetError> {
+function parseAbsolute(target: string): Result<ParsedTarget, Problem<'invalid_target'>> {
   const parts = /^https:\/\/([^/?#]*)([^]*)$/i.exec(target);
   if (parts === null) return invalid('must be a path such as /v1/items, or "*" for OPTIONS');
   const authority = parseAuthority(parts[1] ?? '');
@@ -47,7 +42,7 @@ function parseAbsolute(target: string): Result<ParsedTarget, TargetError> {
   return ok({ form: 'absolute', authority: authority.value, ...splitTarget(origin) });
 }
 
-function invalid(problem: string): Result<never, TargetError> {
+function invalid(problem: string): Result<never, Problem<'invalid_target'>> {
   return err({ reason: 'invalid_target', message: `the request target ${problem}` });
 }
 

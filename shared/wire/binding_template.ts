@@ -38,7 +38,7 @@ const bindingTemplate = z.strictObject({
 /** A ready binding for a well-known service: a file of `catalog/bindings/`. */
 export type BindingTemplate = z.output<typeof bindingTemplate>;
 
-export interface TemplateError {
+export interface TemplateProblem {
   readonly reason: 'invalid_template' | 'unfilled_placeholder';
   readonly message: string;
   /** The placeholders that are still open, for `unfilled_placeholder`. */
@@ -52,7 +52,7 @@ export interface TemplatePlaceholder {
 }
 
 /** Checks a template file's content, as returned by the YAML parser. */
-export function parseBindingTemplate(value: unknown): Result<BindingTemplate, TemplateError> {
+export function parseBindingTemplate(value: unknown): Result<BindingTemplate, TemplateProblem> {
   const parsed = bindingTemplate.safeParse(value);
   if (parsed.success) return ok(parsed.data);
   const problems = fieldProblems(parsed.error).map(({ field, message }) => `${field || 'template'}: ${message}`);
@@ -67,7 +67,7 @@ export function parseBindingTemplate(value: unknown): Result<BindingTemplate, Te
 export function fillTemplate(
   template: BindingTemplate,
   values: Readonly<Record<string, unknown>>,
-): Result<Readonly<Record<string, unknown>>, TemplateError> {
+): Result<Readonly<Record<string, unknown>>, TemplateProblem> {
   const merged = { ...template.binding, ...values };
   const filled = Object.fromEntries(
     Object.entries(merged).map(([field, value]) => [field, fillValue(value, (name) => valueFor(name, field, values))]),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHost } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
-import { checkedText, type TextProblem } from './checked_text.ts';
+import { checkedText, type TextCheck } from './checked_text.ts';
 import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_fields.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { placeholderProblem } from './placeholder.ts';
@@ -16,7 +16,7 @@ interface TextRules {
   readonly maxCharacters: number;
   /** What to write if the field is missing or not a text. */
   readonly fix: string;
-  readonly problem: TextProblem;
+  readonly problem: TextCheck;
 }
 
 export const hostPatternText = textField({

@@ -6,7 +6,7 @@ import type { ApprovalRequest } from '../ports.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
 import { Approvals } from './approvals.ts';
-import { channelError } from './channel_error.ts';
+import { channelFailure } from './channel_failure.ts';
 import { Link } from './link.ts';
 
 const operation = sampleOperation({ approval: 'required' });
@@ -92,7 +92,7 @@ describe('an approval', () => {
 
   it('survives a short outage of the control plane', async () => {
     answers('pending', 'approved');
-    channel.approvals.splice(1, 0, { ok: false, error: channelError('unreachable', 'away') });
+    channel.approvals.splice(1, 0, { ok: false, error: channelFailure('unreachable', 'away') });
     expect(await outcome()).toBe('apr_1');
   });
 
@@ -102,7 +102,7 @@ describe('an approval', () => {
   });
 
   it('refuses with approval_required if too many approvals wait already', async () => {
-    const error = channelError('unavailable', 'decide some first', { status: 429, code: 'too_many_approvals' });
+    const error = channelFailure('unavailable', 'decide some first', { status: 429, code: 'too_many_approvals' });
     channel.approvals = [{ ok: false, error }];
     expect(await outcome()).toBe('approval_required null');
   });

@@ -5,7 +5,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { APPROVAL_HOLD_SECONDS } from '../../shared/wire/approvals.ts';
 import { MAX_WAIT_SECONDS } from '../../shared/wire/channel.ts';
 import type { ApprovalRequest, ApprovalSource, NotApproved } from '../ports.ts';
-import { unavailableRefusal, type ChannelError } from './channel_error.ts';
+import { unavailableRefusal, type ChannelFailure } from './channel_failure.ts';
 import type { ApprovalAnswer, ApprovalCall, ControlChannel } from './control_channel.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -31,7 +31,7 @@ export interface ToolApprovalRequest {
   readonly sessionId: string | null;
 }
 
-type Answer = Result<ApprovalAnswer, ChannelError>;
+type Answer = Result<ApprovalAnswer, ChannelFailure>;
 
 const MAX_HELD = 64;
 /** Keeps one session from taking every place. */
@@ -136,7 +136,7 @@ function decision({ state, approvalId }: ApprovalAnswer): Result<string, NotAppr
 }
 
 /** Too many approvals are pending for a person to look through, so the control plane did not create this one. */
-function notAskedRefusal(error: ChannelError): Refusal {
+function notAskedRefusal(error: ChannelFailure): Refusal {
   if (error.code !== 'too_many_approvals') return unavailableRefusal(error);
   return refusal('approval_required', `The request needs an approval, but asking for one failed. ${error.message}`);
 }

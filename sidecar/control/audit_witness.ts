@@ -12,7 +12,7 @@ import {
 import { id, time } from '../../shared/wire/primitives.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { AuditSink } from '../ports.ts';
-import type { ChannelError } from './channel_error.ts';
+import type { ChannelFailure } from './channel_failure.ts';
 import type { ControlChannel } from './control_channel.ts';
 import type { Link } from './link.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
@@ -136,7 +136,7 @@ export class AuditWitness {
   async accept(
     writer: string,
     remembered: z.output<typeof place>,
-  ): Promise<Result<void, ChannelError | 'no_mismatch'>> {
+  ): Promise<Result<void, ChannelFailure | 'no_mismatch'>> {
     const found = this.#mismatches.get(writer);
     if (found === undefined || !isSame(found.remembered, remembered)) return err('no_mismatch');
     const told = await this.#options.channel.auditHeads([]);

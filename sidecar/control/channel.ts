@@ -8,7 +8,7 @@ import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import { callToken } from './call_token.ts';
 import { mayAskProvider } from './connector_reference.ts';
-import { channelError, type ChannelError } from './channel_error.ts';
+import { channelFailure, type ChannelFailure } from './channel_failure.ts';
 import type {
   ApprovalAnswer,
   ApprovalCall,
@@ -21,7 +21,7 @@ import type {
   SnapshotRequest,
   UnsealedRequest,
 } from './control_channel.ts';
-import type { HttpCall, HttpClient, HttpFailure, HttpReply } from '../../machine/http_call.ts';
+import type { HttpCall, HttpClient, HttpReply, HttpFailureReason } from '../../machine/http_call.ts';
 import type { Identity } from '../../machine/sidecar_identity.ts';
 import type { Link } from './link.ts';
 import {
@@ -34,6 +34,7 @@ import {
   verifySnapshot,
 } from './reply_verifier.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 export interface ControlChannelOptions {
   readonly identity: Identity;
@@ -74,9 +75,9 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
 
 async function reportTo<T>(
   link: Link,
-  call: () => Promise<Result<T, ChannelError>>,
+  call: () => Promise<Result<T, ChannelFailure>>,
   isFault = isFaultOfLink([]),
-): Promise<Result<T, ChannelError>> {
+): Promise<Result<T, ChannelFailure>> {
   const result = await call();
   if (result.ok) link.markUp();
   else if (isFault(result.error)) link.markDown(result.error);
@@ -84,7 +85,7 @@ async function reportTo<T>(
 }
 
 /** A slow provider, or an agent that asks for too much, is not a failure of the link to the control plane. */
-function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelError) => boolean {
+function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelFailure) => boolean {
   return ({ reason, code }) => {
     if (reason === 'timeout') return !refs.some(mayAskProvider);
     return reason !== 'aborted' && code !== 'too_many_approvals';
@@ -94,7 +95,7 @@ function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelError) =>
 async function snapshotCall(
   options: ControlChannelOptions,
   request: SnapshotRequest,
-): Promise<Result<SnapshotReply, ChannelError>> {
+): Promise<Result<SnapshotReply, ChannelFailure>> {
   const headers = request.heldVersion === null ? {} : { 'if-none-match': `"${request.heldVersion}"` };
   const answer = await send(options, {
     method: 'GET',
@@ -115,7 +116,7 @@ async function confirmationReply(
   options: ControlChannelOptions,
   jws: string,
   nonce: string,
-): Promise<Result<SnapshotReply, ChannelError>> {
+): Promise<Result<SnapshotReply, ChannelFailure>> {
   const confirmation = await verifyConfirmation(options.identity, jws, nonce);
   return confirmation.ok ? ok({ kind: 'unchanged', confirmation: confirmation.value, jws }) : confirmation;
 }
@@ -123,7 +124,7 @@ async function confirmationReply(
 async function credentialsCall(
   options: ControlChannelOptions,
   refs: readonly CredentialRef[],
-): Promise<Result<CredentialsReply, ChannelError>> {
+): Promise<Result<CredentialsReply, ChannelFailure>> {
   const requestId = randomBytes(16).toString('base64url');
   const credentials = refs.map(({ owner, path }) => ({ owner, path }));
   const body = JSON.stringify({ request_id: requestId, credentials });
@@ -136,7 +137,7 @@ async function credentialsCall(
 async function callForUnsealed(
   options: ControlChannelOptions,
   { path, host, reason }: UnsealedRequest,
-): Promise<Result<CredentialsReply, ChannelError>> {
+): Promise<Result<CredentialsReply, ChannelFailure>> {
   const requestId = randomBytes(16).toString('base64url');
   const body = { request_id: requestId, reference: { owner: 'personal', path }, host, reason };
   const answer = await post(options, '/v1/sidecar/unsealed', JSON.stringify(body));
@@ -147,7 +148,7 @@ async function callForUnsealed(
 async function approvalCall(
   options: ControlChannelOptions,
   { requestId, subject, fingerprint, summary, sessionId }: ApprovalCall,
-): Promise<Result<ApprovalAnswer, ChannelError>> {
+): Promise<Result<ApprovalAnswer, ChannelFailure>> {
   const what =
     'connectorId' in subject
       ? { connector_id: subject.connectorId, operation: subject.operation }
@@ -161,7 +162,7 @@ async function approvalCall(
 async function approvalWait(
   options: ControlChannelOptions,
   { requestId, approvalId, waitSeconds, signal }: ApprovalWait,
-): Promise<Result<ApprovalAnswer, ChannelError>> {
+): Promise<Result<ApprovalAnswer, ChannelFailure>> {
   const answer = await send(options, {
     method: 'GET',
     target: `/v1/sidecar/approvals/${approvalId}?wait=${waitSeconds}&request_id=${requestId}`,
@@ -178,7 +179,7 @@ async function approvalWait(
 async function mcpHealthCall(
   options: ControlChannelOptions,
   report: McpHealthReport,
-): Promise<Result<void, ChannelError>> {
+): Promise<Result<void, ChannelFailure>> {
   const answer = await post(options, '/v1/sidecar/mcp-health', JSON.stringify(report));
   return answer.ok ? ok(undefined) : answer;
 }
@@ -186,7 +187,7 @@ async function mcpHealthCall(
 async function eventsCall(
   options: ControlChannelOptions,
   events: readonly string[],
-): Promise<Result<EventsOutcome, ChannelError>> {
+): Promise<Result<EventsOutcome, ChannelFailure>> {
   const answer = await post(options, '/v1/sidecar/events', `{"events":[${events.join(',')}]}`);
   if (!answer.ok) return answer;
   return verifyEventsOutcome(options.identity, answer.value.reply.body, answer.value.nonce);
@@ -195,7 +196,7 @@ async function eventsCall(
 async function auditHeadsCall(
   options: ControlChannelOptions,
   known: readonly AuditHead[],
-): Promise<Result<AuditHeads, ChannelError>> {
+): Promise<Result<AuditHeads, ChannelFailure>> {
   const answer = await send(options, {
     method: 'GET',
     target: `/v1/sidecar/audit-heads?known=${writeKnownHeads(known.slice(-MAX_KNOWN_HEADS))}`,
@@ -212,7 +213,7 @@ function post(
   target: string,
   body: string,
   timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-): Promise<Result<Answer, ChannelError>> {
+): Promise<Result<Answer, ChannelFailure>> {
   return send(options, {
     method: 'POST',
     target,
@@ -223,7 +224,7 @@ function post(
 }
 
 /** Sends an authenticated call. Only a 2xx or 304 is an answer; everything else is an error. */
-async function send(options: ControlChannelOptions, call: HttpCall): Promise<Result<Answer, ChannelError>> {
+async function send(options: ControlChannelOptions, call: HttpCall): Promise<Result<Answer, ChannelFailure>> {
   const { identity, clock } = options;
   const facts = { sidecarId: identity.sidecarId, controlPlaneId: identity.controlPlaneId, now: clock.now() };
   const token = await callToken(
@@ -238,24 +239,27 @@ async function send(options: ControlChannelOptions, call: HttpCall): Promise<Res
   return err(await errorOf(options.identity, reply.value, token.nonce));
 }
 
-/** The {@link ChannelError} of a call that got no reply. */
-export function fromHttpFailure(failure: HttpFailure): ChannelError {
+/** The {@link ChannelFailure} of a call that got no reply. */
+export function fromHttpFailure(failure: Failure<HttpFailureReason>): ChannelFailure {
   const reason = failure.reason === 'reply_too_large' ? 'invalid_reply' : failure.reason;
-  return channelError(reason, `The control plane could not be reached: ${failure.message}.`);
+  return channelFailure(reason, `The control plane could not be reached: ${failure.message}.`);
 }
 
-async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Promise<ChannelError> {
+async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Promise<ChannelFailure> {
   const { status } = reply;
   const error = errorInBody(reply.body);
   if (error === null) return unexplainedError(status);
   const { code, message, details = {} } = error;
   if (code === 'clock_skew') return clockSkew(textIn(details, 'server_time'));
   if (code === 'sidecar_revoked' && (await isRevocation(identity, textIn(details, 'proof'), nonce))) {
-    return channelError('revoked', 'This sidecar was revoked. Enrol it again and restart it.', { status, code });
+    return channelFailure('revoked', 'This sidecar was revoked. Enrol it again and restart it.', { status, code });
   }
   if (code === 'invalid_sidecar_call') return unknownSidecarError(message, status);
   const again = status >= 500 || status === 429 || code === 'replayed_call' || code === 'sidecar_revoked';
-  return channelError(again ? 'unavailable' : 'refused', `It answered ${status} ${code}: ${message}`, { status, code });
+  return channelFailure(again ? 'unavailable' : 'refused', `It answered ${status} ${code}: ${message}`, {
+    status,
+    code,
+  });
 }
 
 function textIn(details: Readonly<Record<string, unknown>>, name: string): string {
@@ -263,24 +267,24 @@ function textIn(details: Readonly<Record<string, unknown>>, name: string): strin
   return typeof value === 'string' ? value : '';
 }
 
-function clockSkew(serverTime: string): ChannelError {
-  return channelError(
+function clockSkew(serverTime: string): ChannelFailure {
+  return channelFailure(
     'clock_skew',
     `This machine's clock differs by more than a minute from the control plane's, which says ${serverTime}. Correct the clock.`,
     { status: 401, code: 'clock_skew', serverTime },
   );
 }
 
-function unknownSidecarError(message: string, status: number): ChannelError {
-  return channelError(
+function unknownSidecarError(message: string, status: number): ChannelFailure {
+  return channelFailure(
     'refused',
     `The control plane does not accept this sidecar's calls: ${message} If the control plane was reinstalled, move identity.json away and start again.`,
     { status, code: 'invalid_sidecar_call' },
   );
 }
 
-function unexplainedError(status: number): ChannelError {
-  return channelError(
+function unexplainedError(status: number): ChannelFailure {
+  return channelFailure(
     'unavailable',
     `The server answered ${status} without a reason. Check that the address is that of a control plane.`,
     {

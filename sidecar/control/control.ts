@@ -16,6 +16,7 @@ import { SnapshotSource } from './snapshot.ts';
 import { createSnapshotFile } from './snapshot_file.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { readPrivateFile } from '../../machine/state_file.ts';
+import type { Problem } from '../../shared/model/problem.ts';
 
 export interface ControlOptions {
   /** `$SVC_HOME`. */
@@ -47,18 +48,12 @@ export interface Control {
   stop(flushMs: number): Promise<void>;
 }
 
-/** Why the sidecar cannot start. Names the file or address, and the fix. */
-export interface ControlStartError {
-  readonly reason: string;
-  readonly message: string;
-}
-
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 const MAX_BACKOFF_LOCAL_MS = 1_000;
 const MAX_BACKOFF_MS = 15_000;
 
 /** Opens the sidecar's identity and builds what depends on it. Enrols first if there is no identity and `local.key` exists. */
-export async function openControl(options: ControlOptions): Promise<Result<Control, ControlStartError>> {
+export async function openControl(options: ControlOptions): Promise<Result<Control, Problem>> {
   const baseUrl = controlPlaneUrl(options.controlUrl);
   if (!baseUrl.ok) return baseUrl;
   const http = createHttpClient({
@@ -79,7 +74,7 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
   }
 }
 
-function unusableFileError(what: string, path: string, error: unknown): ControlStartError {
+function unusableFileError(what: string, path: string, error: unknown): Problem {
   const code = errorCode(error) || 'unknown error';
   return {
     reason: 'state_unusable',
@@ -150,7 +145,7 @@ async function openIdentity(
   options: ControlOptions,
   http: HttpClient,
   baseUrl: URL,
-): Promise<Result<Identity, ControlStartError>> {
+): Promise<Result<Identity, Problem>> {
   const path = identityPath(join(options.home, 'sidecar'));
   const known = await loadIdentity(path);
   if (!known.ok) return known;
@@ -170,12 +165,12 @@ async function openIdentity(
   return ok(await identityOf(record.value));
 }
 
-function notSignedInError(path: string, { origin }: URL): ControlStartError {
+function notSignedInError(path: string, { origin }: URL): Problem {
   const message = `This sidecar is not enrolled: there is no ${path}. Sign in, which enrols it: svc login --control ${origin}`;
   return { reason: 'not_enrolled', message };
 }
 
-function notEnrolledError(path: string, keyPath: string): ControlStartError {
+function notEnrolledError(path: string, keyPath: string): Problem {
   return {
     reason: 'not_enrolled',
     message: `This sidecar is not enrolled: there is neither ${path} nor ${keyPath}. Start the control plane on the same home with: svc up`,
@@ -185,8 +180,8 @@ function notEnrolledError(path: string, keyPath: string): ControlStartError {
 const LOOPBACK = /^(127(?:[.]\d{1,3}){3}|\[::1\]|localhost)$/;
 
 /** Plain http is allowed only to this machine. */
-function controlPlaneUrl(text: string): Result<URL, ControlStartError> {
-  const fail = (problem: string): Result<never, ControlStartError> =>
+function controlPlaneUrl(text: string): Result<URL, Problem> {
+  const fail = (problem: string): Result<never, Problem> =>
     err({ reason: 'invalid_control_url', message: `The control plane's address ${JSON.stringify(text)} ${problem}.` });
   if (!URL.canParse(text)) return fail('is not a URL: give one like https://control.example.com');
   const url = new URL(text);

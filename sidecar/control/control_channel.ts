@@ -6,7 +6,7 @@ import type { ApprovalState } from '../../shared/wire/approvals.ts';
 import type { AcknowledgedHead, AuditHead, StoodHead } from '../../shared/wire/audit_heads.ts';
 import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ReleasedCredential } from '../ports.ts';
-import type { ChannelError } from './channel_error.ts';
+import type { ChannelFailure } from './channel_failure.ts';
 
 /** A stored value's version, as the snapshot lists it. */
 export interface CredentialVersion extends CredentialRef {
@@ -107,18 +107,18 @@ export interface UnsealedRequest {
 
 /** The authenticated calls of a sidecar to its control plane. It returns only verified data. */
 export interface ControlChannel {
-  snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>>;
-  credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>>;
-  fetchUnsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>>;
-  requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelError>>;
-  awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>>;
+  snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelFailure>>;
+  credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelFailure>>;
+  fetchUnsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelFailure>>;
+  requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelFailure>>;
+  awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>>;
   /** Reports the state of this machine's MCP servers; the reply decides nothing. */
-  reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelError>>;
+  reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelFailure>>;
   /** Sends events, each one the JSON text of an `AuditEvent`. */
-  sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>>;
+  sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelFailure>>;
   /** Asks where the chains of the audit log end, and whether they go through heads that are remembered. */
-  auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelError>>;
+  auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelFailure>>;
   /** Checks what an earlier {@link snapshot} call returned, after it is read back from a file. */
-  verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>>;
-  verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>>;
+  verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelFailure>>;
+  verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelFailure>>;
 }

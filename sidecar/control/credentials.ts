@@ -3,7 +3,7 @@ import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
-import { type ChannelError, unavailableRefusal } from './channel_error.ts';
+import { type ChannelFailure, unavailableRefusal } from './channel_failure.ts';
 import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } from './connector_reference.ts';
 import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';
 import type { Link } from './link.ts';
@@ -217,6 +217,6 @@ function tokenOver({ path }: CredentialRef): Resolved {
   return err(refusal('credential_unavailable', message));
 }
 
-function failedCredential(error: ChannelError): Resolved {
+function failedCredential(error: ChannelFailure): Resolved {
   return err(unavailableRefusal(error));
 }

@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type EnrolInput, enrolReply } from '../../shared/wire/sidecars.ts';
 import { errorInBody, fromHttpFailure } from './channel.ts';
-import { channelError, type ChannelError } from './channel_error.ts';
+import { channelFailure, type ChannelFailure } from './channel_failure.ts';
 import type { HttpClient, HttpReply } from '../../machine/http_call.ts';
 import { generateSidecarKeys, type IdentityRecord, type SidecarKeys } from '../../machine/sidecar_identity.ts';
 import { parseJson } from '../../shared/model/json.ts';
@@ -17,7 +17,7 @@ export interface Enrolment {
 const TIMEOUT_MS = 10_000;
 
 /** Enrols a new sidecar: creates its keys, registers the public keys, and pins the control plane's key. */
-export async function enrol(enrolment: Enrolment): Promise<Result<IdentityRecord, ChannelError>> {
+export async function enrol(enrolment: Enrolment): Promise<Result<IdentityRecord, ChannelFailure>> {
   const keys = await generateSidecarKeys();
   const reply = await enrolment.http.call({
     method: 'POST',
@@ -39,21 +39,21 @@ function publicHalves(name: string, keys: SidecarKeys): EnrolInput {
   };
 }
 
-function recordOf(reply: HttpReply, keys: SidecarKeys): Result<IdentityRecord, ChannelError> {
+function recordOf(reply: HttpReply, keys: SidecarKeys): Result<IdentityRecord, ChannelFailure> {
   const parsed = enrolReply.safeParse(parseJson(reply.body));
   if (!parsed.success) {
-    return err(channelError('invalid_reply', "The reply to the enrolment is not a control plane's."));
+    return err(channelFailure('invalid_reply', "The reply to the enrolment is not a control plane's."));
   }
   return ok({ version: 1, ...parsed.data, signing_key: keys.signing, receiving_key: keys.receiving });
 }
 
-function errorOfReply(reply: HttpReply): ChannelError {
+function errorOfReply(reply: HttpReply): ChannelFailure {
   const { status } = reply;
   const error = errorInBody(reply.body);
-  if (error === null) return channelError('unavailable', `The enrolment was answered with ${status}.`, { status });
+  if (error === null) return channelFailure('unavailable', `The enrolment was answered with ${status}.`, { status });
   const fix =
     status === 401 ? ' The control plane does not accept the key in local.key: start both on the same home.' : '';
-  return channelError('refused', `The enrolment was refused (${error.code}): ${error.message}.${fix}`, {
+  return channelFailure('refused', `The enrolment was refused (${error.code}): ${error.message}.${fix}`, {
     status,
     code: error.code,
   });

@@ -1,4 +1,4 @@
-import type { ChannelError } from './channel_error.ts';
+import type { ChannelFailure } from './channel_failure.ts';
 
 export type LinkState = 'connecting' | 'up' | 'down' | 'revoked';
 
@@ -8,7 +8,7 @@ export type LinkState = 'connecting' | 'up' | 'down' | 'revoked';
  */
 export class Link {
   #state: LinkState = 'connecting';
-  #lastError: ChannelError | null = null;
+  #lastError: ChannelFailure | null = null;
   readonly #onUp = new Set<() => void>();
   readonly #onRevoked = new Set<() => void>();
 
@@ -17,7 +17,7 @@ export class Link {
   }
 
   /** The error of the latest call; null if it succeeded or no call was made. */
-  get lastError(): ChannelError | null {
+  get lastError(): ChannelFailure | null {
     return this.#lastError;
   }
 
@@ -38,7 +38,7 @@ export class Link {
     if (returned) notify(this.#onUp);
   }
 
-  markDown(error: ChannelError): void {
+  markDown(error: ChannelFailure): void {
     this.#lastError = error;
     if (error.reason === 'revoked') {
       this.#state = 'revoked';

@@ -9,18 +9,14 @@ import {
 } from '../../shared/wire/plan/plan_lock.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { Identity } from '../../machine/sidecar_identity.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
-/** Why this sidecar refuses a lock. */
-export interface PlanLockError {
-  readonly reason: 'plan_lock_invalid' | 'plan_lock_foreign';
-  /** The problem and the fix. */
-  readonly message: string;
-}
+type PlanLockRefusalReason = 'plan_lock_invalid' | 'plan_lock_foreign';
 
 /** Signs plan locks with the sidecar's own key, and verifies them with it. */
 export interface PlanLocks {
-  sign(content: PlanLockContent): Promise<Result<string, PlanLockError>>;
-  verify(lock: string): Promise<Result<PlanLockPayload, PlanLockError>>;
+  sign(content: PlanLockContent): Promise<Result<string, Refusal<PlanLockRefusalReason>>>;
+  verify(lock: string): Promise<Result<PlanLockPayload, Refusal<PlanLockRefusalReason>>>;
 }
 
 const FREEZE = 'freeze the plan again with: svc plan freeze';
@@ -66,19 +62,19 @@ async function openLock(lock: string, { verifyingKey }: Pick<Identity, 'verifyin
 }
 
 /** The id is unverified and is used only in the message. */
-function refuseUnsigned(lock: string, own: string): Result<never, PlanLockError> {
+function refuseUnsigned(lock: string, own: string): Result<never, Refusal<PlanLockRefusalReason>> {
   const said = /"sidecar_id":"(sdc_[0-9a-z]{26})"/.exec(Buffer.from(lock.split('.')[1] ?? '', 'base64url').toString());
   const signer = said?.[1];
   if (signer !== undefined && signer !== own) return refuseForeign(signer);
   return refuseInvalid('it is not signed by this sidecar, or was changed after signing');
 }
 
-function refuseForeign(sidecarId: string): Result<never, PlanLockError> {
+function refuseForeign(sidecarId: string): Result<never, Refusal<PlanLockRefusalReason>> {
   const message = `The plan's lock was signed by another sidecar (${sidecarId}). Review the plan, then ${FREEZE}`;
   return err({ reason: 'plan_lock_foreign', message });
 }
 
-function refuseInvalid(problem: string): Result<never, PlanLockError> {
+function refuseInvalid(problem: string): Result<never, Refusal<PlanLockRefusalReason>> {
   return err({
     reason: 'plan_lock_invalid',
     message: `The plan's lock is refused: ${problem}. Review the plan, then ${FREEZE}`,

@@ -27,7 +27,7 @@ import {
 import { readSnapshotConnectors } from '../../shared/wire/connectors.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
-import { channelError, type ChannelError } from './channel_error.ts';
+import { channelFailure, type ChannelFailure } from './channel_failure.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type {
   ApprovalAnswer,
@@ -39,7 +39,7 @@ import type {
 } from './control_channel.ts';
 import type { Identity } from '../../machine/sidecar_identity.ts';
 
-type Checked<T> = Promise<Result<T, ChannelError>>;
+type Checked<T> = Promise<Result<T, ChannelFailure>>;
 
 /** The largest allowed clock difference. The request's id already proves that the reply is not an older one. */
 const MAX_CLOCK_SKEW_MS = MAX_CALL_SECONDS * 1000;
@@ -201,7 +201,7 @@ function isMine(
   return payload.sidecar_id === identity.sidecarId && (nonce === null || payload.nonce === nonce);
 }
 
-function hostBindingsOf(payload: SnapshotPayload): Result<readonly HostBinding[], ChannelError> {
+function hostBindingsOf(payload: SnapshotPayload): Result<readonly HostBinding[], ChannelFailure> {
   const bindings: HostBinding[] = [];
   for (const [index, record] of payload.host_bindings.entries()) {
     const parsed = hostBindingRecord.safeParse(record);
@@ -216,11 +216,11 @@ function connectorsOf({ connectors }: SnapshotPayload): VerifiedSnapshot['connec
   return read.ok ? ok(read.value.map(({ connector }) => connector)) : read;
 }
 
-function refuseReply(what: string): Result<never, ChannelError> {
+function refuseReply(what: string): Result<never, ChannelFailure> {
   return invalidReply(`the ${what} answers a call of another sidecar`);
 }
 
 /** The reply is discarded. */
-function invalidReply(problem: string): Result<never, ChannelError> {
-  return err(channelError('invalid_reply', `The control plane's reply was refused: ${problem}.`));
+function invalidReply(problem: string): Result<never, ChannelFailure> {
+  return err(channelFailure('invalid_reply', `The control plane's reply was refused: ${problem}.`));
 }

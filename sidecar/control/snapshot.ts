@@ -4,7 +4,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { PolicySource } from '../ports.ts';
-import { channelError, unavailableRefusal, type ChannelError } from './channel_error.ts';
+import { channelFailure, unavailableRefusal, type ChannelFailure } from './channel_failure.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
 import type { Link } from './link.ts';
@@ -200,7 +200,7 @@ export class SnapshotSource implements PolicySource {
     }
   }
 
-  async #poll(waitSeconds: number, signal: AbortSignal): Promise<Result<SnapshotReply['kind'], ChannelError>> {
+  async #poll(waitSeconds: number, signal: AbortSignal): Promise<Result<SnapshotReply['kind'], ChannelFailure>> {
     const heldVersion = this.#held?.snapshot.version ?? null;
     const reply = await this.#options.channel.snapshot({ waitSeconds, heldVersion, signal });
     if (!reply.ok) return reply;
@@ -209,7 +209,7 @@ export class SnapshotSource implements PolicySource {
   }
 
   /** A reply that a faster poll has overtaken is dropped. One that is older than the snapshot held when the poll started is refused. */
-  #take(reply: SnapshotReply, askedWith: number): Result<void, ChannelError> {
+  #take(reply: SnapshotReply, askedWith: number): Result<void, ChannelFailure> {
     const version = reply.kind === 'snapshot' ? reply.snapshot.version : reply.confirmation.version;
     const held = this.#held?.snapshot.version ?? 0;
     if (version < askedWith) return this.#wentBack(version, askedWith);
@@ -220,8 +220,8 @@ export class SnapshotSource implements PolicySource {
     return ok(undefined);
   }
 
-  #wentBack(version: number, held: number): Result<never, ChannelError> {
-    const error = channelError(
+  #wentBack(version: number, held: number): Result<never, ChannelFailure> {
+    const error = channelFailure(
       'version_went_back',
       `The control plane sent policy version ${version}, but this sidecar has already seen version ${held}, so the older one is refused. If the control plane's database was restored from a backup, enrol this sidecar again.`,
     );

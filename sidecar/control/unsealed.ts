@@ -1,7 +1,7 @@
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { unavailableRefusal } from './channel_error.ts';
+import { unavailableRefusal } from './channel_failure.ts';
 import type { ControlChannel, UnsealedRequest } from './control_channel.ts';
 
 /**

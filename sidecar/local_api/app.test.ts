@@ -10,7 +10,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy } from '../../shared/resolve/resolve.ts';
-import { channelError } from '../control/channel_error.ts';
+import { channelFailure } from '../control/channel_failure.ts';
 import { Link } from '../control/link.ts';
 import { createPlanLocks, type PlanLocks } from '../control/plan_locks.ts';
 import { reachProblem } from '../reach/reach_problem.ts';
@@ -284,7 +284,7 @@ describe('health', () => {
   });
 
   it('shows the host token everything', async () => {
-    link.markDown(channelError('clock_skew', 'clocks', { serverTime: '2030-01-01T00:00:00.000Z' }));
+    link.markDown(channelFailure('clock_skew', 'clocks', { serverTime: '2030-01-01T00:00:00.000Z' }));
     await createSession();
     const reply = await call('/v1/health');
     expect(await reply.json()).toEqual({
@@ -333,7 +333,7 @@ describe('health', () => {
   it.each([
     ['starting', () => (inForce = false)],
     ['ok', () => link.markUp()],
-    ['degraded', () => link.markDown(channelError('unreachable', 'x'))],
+    ['degraded', () => link.markDown(channelFailure('unreachable', 'x'))],
     [
       'degraded',
       () => {

@@ -2,9 +2,15 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
-import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from '../../machine/state_file.ts';
+import {
+  corruptStateFile,
+  readPrivateFile,
+  writePrivateFile,
+  type StateFileProblemReason,
+} from '../../machine/state_file.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import type { Problem } from '../../shared/model/problem.ts';
 
 /**
  * A person's consent that this machine may run what a server's configuration says. The hash decides; the text is what the
@@ -64,7 +70,7 @@ export class Consents {
   }
 
   /** Stores a consent in place of the earlier one. Refuses if the file cannot be used or written. */
-  give(given: Omit<Consent, 'consented_at'>): Promise<Result<Consent, StateFileError>> {
+  give(given: Omit<Consent, 'consented_at'>): Promise<Result<Consent, Problem<StateFileProblemReason>>> {
     return this.#change((consents) => {
       const one = { ...given, consented_at: new Date(this.#options.clock.now()).toISOString() };
       return { value: one, kept: [...dropServer(consents, given.server_id), one] };
@@ -72,7 +78,7 @@ export class Consents {
   }
 
   /** Withdraws the consent to a server. False if there was none. */
-  withdraw(serverId: string): Promise<Result<boolean, StateFileError>> {
+  withdraw(serverId: string): Promise<Result<boolean, Problem<StateFileProblemReason>>> {
     return this.#change((consents) => {
       const kept = dropServer(consents, serverId);
       return { value: kept.length < consents.length, kept };
@@ -88,8 +94,8 @@ export class Consents {
   /** Serialises changes, because each builds on the one before. */
   #change<T>(
     make: (consents: readonly Consent[]) => { readonly value: T; readonly kept: readonly Consent[] },
-  ): Promise<Result<T, StateFileError>> {
-    const changed = this.#writing.then(async (): Promise<Result<T, StateFileError>> => {
+  ): Promise<Result<T, Problem<StateFileProblemReason>>> {
+    const changed = this.#writing.then(async (): Promise<Result<T, Problem<StateFileProblemReason>>> => {
       const read = this.#read();
       if (!read.ok) return read;
       const { value, kept } = make(read.value);
@@ -100,7 +106,7 @@ export class Consents {
     return changed;
   }
 
-  async #write(consents: readonly Consent[]): Promise<Result<void, StateFileError>> {
+  async #write(consents: readonly Consent[]): Promise<Result<void, Problem<StateFileProblemReason>>> {
     try {
       await writePrivateFile(this.#path, `${JSON.stringify({ version: 1, consents }, null, 2)}\n`);
     } catch (error) {
@@ -112,7 +118,7 @@ export class Consents {
     return ok(undefined);
   }
 
-  #read(): Result<readonly Consent[], StateFileError> {
+  #read(): Result<readonly Consent[], Problem<StateFileProblemReason>> {
     const text = readPrivateFile(this.#path);
     if (!text.ok) return text;
     if (text.value === null) return ok([]);

@@ -3,7 +3,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { FailingFiles } from '../testing/failing_files.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { idOf, ScriptedChannel } from '../testing/scripted_channel.ts';
-import { channelError } from '../control/channel_error.ts';
+import { channelFailure } from '../control/channel_failure.ts';
 import { EventIds } from './event_ids.ts';
 import { EventSender } from './event_sender.ts';
 import { Link } from '../control/link.ts';
@@ -117,7 +117,7 @@ describe('sending events', () => {
   });
 
   it('removes nothing while the replies are invalid', async () => {
-    channel.takeEvents = () => err(channelError('invalid_reply', 'garbage'));
+    channel.takeEvents = () => err(channelFailure('invalid_reply', 'garbage'));
     record(5);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(spool.events).toBe(5);
@@ -185,7 +185,7 @@ describe('events of an earlier run', () => {
     const recorded = record(3);
     channel.takeEvents = (events) => {
       for (const event of events) channel.log.set(idOf(event), 1);
-      return err(channelError('timeout', 'the reply was lost'));
+      return err(channelFailure('timeout', 'the reply was lost'));
     };
     await vi.advanceTimersByTimeAsync(50);
     await sender.stop();

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ListedContainer, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
+import type { ListedContainer, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 
 /** An engine with given containers. While `down` it answers nothing. */
@@ -14,27 +14,27 @@ export class FakeContainerEngine implements ContainerEngine {
     this.containers.push({ id, name: id, running: true, session, home });
   }
 
-  pidOf(id: string): Promise<Result<number | null, RuntimeProblem>> {
+  pidOf(id: string): Promise<Result<number | null, RuntimeFailure>> {
     return this.#answer(() => this.pids.get(id) ?? null);
   }
 
-  remove(id: string): Promise<Result<void, RuntimeProblem>> {
+  remove(id: string): Promise<Result<void, RuntimeFailure>> {
     return this.#answer(() => {
       this.removed.push(id);
       this.containers = this.containers.filter((one) => one.id !== id);
     });
   }
 
-  listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeProblem>> {
+  listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>> {
     const key = label === 'svc.session' ? 'session' : 'home';
     return this.#answer(() => this.containers.filter((one) => one[key] === value));
   }
 
-  gatewayOf(): Promise<Result<string | null, RuntimeProblem>> {
+  gatewayOf(): Promise<Result<string | null, RuntimeFailure>> {
     return this.#answer(() => this.gateway);
   }
 
-  #answer<T>(answer: () => T): Promise<Result<T, RuntimeProblem>> {
+  #answer<T>(answer: () => T): Promise<Result<T, RuntimeFailure>> {
     if (!this.down) return Promise.resolve(ok(answer()));
     return Promise.resolve(err({ reason: 'engine_unreachable', message: 'the engine is down', fixes: [] }));
   }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type CredentialRef, type HostBinding, OWNERS } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import { channelError, type ChannelError, type ChannelErrorReason } from '../control/channel_error.ts';
+import { channelFailure, type ChannelFailure, type ChannelFailureReason } from '../control/channel_failure.ts';
 import type {
   ApprovalAnswer,
   ApprovalCall,
@@ -42,11 +42,11 @@ export class ScriptedChannel implements ControlChannel {
   /** Answers references without an access token. */
   unavailable: CredentialsReply['unavailable'] = [];
   /** Answers to approval calls, in order; the last one repeats. */
-  approvals: Result<ApprovalAnswer, ChannelError>[] = [];
+  approvals: Result<ApprovalAnswer, ChannelFailure>[] = [];
   readonly approvalCalls: (ApprovalCall | ApprovalWait)[] = [];
-  down: ChannelErrorReason | null = null;
+  down: ChannelFailureReason | null = null;
   /** Answers `sendEvents`; by default everything is accepted. */
-  takeEvents: ((events: readonly string[]) => Result<EventsOutcome, ChannelError>) | null = null;
+  takeEvents: ((events: readonly string[]) => Result<EventsOutcome, ChannelFailure>) | null = null;
   readonly polls: SnapshotRequest[] = [];
   readonly asked: (readonly CredentialRef[])[] = [];
   readonly sent: (readonly string[])[] = [];
@@ -78,42 +78,42 @@ export class ScriptedChannel implements ControlChannel {
     this.secrets.set(`${ref.owner} ${ref.path}`, stored);
   }
 
-  requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelError>> {
+  requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelFailure>> {
     return this.#approvalAnswer(call);
   }
 
-  awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>> {
+  awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>> {
     return this.#approvalAnswer(wait);
   }
 
-  async #approvalAnswer(call: ApprovalCall | ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>> {
+  async #approvalAnswer(call: ApprovalCall | ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>> {
     this.approvalCalls.push(call);
     const [answer] = this.approvals.length > 1 ? this.approvals.splice(0, 1) : this.approvals;
     if (this.#holding && 'signal' in call) await this.#pause(call.signal);
-    return this.#report(() => answer ?? err(channelError('refused', 'no answer was given to the test')));
+    return this.#report(() => answer ?? err(channelFailure('refused', 'no answer was given to the test')));
   }
 
-  async snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>> {
+  async snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelFailure>> {
     this.polls.push(request);
     if (this.down === null && request.waitSeconds > 0 && request.heldVersion === this.version) {
       await this.#pause(request.signal);
     }
-    if (request.signal.aborted) return err(channelError('aborted', 'given up'));
+    if (request.signal.aborted) return err(channelFailure('aborted', 'given up'));
     return this.#report(() => this.#snapshotReply(request.heldVersion));
   }
 
-  async credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>> {
+  async credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelFailure>> {
     this.asked.push(refs);
     const answer = this.#credentialsReply(refs);
     if (this.#holding) await this.#pause();
     return this.#report(() => answer);
   }
 
-  fetchUnsealed({ path }: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>> {
+  fetchUnsealed({ path }: UnsealedRequest): Promise<Result<CredentialsReply, ChannelFailure>> {
     return Promise.resolve(this.#report(() => this.#credentialsReply([{ owner: 'personal', path }])));
   }
 
-  reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelError>> {
+  reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelFailure>> {
     return Promise.resolve(
       this.#report(() => {
         this.healthReports.push(report);
@@ -123,13 +123,13 @@ export class ScriptedChannel implements ControlChannel {
   }
 
   /** The control plane's reply about its audit log; null for an older control plane. */
-  auditAnswer: ((known: readonly AuditHead[]) => Result<AuditHeads, ChannelError>) | null = null;
+  auditAnswer: ((known: readonly AuditHead[]) => Result<AuditHeads, ChannelFailure>) | null = null;
 
-  auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelError>> {
-    return Promise.resolve(this.auditAnswer?.(known) ?? err(channelError('refused', 'not known here')));
+  auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelFailure>> {
+    return Promise.resolve(this.auditAnswer?.(known) ?? err(channelFailure('refused', 'not known here')));
   }
 
-  async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>> {
+  async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelFailure>> {
     this.sent.push(events);
     if (this.#holding) await this.#pause();
     return this.#report(() => {
@@ -139,22 +139,22 @@ export class ScriptedChannel implements ControlChannel {
     });
   }
 
-  verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>> {
+  verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelFailure>> {
     return Promise.resolve(parsePayload(jws, snapshot));
   }
 
-  verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>> {
+  verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelFailure>> {
     return Promise.resolve(parsePayload(jws, confirmation));
   }
 
-  #report<T>(answer: () => Result<T, ChannelError>): Result<T, ChannelError> {
-    const result = this.down === null ? answer() : err(channelError(this.down, `down for the test: ${this.down}`));
+  #report<T>(answer: () => Result<T, ChannelFailure>): Result<T, ChannelFailure> {
+    const result = this.down === null ? answer() : err(channelFailure(this.down, `down for the test: ${this.down}`));
     if (result.ok) this.#link.markUp();
     else this.#link.markDown(result.error);
     return result;
   }
 
-  #snapshotReply(heldVersion: number | null): Result<SnapshotReply, ChannelError> {
+  #snapshotReply(heldVersion: number | null): Result<SnapshotReply, ChannelFailure> {
     const issuedAt = this.#clock.now();
     const facts = { version: this.version, issuedAt };
     if (heldVersion === this.version) {
@@ -168,7 +168,7 @@ export class ScriptedChannel implements ControlChannel {
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
 
-  #credentialsReply(refs: readonly CredentialRef[]): Result<CredentialsReply, ChannelError> {
+  #credentialsReply(refs: readonly CredentialRef[]): Result<CredentialsReply, ChannelFailure> {
     const found = (ref: CredentialRef): { value: string; version: string } | undefined =>
       this.secrets.get(`${ref.owner} ${ref.path}`);
     const released = refs.flatMap((ref) => {
@@ -212,10 +212,10 @@ function refOf(key: string): CredentialRef {
   return { owner: owner === 'enterprise' ? 'enterprise' : 'personal', path };
 }
 
-function parsePayload<T extends z.ZodType>(jws: string, schema: T): Result<z.output<T>, ChannelError> {
+function parsePayload<T extends z.ZodType>(jws: string, schema: T): Result<z.output<T>, ChannelFailure> {
   try {
     return ok(schema.parse(JSON.parse(jws)));
   } catch {
-    return err(channelError('invalid_reply', 'not what was signed'));
+    return err(channelFailure('invalid_reply', 'not what was signed'));
   }
 }

@@ -9,7 +9,7 @@ import { migrate, schemaStatus } from '../store/migrate.ts';
 import { readSettings, requireFile } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory, makeHome } from './node_home.ts';
-import { EXIT_USAGE, Refusal, refuse } from './node_refusal.ts';
+import { EXIT_USAGE, ProgramError, refuse } from './program_error.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
 type Action = (client: Client, file: string | undefined) => Promise<object>;
@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
   const [name = '', file] = positionals;
   const action = ACTIONS.get(name);
-  if (action === undefined) throw new Refusal('invalid_flag', 'use status, migrate or backup FILE', EXIT_USAGE);
+  if (action === undefined) throw new ProgramError('invalid_flag', 'use status, migrate or backup FILE', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
   if (settings.databaseUrl === undefined) {
@@ -41,15 +41,15 @@ async function main(): Promise<void> {
 
 async function applySteps(client: Client): Promise<object> {
   const applied = await migrate(client, new Date().toISOString());
-  if (!applied.ok) throw new Refusal(applied.error.reason, applied.error.message);
+  if (!applied.ok) throw new ProgramError(applied.error.reason, applied.error.message);
   const { schema } = await schemaStatus(client);
   return { applied: applied.value, schema };
 }
 
 /** Writes a consistent copy of the database while others write to it. */
 async function backUp(client: Client, file: string | undefined): Promise<object> {
-  if (file === undefined) throw new Refusal('invalid_flag', 'backup: name the FILE to write', EXIT_USAGE);
-  if (client.protocol !== 'file') throw new Refusal('not_a_file', SERVER_BACKUP);
+  if (file === undefined) throw new ProgramError('invalid_flag', 'backup: name the FILE to write', EXIT_USAGE);
+  if (client.protocol !== 'file') throw new ProgramError('not_a_file', SERVER_BACKUP);
   const path = resolve(file);
   makeEmpty(path);
   try {
@@ -70,7 +70,7 @@ function makeEmpty(path: string): void {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     const code = errorCode(error) || 'unknown';
-    throw new Refusal('file_unusable', `cannot create ${path} (${code}): name a file that does not exist yet`);
+    throw new ProgramError('file_unusable', `cannot create ${path} (${code}): name a file that does not exist yet`);
   }
 }
 

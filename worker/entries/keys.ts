@@ -11,7 +11,7 @@ import { closeFile, openDatabase } from '../store/database.ts';
 import { readSettings, requireFile } from './node_command.ts';
 import { type Clients, openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
-import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { masterKeys } from './vault_key_files.ts';
 
 async function main(): Promise<void> {
@@ -19,7 +19,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: { home: { type: 'string' }, 'at-once': { type: 'boolean' } },
   });
-  if (positionals[0] !== 'rotate') throw new Refusal('invalid_flag', 'use rotate', EXIT_USAGE);
+  if (positionals[0] !== 'rotate') throw new ProgramError('invalid_flag', 'use rotate', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
   if (settings.databaseUrl === undefined) requireFile(home);
@@ -46,7 +46,7 @@ async function openServices(settings: Settings, home: string, { client }: Client
     localKey: null,
   });
   if (started.ok) return started.value;
-  throw new Refusal(started.error.reason, started.error.message);
+  throw new ProgramError(started.error.reason, started.error.message);
 }
 
 main().catch((error: unknown) => refuse(error, 'rotating the keys failed: check SVC_DATABASE_URL and its token'));

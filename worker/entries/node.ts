@@ -24,7 +24,7 @@ import { openableConnections } from '../../shared/net/connection_gate.ts';
 import { guardConnections, serverDeadlines } from './node_gate.ts';
 import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
-import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+import { EXIT_PORT_TAKEN, EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { detectOtherUsers } from './node_peer_user.ts';
 import { stopOnSignal } from './node_stop.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
@@ -89,7 +89,7 @@ function readOptions(): Options {
   const listen = values.listen ?? '127.0.0.1';
   if (local && !['127.0.0.1', '::1', 'localhost'].includes(listen)) {
     const message = `--listen ${listen}: with --local it listens only on 127.0.0.1 and ::1, where browsers find the console`;
-    throw new Refusal('invalid_flag', message, EXIT_USAGE);
+    throw new ProgramError('invalid_flag', message, EXIT_USAGE);
   }
   const upstreamCaFiles = values['upstream-ca'] ?? settings.upstreamCaFiles;
   const pinned = readPins(values.resolve ?? [], local);
@@ -119,7 +119,7 @@ function parseFlags() {
       },
     });
   } catch (error) {
-    throw new Refusal('invalid_flag', error instanceof Error ? error.message : 'a flag is wrong', EXIT_USAGE);
+    throw new ProgramError('invalid_flag', error instanceof Error ? error.message : 'a flag is wrong', EXIT_USAGE);
   }
 }
 
@@ -127,25 +127,29 @@ function readPort(text: string | undefined): number {
   if (text === undefined) return DEFAULT_CONTROL_PORT;
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (port <= 65_535) return port;
-  throw new Refusal('invalid_flag', `--port ${JSON.stringify(text)}: use 0 to 65535 (0 is any free port)`, EXIT_USAGE);
+  throw new ProgramError(
+    'invalid_flag',
+    `--port ${JSON.stringify(text)}: use 0 to 65535 (0 is any free port)`,
+    EXIT_USAGE,
+  );
 }
 
 function readRegistryUrl(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const url = parseRegistryUrl(text);
   if (url.ok) return url.value;
-  throw new Refusal('invalid_flag', `--registry-url ${url.error}`, EXIT_USAGE);
+  throw new ProgramError('invalid_flag', `--registry-url ${url.error}`, EXIT_USAGE);
 }
 
 /** Hosts with another dial address, from `--resolve HOST:ADDRESS[:PORT]`. */
 function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string, PinnedAddress> {
-  if (texts.length > 0 && !local) throw new Refusal('invalid_flag', '--resolve requires --local', EXIT_USAGE);
+  if (texts.length > 0 && !local) throw new ProgramError('invalid_flag', '--resolve requires --local', EXIT_USAGE);
   return new Map(
     texts.map((text) => {
       const pin = parsePin(text);
       if (pin !== null) return pin;
       const message = `--resolve is ${JSON.stringify(text)}: give HOST:ADDRESS or HOST:ADDRESS:PORT, such as api.example.test:127.0.0.1:8443`;
-      throw new Refusal('invalid_flag', message, EXIT_USAGE);
+      throw new ProgramError('invalid_flag', message, EXIT_USAGE);
     }),
   );
 }
@@ -161,7 +165,7 @@ function readPem(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {
-    throw new Refusal('invalid_flag', `--upstream-ca ${file}: cannot be read; give a PEM file`, EXIT_USAGE);
+    throw new ProgramError('invalid_flag', `--upstream-ca ${file}: cannot be read; give a PEM file`, EXIT_USAGE);
   }
 }
 
@@ -187,7 +191,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     printMail: log,
     log,
   });
-  if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
+  if (!started.ok) throw new ProgramError(started.error.reason, started.error.message);
   return started.value;
 }
 
@@ -202,7 +206,7 @@ function followKeys(
 
 function valueOrThrow<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
-  throw new Refusal(code, result.error);
+  throw new ProgramError(code, result.error);
 }
 
 async function listenFor(server: Server, options: Options): Promise<Listening> {
@@ -218,16 +222,16 @@ function isSocketHolder(value: unknown): value is IncomingMessage {
   return value instanceof IncomingMessage;
 }
 
-function listenRefusal(error: NodeJS.ErrnoException & { readonly address?: string }, options: Options): Refusal {
+function listenRefusal(error: NodeJS.ErrnoException & { readonly address?: string }, options: Options): ProgramError {
   const address = `${error.address ?? options.listen}:${options.port}`;
   if (error.code === 'EADDRINUSE') {
-    return new Refusal(
+    return new ProgramError(
       'port_taken',
       `another program listens on ${address}: stop it, or use --port 0 for any free port`,
       EXIT_PORT_TAKEN,
     );
   }
-  return new Refusal(
+  return new ProgramError(
     'cannot_listen',
     `cannot listen on ${address} (${error.code ?? 'unknown'}): choose another --listen or --port`,
   );

@@ -1,17 +1,17 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
-import { EXIT_USAGE, Refusal } from './node_refusal.ts';
+import { EXIT_USAGE, ProgramError } from './program_error.ts';
 
 /** The settings of a program on Node, from its environment; refused if one is invalid. */
 export function readSettings(): Settings {
   const settings = parseSettings(process.env);
   if (settings.ok) return settings.value;
-  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
+  throw new ProgramError('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
 }
 
 /** Refuses if a command would create a database rather than use one. `fix` says what to do. */
 export function requireFile(home: string, fix = 'set SVC_DATABASE_URL, or give --home'): void {
   if (existsSync(join(home, 'control.db'))) return;
-  throw new Refusal('database_missing', `there is no database in ${home}: ${fix}`);
+  throw new ProgramError('database_missing', `there is no database in ${home}: ${fix}`);
 }

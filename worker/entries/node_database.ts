@@ -13,7 +13,7 @@ import {
 } from '../store/database.ts';
 import type { Slots } from '../store/slots.ts';
 import { makePrivate } from './node_home.ts';
-import { Refusal } from './node_refusal.ts';
+import { ProgramError } from './program_error.ts';
 
 /** The clients of the database and of its replica, if there is one. */
 export interface Clients {
@@ -45,11 +45,14 @@ function openClient(databaseUrl: string | undefined, file: string, token: { read
     return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
   } catch (error) {
     if (isDamage(error)) throw damagedError(url);
-    throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
+    throw new ProgramError(
+      'database_unavailable',
+      `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`,
+    );
   }
 }
 
-function damagedError(place: string): Refusal {
+function damagedError(place: string): ProgramError {
   const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to start with a new one`;
-  return new Refusal('database_damaged', message);
+  return new ProgramError('database_damaged', message);
 }

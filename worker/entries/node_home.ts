@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Settings } from '../../shared/model/settings.ts';
 import type { HomeFiles } from '../installation/local_home.ts';
-import { Refusal } from './node_refusal.ts';
+import { ProgramError } from './program_error.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
 /** The directory of all local state: the flag's, otherwise `SVC_HOME`, otherwise `~/.svc`. */
@@ -17,7 +17,7 @@ export function makeHome(home: string): void {
     mkdirSync(home, { recursive: true, mode: 0o700 });
   } catch (error) {
     const code = errorCode(error) || 'unknown';
-    throw new Refusal('home_unusable', `--home ${home}: cannot be created (${code}); choose a writable directory`);
+    throw new ProgramError('home_unusable', `--home ${home}: cannot be created (${code}); choose a writable directory`);
   }
 }
 
@@ -35,7 +35,7 @@ export function homeFiles(home: string): HomeFiles {
         return readFileSync(join(home, name), 'utf8');
       } catch (error) {
         if (errorCode(error) === 'ENOENT') return null;
-        throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its permissions`);
+        throw new ProgramError('home_unreadable', `${join(home, name)} cannot be read: check its permissions`);
       }
     },
     async createOnce(name, text) {

@@ -12,13 +12,14 @@ import {
   decodeBody,
   invalidReply,
   type Outbound,
-  type OutboundError,
   type OutboundReply,
   type OutboundRequest,
   ReplyBody,
   targetProblem,
   unreachableHost,
+  type OutboundFailureReason,
 } from '../kernel/outbound.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** Another dial address for a host; its certificate is still checked for the host name. */
 export interface PinnedAddress {
@@ -45,7 +46,7 @@ export interface NodeOutboundOptions {
   readonly resolve?: ResolveName;
 }
 
-type Called = Result<OutboundReply, OutboundError>;
+type Called = Result<OutboundReply, Failure<OutboundFailureReason>>;
 
 /** Outgoing calls on Node and Deno: verified TLS, a new connection for each, and no private addresses if hosted. */
 export function nodeOutbound(options: NodeOutboundOptions): Outbound {
@@ -162,7 +163,7 @@ async function read(
 /** TLS error codes of Node and OpenSSL. */
 const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/;
 
-function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): OutboundError {
+function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): Failure<OutboundFailureReason> {
   const code = error.code ?? 'unknown';
   if (deadline.aborted) return late(host);
   if (error instanceof PrivateAddress) return unreachableHost(host, 'it resolves to a private address');
@@ -173,7 +174,7 @@ function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSign
   return { reason: 'upstream_tls_failed', message };
 }
 
-function late(host: string): OutboundError {
+function late(host: string): Failure<OutboundFailureReason> {
   return unreachableHost(host, 'no complete answer in time');
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramLifetime } from '../kernel/lifetime.ts';
 import { closeFile } from '../store/database.ts';
 import type { Clients } from './node_database.ts';
-import { refuse } from './node_refusal.ts';
+import { refuse } from './program_error.ts';
 
 /** What a program has to end, in this order. */
 export interface Stoppable {

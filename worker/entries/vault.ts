@@ -9,20 +9,20 @@ import { migrate } from '../store/migrate.ts';
 import { readSettings, requireFile } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
-import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { beginKeyChange, endKeyChange, keyChange, masterKeys } from './vault_key_files.ts';
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
   const action = ACTIONS.get(positionals[0] ?? '');
-  if (action === undefined) throw new Refusal('invalid_flag', 'use rotate or status', EXIT_USAGE);
+  if (action === undefined) throw new ProgramError('invalid_flag', 'use rotate or status', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
   if (settings.databaseUrl === undefined) requireFile(home);
   const { client, replica } = await openClients(settings, home);
   replica?.close();
   const migrated = await migrate(client, new Date().toISOString());
-  if (!migrated.ok) throw new Refusal(migrated.error.reason, migrated.error.message);
+  if (!migrated.ok) throw new ProgramError(migrated.error.reason, migrated.error.message);
   const answer = await action(openDatabase(client), settings, home);
   await closeFile(client);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
@@ -41,7 +41,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
 
 async function showStatus(database: Database, settings: Settings, home: string): Promise<VaultStatus> {
   const status = await vaultStatus(database, await masterKeys(settings, home), createProgress());
-  if (!status.ok) throw new Refusal(status.error.reason, status.error.message);
+  if (!status.ok) throw new ProgramError(status.error.reason, status.error.message);
   const isUnderWay = settings.vaultKey === undefined && (await keyChange(home)) !== null;
   return { ...status.value, finished: status.value.finished && !isUnderWay };
 }
@@ -53,21 +53,21 @@ async function rotateSet(database: Database, { vaultKey, vaultKeyPrevious }: Set
   }
   const message =
     'SVC_VAULT_KEY_PREVIOUS is not set: set SVC_VAULT_KEY to the new key and SVC_VAULT_KEY_PREVIOUS to the old one (nothing was changed)';
-  throw new Refusal('missing_vault_key', message, EXIT_USAGE);
+  throw new ProgramError('missing_vault_key', message, EXIT_USAGE);
 }
 
 /** With a new key that replaces the one in `home`. The old one stays until everything is sealed again. */
 async function rotateFile(database: Database, home: string): Promise<RotationReport> {
   const { masterKey } = await masterKeys({}, home);
   if (masterKey === null) {
-    throw new Refusal(
+    throw new ProgramError(
       'missing_vault_key',
       `there is no vault.key in ${home}: set SVC_VAULT_KEY and SVC_VAULT_KEY_PREVIOUS`,
     );
   }
   if ((await keyChange(home)) === null) {
     const problem = await wrongKey(database, masterKey);
-    if (problem !== null) throw new Refusal(problem.reason, problem.message);
+    if (problem !== null) throw new ProgramError(problem.reason, problem.message);
   }
   const change = await beginKeyChange(home, masterKey);
   const report = await rotate(database, change);
@@ -78,7 +78,7 @@ async function rotateFile(database: Database, home: string): Promise<RotationRep
 async function rotate(database: Database, pair: KeyPair): Promise<RotationReport> {
   const done = await rotateMasterKey(database, pair, { clock: SYSTEM_CLOCK, onProgress: createProgress() });
   if (done.ok) return done.value;
-  throw new Refusal(done.error.reason, done.error.message);
+  throw new ProgramError(done.error.reason, done.error.message);
 }
 
 const TOLD_EVERY_MS = 1_000;

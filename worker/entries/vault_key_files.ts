@@ -12,7 +12,7 @@ import {
   VAULT_KEY_FILE,
 } from '../installation/local_home.ts';
 import { homeFiles } from './node_home.ts';
-import { Refusal } from './node_refusal.ts';
+import { ProgramError } from './program_error.ts';
 
 type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious'>;
 
@@ -38,7 +38,7 @@ export async function beginKeyChange(home: string, before: Secret): Promise<KeyC
   }
   const change = await keyChange(home);
   if (change === null)
-    throw new Refusal('rotation_conflict', 'another run has changed the key: run it again to change it once more');
+    throw new ProgramError('rotation_conflict', 'another run has changed the key: run it again to change it once more');
   // Refuses where the file has a key that is neither of the two.
   valueOrThrow(await readMasterKeys(homeFiles(home)));
   replaceKey(home, change.after);
@@ -49,7 +49,7 @@ export async function beginKeyChange(home: string, before: Secret): Promise<KeyC
 export async function endKeyChange(home: string, { after }: KeyChange): Promise<void> {
   const { masterKey } = valueOrThrow(await readMasterKeys(homeFiles(home)));
   if (masterKey?.reveal() !== after.reveal()) {
-    throw new Refusal(
+    throw new ProgramError(
       'rotation_conflict',
       `${VAULT_KEY_FILE} was changed by another program: both keys are in ${KEY_CHANGE_FILE}`,
     );
@@ -79,5 +79,5 @@ function settle(home: string, name: string): void {
 
 function valueOrThrow<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
-  throw new Refusal('vault_key_damaged', result.error);
+  throw new ProgramError('vault_key_damaged', result.error);
 }

@@ -8,6 +8,7 @@ import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed
 import { type Clock, SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { Vault } from '../kernel/vault.ts';
 import { opensVaultKeyCheck, sealVaultKeyCheck } from './vault_key_check.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
 /** The master key that everything will be sealed with, and the one used so far. */
 export interface KeyPair {
@@ -23,10 +24,7 @@ export interface RotationReport {
   readonly damaged: readonly string[];
 }
 
-export interface RotationRefusal {
-  readonly reason: 'wrong_vault_key' | 'database_empty' | 'rotation_conflict';
-  readonly message: string;
-}
+type RotationRefusalReason = 'wrong_vault_key' | 'database_empty' | 'rotation_conflict';
 
 export interface RotationHow {
   readonly clock: Clock;
@@ -51,7 +49,7 @@ export async function rotateMasterKey(
   database: Database,
   pair: KeyPair,
   how: RotationHow = { clock: SYSTEM_CLOCK, onProgress: () => undefined },
-): Promise<Result<RotationReport, RotationRefusal>> {
+): Promise<Result<RotationReport, Refusal<RotationRefusalReason>>> {
   const before = await Vault.open(pair.before);
   const after = await Vault.open(pair.after);
   if (before.keyMark === after.keyMark) return err({ reason: 'wrong_vault_key', message: SAME_KEY });
@@ -65,12 +63,15 @@ export async function rotateMasterKey(
 }
 
 /** Why this key alone is not the database's; null if it is. */
-export async function wrongKey(database: Database, key: Secret): Promise<RotationRefusal | null> {
+export async function wrongKey(database: Database, key: Secret): Promise<Refusal<RotationRefusalReason> | null> {
   const installed = await readInstallation(database);
   return problemOf(installed, await Vault.open(key));
 }
 
-async function problemOf(installed: ReadonlyMap<string, string>, vault: Vault): Promise<RotationRefusal | null> {
+async function problemOf(
+  installed: ReadonlyMap<string, string>,
+  vault: Vault,
+): Promise<Refusal<RotationRefusalReason> | null> {
   const check = installed.get('vault_key_check');
   if (check === undefined) return { reason: 'database_empty', message: EMPTY };
   const previous = installed.get('vault_key_previous_check') ?? check;
@@ -98,7 +99,7 @@ async function begin(
   database: Database,
   keys: Keys,
   { clock, onProgress: told }: RotationHow,
-): Promise<Result<null, RotationRefusal>> {
+): Promise<Result<null, Refusal<RotationRefusalReason>>> {
   const patienceEnds = clock.now() + LEASE_MS;
   for (;;) {
     const installed = await readInstallation(database);
@@ -118,7 +119,7 @@ async function begin(
 async function needsBeginning(
   installed: ReadonlyMap<string, string>,
   { after, both }: Keys,
-): Promise<Result<boolean, RotationRefusal>> {
+): Promise<Result<boolean, Refusal<RotationRefusalReason>>> {
   const problem = await problemOf(installed, both);
   if (problem !== null) return err(problem);
   const isAfter = await opensVaultKeyCheck(after, installed.get('vault_key_check') ?? '');

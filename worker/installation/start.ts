@@ -10,7 +10,7 @@ import { insertAccount } from '../store/accounts.ts';
 import { deleteAllSessions } from '../store/browser_sessions.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { type InstallationName, readInstallation, withSealGuard, setOnce } from '../store/installation.ts';
-import { migrate } from '../store/migrate.ts';
+import { migrate, type MigrationRefusalReason } from '../store/migrate.ts';
 import { hasSecrets } from '../store/secrets.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
 import { takeOverAudit, type UnsealedChain } from '../services/audit/audit_takeover.ts';
@@ -23,8 +23,9 @@ import type { Outbound } from '../kernel/outbound.ts';
 import type { ProgramContext } from './program_context.ts';
 import { type Clock, freshId, type LocalMode, nowText } from '../kernel/service_context.ts';
 import type { Turns } from '../kernel/turns.ts';
-import { checkVaultKey, sealVaultKeyCheck } from './vault_key_check.ts';
+import { checkVaultKey, sealVaultKeyCheck, type VaultKeyRefusalReason } from './vault_key_check.ts';
 import { Vault } from '../kernel/vault.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
 export interface StartInput {
   readonly database: Database;
@@ -34,7 +35,7 @@ export interface StartInput {
   /** The ways to sign in; without it, only by a link in local mode. */
   readonly signIn?: SignInSettings | undefined;
   /** Receives warnings. */
-  readonly log?: ((problem: StartProblem) => void) | undefined;
+  readonly log?: ((problem: StartWarning) => void) | undefined;
   /** Shows a mail to the person who started the program, in local mode without another way to send mail. */
   readonly printMail?: PrintMail | undefined;
   /** The MCP registry of the marketplace; default: the public one. */
@@ -63,25 +64,16 @@ export interface RegistryInput {
 }
 
 /** Warnings that do not prevent the start. */
-export type StartProblem = Readonly<Record<'level' | 'message' | 'code', string>>;
+export type StartWarning = Readonly<Record<'level' | 'message' | 'code', string>>;
 
 /** Why the control plane does not start. */
-export interface StartRefusal {
-  readonly reason:
-    | 'invalid_setting'
-    | 'wrong_vault_key'
-    | 'missing_vault_key'
-    | 'database_newer'
-    | 'migration_changed'
-    | 'database_damaged';
-  readonly message: string;
-}
+type StartRefusalReason = 'invalid_setting' | VaultKeyRefusalReason | MigrationRefusalReason;
 
 /**
  * Prepares the database and opens the vault. A wrong or missing master key is an error: a key is never created if data
  * is sealed with another one.
  */
-export async function start(input: StartInput): Promise<Result<ProgramContext, StartRefusal>> {
+export async function start(input: StartInput): Promise<Result<ProgramContext, Refusal<StartRefusalReason>>> {
   const { clock, turns, outbound, lifetime } = input;
   const migrated = await migrate(input.database.client, nowText(input));
   if (!migrated.ok) return migrated;
@@ -128,12 +120,12 @@ interface Opened {
   readonly installed: ReadonlyMap<string, string>;
 }
 
-function unsealedChainProblem({ enterpriseId, writer }: UnsealedChain): StartProblem {
+function unsealedChainProblem({ enterpriseId, writer }: UnsealedChain): StartWarning {
   const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed, so it got no new seal: svc audit verify shows where it breaks`;
   return { level: 'error', message, code: 'audit_chain_broken' };
 }
 
-async function openVault(input: StartInput): Promise<Result<Opened, StartRefusal>> {
+async function openVault(input: StartInput): Promise<Result<Opened, Refusal<StartRefusalReason>>> {
   const before = await readInstallation(input.database);
   const isNew = !before.has('vault_key_check');
   if (isNew && (await hasSecrets(input.database))) return err({ reason: 'database_damaged', message: CHECK_LOST });
@@ -167,7 +159,10 @@ async function installKeys(input: StartInput, vault: Vault): Promise<void> {
   ]);
 }
 
-async function checkKeys(vault: Vault, installed: ReadonlyMap<string, string>): Promise<Result<Opened, StartRefusal>> {
+async function checkKeys(
+  vault: Vault,
+  installed: ReadonlyMap<string, string>,
+): Promise<Result<Opened, Refusal<StartRefusalReason>>> {
   const problem = await checkVaultKey(vault, installed);
   if (problem !== null) return err(problem);
   const stored = {

@@ -1,5 +1,6 @@
 import { Secret } from '../../shared/model/secret.ts';
 import type { Vault } from '../kernel/vault.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
 const CHECK_PLACE = { owner: 'installation', path: 'vault-key-check', version: 1 };
 const CHECK_TEXT = 'this key opens this vault';
@@ -14,16 +15,13 @@ export async function opensVaultKeyCheck(vault: Vault, check: string): Promise<b
   return (await vault.open(CHECK_PLACE, check)) !== null;
 }
 
-export interface VaultKeyProblem {
-  readonly reason: 'wrong_vault_key' | 'missing_vault_key';
-  readonly message: string;
-}
+export type VaultKeyRefusalReason = 'wrong_vault_key' | 'missing_vault_key';
 
 /** Why a worker with these keys must not serve; null if it may. */
 export async function checkVaultKey(
   vault: Vault,
   installed: ReadonlyMap<string, string>,
-): Promise<VaultKeyProblem | null> {
+): Promise<Refusal<VaultKeyRefusalReason> | null> {
   if (!(await opensVaultKeyCheck(vault, installed.get('vault_key_check') ?? ''))) {
     return { reason: 'wrong_vault_key', message: WRONG_KEY };
   }

@@ -4,7 +4,8 @@ import { readInstallation } from '../store/installation.ts';
 import type { MasterKeys } from './local_home.ts';
 import { pagesOf, SEALED_KINDS, type SealedKind, type SealingKeys } from './sealed_kinds.ts';
 import { Vault } from '../kernel/vault.ts';
-import { checkVaultKey, type VaultKeyProblem } from './vault_key_check.ts';
+import { checkVaultKey, type VaultKeyRefusalReason } from './vault_key_check.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
 /** How many values of one kind each key opens. */
 export interface SealedCount {
@@ -29,7 +30,7 @@ export async function vaultStatus(
   database: Database,
   { masterKey, previousMasterKey }: MasterKeys,
   told: (progress: string) => void = () => undefined,
-): Promise<Result<VaultStatus, VaultKeyProblem>> {
+): Promise<Result<VaultStatus, Refusal<VaultKeyRefusalReason>>> {
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: NO_KEY });
   const installed = await readInstallation(database);
   const problem = await checkVaultKey(await Vault.open(masterKey, previousMasterKey), installed);

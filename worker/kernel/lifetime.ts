@@ -10,15 +10,15 @@ export interface Lifetime {
 }
 
 /** Receives the error of deferred work that failed. */
-export type OnFailure = (what: string, error: unknown) => void;
+export type FailureListener = (what: string, error: unknown) => void;
 
 /** The lifetime of a program that serves all requests (Node, Deno). Deferred work is drained when it stops. */
 export class ProgramLifetime implements Lifetime {
   readonly #stop = new AbortController();
-  readonly #onFailure: OnFailure;
+  readonly #onFailure: FailureListener;
   readonly #running = new Set<Promise<void>>();
 
-  constructor(onFailure: OnFailure) {
+  constructor(onFailure: FailureListener) {
     this.#onFailure = onFailure;
   }
 
@@ -43,14 +43,14 @@ export class ProgramLifetime implements Lifetime {
 }
 
 /** The lifetime of one request on a platform that keeps it until `waitUntil` is done and never asks it to stop. */
-export function requestLifetime(waitUntil: (work: Promise<void>) => void, onFailure: OnFailure): Lifetime {
+export function requestLifetime(waitUntil: (work: Promise<void>) => void, onFailure: FailureListener): Lifetime {
   return {
     defer: (what, work) => waitUntil(settle(what, work, onFailure)),
     stopping: new AbortController().signal,
   };
 }
 
-async function settle(what: string, work: () => Promise<unknown>, onFailure: OnFailure): Promise<void> {
+async function settle(what: string, work: () => Promise<unknown>, onFailure: FailureListener): Promise<void> {
   try {
     await work();
   } catch (error) {

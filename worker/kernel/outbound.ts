@@ -1,10 +1,11 @@
 import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { isIpLiteral } from '../../shared/net/ip_literal.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** An outgoing call of the control plane (design section 7). All of them use this port. */
 export interface Outbound {
-  call(request: OutboundRequest): Promise<Result<OutboundReply, OutboundError>>;
+  call(request: OutboundRequest): Promise<Result<OutboundReply, Failure<OutboundFailureReason>>>;
 }
 
 export interface OutboundRequest {
@@ -30,16 +31,11 @@ export interface OutboundReply {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** Why there is no reply. */
-export interface OutboundError {
-  readonly reason:
-    | 'upstream_unreachable'
-    | 'upstream_tls_failed'
-    | 'upstream_invalid_reply'
-    | 'upstream_response_too_large';
-  /** Never contains a query, a header or a body. */
-  readonly message: string;
-}
+export type OutboundFailureReason =
+  | 'upstream_unreachable'
+  | 'upstream_tls_failed'
+  | 'upstream_invalid_reply'
+  | 'upstream_response_too_large';
 
 /** The limits of one call. */
 export interface CallLimits {
@@ -53,7 +49,7 @@ export const CALL_LIMITS: CallLimits = { maxReplyBytes: 4 * 1024 * 1024, timeout
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
 
 /** Why a URL must not be called; null if it may. What its name resolves to is checked when dialling. */
-export function targetProblem(url: URL, isLocal: boolean): OutboundError | null {
+export function targetProblem(url: URL, isLocal: boolean): Failure<OutboundFailureReason> | null {
   if (url.username !== '' || url.password !== '') return refusedCall(url, 'its URL contains a user name or password');
   if (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) {
     return isLocal ? null : refusedCall(url, 'a hosted control plane calls https URLs only');
@@ -65,11 +61,11 @@ export function targetProblem(url: URL, isLocal: boolean): OutboundError | null 
   return isLocal || isPublicName ? null : refusedCall(url, 'a hosted control plane calls public host names only');
 }
 
-function refusedCall(url: URL, why: string): OutboundError {
+function refusedCall(url: URL, why: string): Failure<OutboundFailureReason> {
   return { reason: 'upstream_unreachable', message: `${url.hostname} cannot be called: ${why}` };
 }
 
-export function tooLargeReply(host: string, maxBytes: number): OutboundError {
+export function tooLargeReply(host: string, maxBytes: number): Failure<OutboundFailureReason> {
   const message = `the reply of ${host} is larger than ${formatQuantity(maxBytes, 'bytes')}: request less at a time`;
   return { reason: 'upstream_response_too_large', message };
 }
@@ -86,7 +82,7 @@ export class ReplyBody {
     this.#maxBytes = maxBytes;
   }
 
-  add(chunk: Uint8Array): OutboundError | null {
+  add(chunk: Uint8Array): Failure<OutboundFailureReason> | null {
     this.#size += chunk.length;
     if (this.#size > this.#maxBytes) return tooLargeReply(this.#host, this.#maxBytes);
     this.#chunks.push(chunk);
@@ -110,7 +106,7 @@ export async function decodeBody(
   coding: string,
   body: Uint8Array<ArrayBuffer>,
   maxBytes: number,
-): Promise<Result<Uint8Array<ArrayBuffer>, OutboundError>> {
+): Promise<Result<Uint8Array<ArrayBuffer>, Failure<OutboundFailureReason>>> {
   const name = coding.trim().toLowerCase();
   if (name === '' || name === 'identity' || body.length === 0) return ok(body);
   if (name !== 'gzip' && name !== 'deflate')
@@ -129,7 +125,7 @@ export async function readBody(
   host: string,
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
-): Promise<Result<Uint8Array<ArrayBuffer>, OutboundError>> {
+): Promise<Result<Uint8Array<ArrayBuffer>, Failure<OutboundFailureReason>>> {
   const body = new ReplyBody(host, maxBytes);
   const reader = stream.getReader();
   for (;;) {
@@ -150,10 +146,10 @@ export function carryHeaders(
   return { ...(retryAfter !== null && { retryAfter }), ...(wwwAuthenticate !== null && { wwwAuthenticate }) };
 }
 
-export function invalidReply(host: string, problem: string): OutboundError {
+export function invalidReply(host: string, problem: string): Failure<OutboundFailureReason> {
   return { reason: 'upstream_invalid_reply', message: `the reply of ${host} ${problem}` };
 }
 
-export function unreachableHost(host: string, problem: string): OutboundError {
+export function unreachableHost(host: string, problem: string): Failure<OutboundFailureReason> {
   return { reason: 'upstream_unreachable', message: `${host} could not be reached (${problem})` };
 }

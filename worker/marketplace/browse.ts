@@ -10,7 +10,7 @@ import { findDocuments } from '../store/registry_servers.ts';
 import { findInstalledNames, toItem } from './items.ts';
 import { indexOf } from './mirror_index.ts';
 import { isSyncDue, SYNC_EVERY_MS, syncMirror } from './mirror_sync.ts';
-import { listUrl, type RegistryProblem } from './registry_client.ts';
+import { listUrl, type RegistryFailure } from './registry_client.ts';
 import { fetchAnyPage } from './registry_pages.ts';
 import { entryOf, type RegistryRecord } from './registry_record.ts';
 import { ServerIndex, type ServerQuery } from './server_index.ts';
@@ -129,7 +129,7 @@ async function listRegistry(
   context: MarketplaceContext,
   query: MarketplaceQuery,
   { cursor, offset }: z.infer<typeof registryPosition>,
-): Promise<Result<Listed, RegistryProblem>> {
+): Promise<Result<Listed, RegistryFailure>> {
   const search = query.q === '' ? null : query.q;
   const answer = await fetchAnyPage(context, listUrl(context.registry.url, { cursor, search, updatedSince: null }));
   if (!answer.ok) return answer;
@@ -161,7 +161,7 @@ function searchOf({ q, transport, registry_type }: MarketplaceQuery): ServerQuer
   return { text: q, transport: transport ?? null, registryType: registry_type?.toLowerCase() ?? null };
 }
 
-export function registryUnavailable({ message, retryAfterSeconds }: RegistryProblem): ApiError {
+export function registryUnavailable({ message, retryAfterSeconds }: RegistryFailure): ApiError {
   const text = `the MCP registry is unavailable (${message}): try again`;
   return apiError('registry_unavailable', text, {
     ...(retryAfterSeconds !== null && { retry_after_seconds: retryAfterSeconds }),

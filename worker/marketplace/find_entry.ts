@@ -6,7 +6,7 @@ import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
 import { registryUnavailable } from './browse.ts';
 import { FRESH_MS } from './registry.ts';
-import { listUrl, type RegistryProblem, versionsUrl } from './registry_client.ts';
+import { listUrl, type RegistryFailure, versionsUrl } from './registry_client.ts';
 import { fetchAnyPage, freshPage, type Page } from './registry_pages.ts';
 import { entryOf, type RegistryRecord } from './registry_record.ts';
 
@@ -56,7 +56,7 @@ async function askFor(
   context: MarketplaceContext,
   { name, version }: Wanted,
   freshness: Freshness,
-): Promise<Result<Page, RegistryProblem>> {
+): Promise<Result<Page, RegistryFailure>> {
   const { url } = context.registry;
   const all = await ask(context, versionsUrl(url, name, null), freshness);
   if (all.ok || all.error.reason === 'unavailable' || all.error.reason === 'too_many_requests') return all;
@@ -69,7 +69,7 @@ async function ask(
   context: MarketplaceContext,
   url: string,
   freshness: Freshness,
-): Promise<Result<Page, RegistryProblem>> {
+): Promise<Result<Page, RegistryFailure>> {
   if (freshness === 'any') return fetchAnyPage(context, url);
   const fresh = await freshPage(context, url);
   return fresh.ok ? ok({ ...fresh.value, isStale: false }) : fresh;
@@ -122,7 +122,7 @@ function noEntryError(name: string): ApiError {
 }
 
 /** Adds an earlier known version, which is not used for an install. */
-function notAnsweredError(problem: RegistryProblem, { name }: Wanted, mirrored: Page | null): ApiError {
+function notAnsweredError(problem: RegistryFailure, { name }: Wanted, mirrored: Page | null): ApiError {
   const refusal = registryUnavailable(problem);
   if (mirrored === null) return refusal;
   const [record] = mirrored.page.records;

@@ -12,7 +12,7 @@ import {
 } from '../store/registry_mirrors.ts';
 import { type MirroredServer, writeServers } from '../store/registry_servers.ts';
 import { facetText } from './facets.ts';
-import { askRegistry, listUrl, type RegistryPage, type RegistryProblem } from './registry_client.ts';
+import { askRegistry, listUrl, type RegistryPage, type RegistryFailure } from './registry_client.ts';
 import type { RegistryRecord } from './registry_record.ts';
 
 /** How old the mirror may get before changes are fetched. */
@@ -145,7 +145,7 @@ const IDLE = { ...NO_LEASE, beganAt: null, since: null, cursor: null };
 async function backOff(
   context: MarketplaceContext,
   mirror: RegistryMirrorRow,
-  { reason, retryAfterSeconds }: RegistryProblem,
+  { reason, retryAfterSeconds }: RegistryFailure,
 ): Promise<null> {
   // Replies of a registry to a cursor that it no longer knows, or to a query it does not support.
   if (reason === 'bad_reply' || reason === 'not_found') return startOver(context, mirror);

@@ -1,7 +1,7 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { Flights } from './flights.ts';
-import type { RegistryPage, RegistryProblem } from './registry_client.ts';
+import type { RegistryPage, RegistryFailure } from './registry_client.ts';
 import { ServerIndex } from './server_index.ts';
 
 /** The public registry (specification section 9; only its `/v0/servers` is used). */
@@ -92,9 +92,9 @@ const MOST_CALLS_A_MINUTE = 240;
 const MOST_CALLS_OF_VISITORS = 120;
 const MINUTE_MS = 60_000;
 
-interface Failure {
+interface Pause {
   readonly untilMs: number;
-  readonly problem: RegistryProblem;
+  readonly problem: RegistryFailure;
 }
 
 /** The registry's replies by URL, in memory, and its recent failures. */
@@ -102,8 +102,8 @@ export class Responses {
   readonly #fetched = new Map<string, Fetched>();
   #characters = 0;
   /** For the whole registry, and by URL. */
-  #pause: Failure | null = null;
-  readonly #failures = new Map<string, Failure>();
+  #pause: Pause | null = null;
+  readonly #failures = new Map<string, Pause>();
   #minute = { begunMs: 0, calls: 0 };
 
   /** The cached reply of any age. */
@@ -118,7 +118,7 @@ export class Responses {
   }
 
   /** Records the registry's answer. A failed call is remembered for seconds, and "not found" for half a minute. */
-  note(url: string, answer: Result<RegistryPage, RegistryProblem>, nowMs: number): void {
+  note(url: string, answer: Result<RegistryPage, RegistryFailure>, nowMs: number): void {
     if (answer.ok) return this.#keep(url, { page: answer.value, fetchedAtMs: nowMs });
     const problem = answer.error;
     if (problem.reason === 'not_found') this.#drop(url);
@@ -129,7 +129,7 @@ export class Responses {
   }
 
   /** Why a URL must not be called now: the registry just failed, asked for a pause, or was called too often. */
-  problem(url: string, nowMs: number, mostCalls: number): RegistryProblem | null {
+  problem(url: string, nowMs: number, mostCalls: number): RegistryFailure | null {
     const failure = this.#failures.get(url);
     if (failure !== undefined && nowMs < failure.untilMs) return failure.problem;
     const pause = this.pause(nowMs);
@@ -137,7 +137,7 @@ export class Responses {
   }
 
   /** Why the registry must not be called now, with the remaining time if it named one. */
-  pause(nowMs: number): RegistryProblem | null {
+  pause(nowMs: number): RegistryFailure | null {
     if (this.#pause === null || nowMs >= this.#pause.untilMs) return null;
     const { problem, untilMs } = this.#pause;
     const left = Math.ceil((untilMs - nowMs) / 1000);
@@ -166,7 +166,7 @@ export class Responses {
     }
   }
 
-  #fail(url: string, failure: Failure): void {
+  #fail(url: string, failure: Pause): void {
     this.#failures.delete(url);
     this.#failures.set(url, failure);
     const [oldest] = this.#failures.keys();
@@ -181,7 +181,7 @@ export class Responses {
   }
 }
 
-const TOO_MANY: RegistryProblem = {
+const TOO_MANY: RegistryFailure = {
   reason: 'too_many_requests',
   message: 'too many calls to the registry at the moment',
   retryAfterSeconds: 60,

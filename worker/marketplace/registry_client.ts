@@ -1,7 +1,8 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Outbound, OutboundError, OutboundReply } from '../kernel/outbound.ts';
+import type { Outbound, OutboundReply, OutboundFailureReason } from '../kernel/outbound.ts';
 import { readRegistryRecord, type RegistryRecord } from './registry_record.ts';
 import { parseJsonBytes } from '../../shared/model/json.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** The requested page size, which is also the registry's maximum. */
 export const REGISTRY_PAGE = 100;
@@ -21,7 +22,7 @@ export interface RegistryPage {
 }
 
 /** Why the registry gave no answer. */
-export interface RegistryProblem {
+export interface RegistryFailure {
   readonly reason: 'not_found' | 'bad_reply' | 'unavailable' | 'too_many_requests';
   /** For a person: names the registry's host, but not the query. */
   readonly message: string;
@@ -53,7 +54,7 @@ export function versionsUrl(registryUrl: string, name: string, version: string |
 }
 
 /** Calls the registry. An invalid entry is skipped and counted; an invalid page is an error. */
-export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryProblem>> {
+export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryFailure>> {
   const headers = { accept: 'application/json', 'user-agent': 'svc' };
   const reply = await outbound.call({ method: 'GET', url, headers, body: null });
   if (!reply.ok) return err(callProblem(reply.error));
@@ -61,7 +62,7 @@ export async function askRegistry(outbound: Outbound, url: string): Promise<Resu
   return problem === null ? readPage(reply.value, new URL(url).hostname) : err(problem);
 }
 
-function statusProblem({ status, retryAfter }: OutboundReply, host: string): RegistryProblem | null {
+function statusProblem({ status, retryAfter }: OutboundReply, host: string): RegistryFailure | null {
   if (status === 200) return null;
   if (status === 404) return { reason: 'not_found', message: `${host} has no such entry`, retryAfterSeconds: null };
   const message = `${host} answered with status ${status}`;
@@ -73,7 +74,7 @@ function statusProblem({ status, retryAfter }: OutboundReply, host: string): Reg
 }
 
 /** An unreadable reply concerns one URL; an unreachable registry concerns every call. */
-function callProblem({ reason, message }: OutboundError): RegistryProblem {
+function callProblem({ reason, message }: Failure<OutboundFailureReason>): RegistryFailure {
   const isOfReply = reason === 'upstream_invalid_reply' || reason === 'upstream_response_too_large';
   return isOfReply ? badReply(message) : { reason: 'unavailable', message, retryAfterSeconds: null };
 }
@@ -83,7 +84,7 @@ function waitSeconds(retryAfter: string | undefined): number | null {
   return /^\d{1,9}$/.test(retryAfter ?? '') ? Math.min(Math.max(Number(retryAfter), 1), MAX_WAIT_SECONDS) : null;
 }
 
-function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryProblem> {
+function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryFailure> {
   const value = parseJsonBytes(body);
   if (typeof value !== 'object' || value === null) return err(badReply(`the reply of ${host} is not a JSON object`));
   if (!('servers' in value)) return readSingle(value, host);
@@ -96,7 +97,7 @@ function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, R
 }
 
 /** One version of an entry, without a list around it. */
-function readSingle(value: object, host: string): Result<RegistryPage, RegistryProblem> {
+function readSingle(value: object, host: string): Result<RegistryPage, RegistryFailure> {
   const record = readRegistryRecord(value);
   if (record === null) return err(badReply(`the reply of ${host} is neither a list nor an entry`));
   return ok({ records: [record], nextCursor: null, skipped: 0 });
@@ -112,6 +113,6 @@ function readCursor(value: object): string | null | undefined {
   return next === '' ? null : next;
 }
 
-function badReply(message: string): RegistryProblem {
+function badReply(message: string): RegistryFailure {
   return { reason: 'bad_reply', message, retryAfterSeconds: null };
 }

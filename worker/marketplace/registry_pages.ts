@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import type { Fetched } from './registry.ts';
-import { askRegistry, type RegistryProblem } from './registry_client.ts';
+import { askRegistry, type RegistryFailure } from './registry_client.ts';
 
 /** How long a caller waits for the registry. */
 const PATIENCE_MS = 8_000;
@@ -9,7 +9,7 @@ const PATIENCE_MS = 8_000;
 const PATIENCE_WITH_STALE_MS = 2_500;
 
 type Asking = Pick<MarketplaceContext, 'registry' | 'outbound' | 'clock' | 'defer'>;
-type Answer = Result<Fetched, RegistryProblem>;
+type Answer = Result<Fetched, RegistryFailure>;
 
 /** A reply of the registry, and whether it is stale because the registry does not answer. */
 export interface Page extends Fetched {
@@ -33,14 +33,14 @@ export async function freshPage(context: Asking, url: string, patienceMs = PATIE
 }
 
 /** The same, or a cached older reply if the registry gives none. */
-export async function fetchAnyPage(context: Asking, url: string): Promise<Result<Page, RegistryProblem>> {
+export async function fetchAnyPage(context: Asking, url: string): Promise<Result<Page, RegistryFailure>> {
   const held = context.registry.responses.find(url);
   const fresh = await freshPage(context, url, held === null ? PATIENCE_MS : PATIENCE_WITH_STALE_MS);
   if (fresh.ok) return ok({ ...fresh.value, isStale: false });
   return held === null || fresh.error.reason === 'not_found' ? fresh : ok({ ...held, isStale: true });
 }
 
-const LATE: RegistryProblem = {
+const LATE: RegistryFailure = {
   reason: 'unavailable',
   message: 'the registry did not answer in time',
   retryAfterSeconds: null,

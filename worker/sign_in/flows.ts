@@ -7,9 +7,10 @@ import type { ServiceContext } from '../kernel/service_context.ts';
 import { findSignInFlow, insertSignInFlow, type SignInFlowRow, takeSignInFlow } from '../store/sign_in_flows.ts';
 import { type SignedIn, signInIdentity } from './accounts.ts';
 import { type Linker, linkOver } from './linking.ts';
-import type { AuthProvider, Identity, ProviderError } from './provider.ts';
+import type { AuthProvider, Identity, ProviderFailureReason } from './provider.ts';
 import { word } from './provider_client.ts';
 import { takeClientAttempt } from './throttle.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** How long a person may take at the provider. */
 export const FLOW_SECONDS = 10 * 60;
@@ -166,7 +167,7 @@ function noSubjectError({ title }: AuthProvider): ApiError {
   return apiError('sign_in_failed', `${title} sent no user id of 1 to 255 characters; nobody was signed in`);
 }
 
-function refusalOf({ reason, message }: ProviderError): ApiError {
+function refusalOf({ reason, message }: Failure<ProviderFailureReason>): ApiError {
   return apiError(
     reason === 'email_required' ? 'email_required' : 'sign_in_failed',
     `${message}; nobody was signed in`,

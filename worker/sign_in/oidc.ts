@@ -30,7 +30,7 @@ import { parseEmail } from '../../shared/model/email.ts';
 import type { HeldIssuers, IssuerDocuments } from './issuer_documents.ts';
 import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';
 import { outboundFetch } from '../services/oauth/oauth_fetch.ts';
-import { attempt, type ClientVariables, ProviderRefusal } from './provider_client.ts';
+import { attempt, type ClientVariables, ProviderError } from './provider_client.ts';
 
 /** An OpenID provider, and our client there. */
 export interface OidcSettings extends ClientVariables {
@@ -102,7 +102,7 @@ async function exchange(settings: OidcSettings, callback: CallbackRequest): Prom
   const tokens = await processAuthorizationCodeResponse(server, client, reply, how);
   await verifySignature(settings, documents, reply);
   const claims = getValidatedIdTokenClaims(tokens);
-  if (claims === undefined) throw new ProviderRefusal('provider_failed', `${settings.title} sent no ID token`);
+  if (claims === undefined) throw new ProviderError('provider_failed', `${settings.title} sent no ID token`);
   return identityOf(settings, server, await completeClaims(settings, server, claims, tokens.access_token));
 }
 
@@ -111,7 +111,7 @@ function readExtra(extraState: string) {
     return extra.parse(JSON.parse(atob(extraState)));
   } catch {
     // Any invalid value means that it is not the one that was set.
-    throw new ProviderRefusal('provider_failed', 'this browser lost what the sign-in started with');
+    throw new ProviderError('provider_failed', 'this browser lost what the sign-in started with');
   }
 }
 
@@ -148,7 +148,7 @@ function authorizationEndpoint({ title, isLocal }: OidcSettings, server: Authori
   const endpoint = server.authorization_endpoint ?? '';
   const isUsable = URL.canParse(endpoint) && targetProblem(new URL(endpoint), isLocal) === null;
   if (isUsable) return endpoint;
-  throw new ProviderRefusal('provider_failed', `${title} has no usable authorisation endpoint`);
+  throw new ProviderError('provider_failed', `${title} has no usable authorisation endpoint`);
 }
 
 function authentication({ clientSecret }: OidcSettings, server: AuthorizationServer): ClientAuth {
@@ -175,7 +175,7 @@ async function completeClaims(
 function identityOf({ title }: OidcSettings, server: AuthorizationServer, claims: Claims): Identity {
   const email = typeof claims['email'] === 'string' ? parseEmail(claims['email']) : null;
   if (email === null) {
-    throw new ProviderRefusal('email_required', `${title} sent no email address: allow it to share yours`);
+    throw new ProviderError('email_required', `${title} sent no email address: allow it to share yours`);
   }
   const name = claims['name'] ?? claims['preferred_username'];
   return {

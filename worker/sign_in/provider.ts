@@ -2,6 +2,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import type { HeldIssuers } from './issuer_documents.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /**
  * A way to sign in by another service (specification section 5). A provider that must remember something across the
@@ -12,8 +13,8 @@ export interface AuthProvider {
   readonly name: string;
   /** The label of its button. */
   readonly title: string;
-  authorizationURL(request: AuthorizationRequest): Promise<Result<AuthorizationResult, ProviderError>>;
-  exchange(callback: CallbackRequest): Promise<Result<Identity, ProviderError>>;
+  authorizationURL(request: AuthorizationRequest): Promise<Result<AuthorizationResult, Failure<ProviderFailureReason>>>;
+  exchange(callback: CallbackRequest): Promise<Result<Identity, Failure<ProviderFailureReason>>>;
 }
 
 export interface AuthorizationRequest {
@@ -48,12 +49,8 @@ export interface Identity {
   readonly displayName: string;
 }
 
-/** Why a provider returned no identity. */
-export interface ProviderError {
-  readonly reason: 'provider_failed' | 'provider_refused' | 'email_required';
-  /** For the person at the browser. Never contains a token, a code or a secret. */
-  readonly message: string;
-}
+/** Why a provider returned no identity. Messages are for the person at the browser. */
+export type ProviderFailureReason = 'provider_failed' | 'provider_refused' | 'email_required';
 
 /** The values of a provider's environment variables, by name. */
 export type ProviderVariables = Readonly<Record<string, Secret>>;

@@ -3,7 +3,8 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { NoReply } from '../services/oauth/oauth_fetch.ts';
 import { targetProblem } from '../kernel/outbound.ts';
-import type { ProviderError, ProviderInput } from './provider.ts';
+import type { ProviderInput, ProviderFailureReason } from './provider.ts';
+import type { Failure } from '../../shared/model/failure.ts';
 
 /** Our client at a provider. */
 export interface ClientVariables {
@@ -43,10 +44,10 @@ export function urlVariable(
 }
 
 /** Thrown when a provider's answer lacks something. */
-export class ProviderRefusal extends Error {
-  readonly reason: ProviderError['reason'];
+export class ProviderError extends Error {
+  readonly reason: ProviderFailureReason;
 
-  constructor(reason: ProviderError['reason'], message: string) {
+  constructor(reason: ProviderFailureReason, message: string) {
     super(message);
     this.reason = reason;
   }
@@ -55,7 +56,10 @@ export class ProviderRefusal extends Error {
 /**
  * Runs code that talks to a provider. Any error of it or of the library becomes a refusal without the provider's texts.
  */
-export async function attempt<T>(title: string, work: () => Promise<T>): Promise<Result<T, ProviderError>> {
+export async function attempt<T>(
+  title: string,
+  work: () => Promise<T>,
+): Promise<Result<T, Failure<ProviderFailureReason>>> {
   try {
     return ok(await work());
   } catch (error) {
@@ -63,8 +67,8 @@ export async function attempt<T>(title: string, work: () => Promise<T>): Promise
   }
 }
 
-function providerError(title: string, error: unknown): ProviderError {
-  if (error instanceof ProviderRefusal) return { reason: error.reason, message: error.message };
+function providerError(title: string, error: unknown): Failure<ProviderFailureReason> {
+  if (error instanceof ProviderError) return { reason: error.reason, message: error.message };
   if (error instanceof NoReply) return { reason: 'provider_failed', message: error.outbound.message };
   if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {
     return { reason: 'provider_refused', message: `${title} refused: ${word(error.error)}` };

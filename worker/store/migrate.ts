@@ -2,11 +2,9 @@ import { type Client, LibsqlError } from '@libsql/client/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { isDamage, readText } from './database.ts';
 import { MIGRATIONS, type Migration } from './migrations.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
-export interface MigrationRefusal {
-  readonly reason: 'database_newer' | 'migration_changed' | 'database_damaged';
-  readonly message: string;
-}
+export type MigrationRefusalReason = 'database_newer' | 'migration_changed' | 'database_damaged';
 
 interface Applied {
   readonly number: number;
@@ -26,7 +24,7 @@ export async function migrate(
   client: Client,
   now: string,
   migrations: readonly Migration[] = MIGRATIONS,
-): Promise<Result<readonly number[], MigrationRefusal>> {
+): Promise<Result<readonly number[], Refusal<MigrationRefusalReason>>> {
   try {
     return await applyPending(client, now, migrations);
   } catch (error) {
@@ -42,7 +40,7 @@ async function applyPending(
   client: Client,
   now: string,
   migrations: readonly Migration[],
-): Promise<Result<readonly number[], MigrationRefusal>> {
+): Promise<Result<readonly number[], Refusal<MigrationRefusalReason>>> {
   const checksums = await Promise.all(migrations.map((migration) => checksum(migration)));
   const ours: number[] = [];
   for (;;) {
@@ -63,7 +61,7 @@ export interface SchemaStatus {
   readonly pending: number;
   readonly steps: readonly { readonly number: number; readonly name: string; readonly applied_at: string | null }[];
   /** Why this program cannot use the database, or null. */
-  readonly refusal: MigrationRefusal | null;
+  readonly refusal: Refusal<MigrationRefusalReason> | null;
 }
 
 /** Only reads. */
@@ -91,7 +89,7 @@ async function readApplied(client: Client): Promise<Applied[]> {
   }));
 }
 
-function compare(applied: readonly Applied[], checksums: readonly string[]): MigrationRefusal | null {
+function compare(applied: readonly Applied[], checksums: readonly string[]): Refusal<MigrationRefusalReason> | null {
   const newest = applied.at(-1)?.number ?? 0;
   if (newest > checksums.length) {
     const message = `the database has schema ${newest} and this version of svc knows ${checksums.length}: start the newer version that created it`;

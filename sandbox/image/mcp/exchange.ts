@@ -9,11 +9,11 @@ export const MAX_MESSAGE_CHARACTERS = 32 * 1024 * 1024;
 export type ExchangeEnd =
   /** All answers to it were passed on. */
   | { readonly kind: 'done'; readonly stream: StreamState }
-  | { readonly kind: 'refused'; readonly status: number; readonly problem: Problem }
+  | { readonly kind: 'refused'; readonly status: number; readonly problem: MessageRefusal }
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Why the sidecar refused a message: its error, or the response that it sent. */
-export interface Problem {
+export interface MessageRefusal {
   readonly response: Extract<Message, { readonly kind: 'response' }> | null;
   readonly code: string;
   readonly message: string;
@@ -102,7 +102,7 @@ async function handOn(reply: IncomingMessage, text: string, { onMessage, warn }:
   else await onMessage(message, headerOf(reply, 'mcp-session-id'));
 }
 
-async function problemOf(reply: IncomingMessage, status: number): Promise<Problem> {
+async function problemOf(reply: IncomingMessage, status: number): Promise<MessageRefusal> {
   const text = await bodyText(reply, MAX_MESSAGE_CHARACTERS);
   const message = readMessage(text);
   const error = fieldsOf(fieldsOf(jsonOf(text))['error']);

@@ -5,7 +5,8 @@ import type { AnchorSettings } from '../../../shared/model/anchor_settings.ts';
 import { err, ok } from '../../../shared/model/result.ts';
 import { auditAnchors, auditHeadsReply, type AuditHeadsReply } from '../../../shared/wire/audit_heads.ts';
 import { sendAnchors, TURN_LIMITS } from './audit_anchors.ts';
-import type { Outbound, OutboundError, OutboundRequest } from '../../kernel/outbound.ts';
+import type { Outbound, OutboundRequest, OutboundFailureReason } from '../../kernel/outbound.ts';
+import type { Failure } from '../../../shared/model/failure.ts';
 
 const URL_OF_RECEIVER = 'https://anchors.example.com/in/9f3c?key=hook-password-1';
 const HOUR_MS = 3_600_000;
@@ -13,7 +14,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** A receiver that answers as told and keeps what it received. */
 class Receiver implements Outbound {
-  status: number | OutboundError = 200;
+  status: number | Failure<OutboundFailureReason> = 200;
   readonly posts: OutboundRequest[] = [];
   /** Every call waits for this. */
   gate: Promise<void> = Promise.resolve();
@@ -152,7 +153,7 @@ describe('heads sent by POST', () => {
 });
 
 describe('heads that were not accepted', () => {
-  const DOWN: OutboundError = {
+  const DOWN: Failure<OutboundFailureReason> = {
     reason: 'upstream_unreachable',
     message: 'anchors.example.com could not be reached (ECONNREFUSED)',
   };

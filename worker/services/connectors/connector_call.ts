@@ -8,13 +8,10 @@ import { replyFormatOf } from '../../../shared/inject/scrub/reply_format.ts';
 import type { ApiLimits } from '../../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import type { Outbound, OutboundError } from '../../kernel/outbound.ts';
+import type { Outbound, OutboundFailureReason } from '../../kernel/outbound.ts';
+import type { Failure } from '../../../shared/model/failure.ts';
 
-/** Why there is no reply to an operation's request. */
-export interface CallError {
-  readonly reason: OutboundError['reason'] | 'credential_unavailable';
-  readonly message: string;
-}
+type CallFailureReason = OutboundFailureReason | 'credential_unavailable';
 
 const MOST_TYPE_CHARACTERS = 200;
 
@@ -27,7 +24,7 @@ export async function callUpstream(
   parts: OperationRequestParts,
   credential: Secret,
   { maxRunReplyBytes: maxReplyBytes, runTimeoutSeconds }: ApiLimits,
-): Promise<Result<SanitisedReply, CallError>> {
+): Promise<Result<SanitisedReply, Failure<CallFailureReason>>> {
   const value = credential.reveal();
   // A line break in it would start another header.
   if (value === '' || /\p{Cc}/u.test(value)) return err(unsendableError());
@@ -56,7 +53,7 @@ function headersOf(parts: OperationRequestParts, credential: string): Record<str
   };
 }
 
-function unsendableError(): CallError {
+function unsendableError(): Failure<CallFailureReason> {
   const message =
     'the stored credential is empty or contains a line break or another control character: store it again';
   return { reason: 'credential_unavailable', message };

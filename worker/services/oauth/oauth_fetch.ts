@@ -1,11 +1,12 @@
-import type { Outbound, OutboundError, OutboundReply } from '../../kernel/outbound.ts';
+import type { Outbound, OutboundReply, OutboundFailureReason } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
+import type { Failure } from '../../../shared/model/failure.ts';
 
 /** Thrown by the OAuth library when a call has no reply. */
 export class NoReply extends Error {
-  readonly outbound: OutboundError;
+  readonly outbound: Failure<OutboundFailureReason>;
 
-  constructor(outbound: OutboundError) {
+  constructor(outbound: Failure<OutboundFailureReason>) {
     super(outbound.message);
     this.outbound = outbound;
   }

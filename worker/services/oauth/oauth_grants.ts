@@ -22,6 +22,7 @@ import { Secret } from '../../../shared/model/secret.ts';
 import type { OAuthClient } from './oauth_client.ts';
 import { NoReply, oauthFetch } from './oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
+import type { Failure } from '../../../shared/model/failure.ts';
 
 /** The tokens of a reply. */
 export interface Tokens {
@@ -36,11 +37,7 @@ export interface Tokens {
  * Why there are no tokens. `revoked`: the grant is no longer valid. `pending` and `slow_down` occur in device
  * authorisations.
  */
-export interface GrantError {
-  readonly reason: 'revoked' | 'pending' | 'slow_down' | 'failed';
-  /** Never contains a token, a code or a secret. */
-  readonly message: string;
-}
+export type GrantFailureReason = 'revoked' | 'pending' | 'slow_down' | 'failed';
 
 /** The client, its secret, and the outbound port. */
 export interface Grantee {
@@ -49,7 +46,7 @@ export interface Grantee {
   readonly clientSecret: Secret | null;
 }
 
-type Granted = Promise<Result<Tokens, GrantError>>;
+type Granted = Promise<Result<Tokens, Failure<GrantFailureReason>>>;
 
 /** Requests tokens with a refresh token (RFC 6749 section 6). */
 export function refreshGrant(grantee: Grantee, refreshToken: Secret): Granted {
@@ -89,7 +86,9 @@ export interface DeviceAuthorisation {
 
 const DEFAULT_INTERVAL_SECONDS = 5;
 
-export async function authoriseDevice(grantee: Grantee): Promise<Result<DeviceAuthorisation, GrantError>> {
+export async function authoriseDevice(
+  grantee: Grantee,
+): Promise<Result<DeviceAuthorisation, Failure<GrantFailureReason>>> {
   const { server, client, auth, options } = partsOf(grantee);
   const { scopes } = grantee.client;
   const parameters = new URLSearchParams(scopes.length === 0 ? {} : { scope: scopes.join(' ') });
@@ -202,7 +201,10 @@ const WAITING: Readonly<Record<string, 'pending' | 'slow_down'>> = {
   slow_down: 'slow_down',
 };
 
-async function attempt<T>(client: OAuthClient, work: () => Promise<T>): Promise<Result<T, GrantError>> {
+async function attempt<T>(
+  client: OAuthClient,
+  work: () => Promise<T>,
+): Promise<Result<T, Failure<GrantFailureReason>>> {
   try {
     return ok(await work());
   } catch (error) {
@@ -211,7 +213,7 @@ async function attempt<T>(client: OAuthClient, work: () => Promise<T>): Promise<
 }
 
 /** Any error of the library means no tokens. Texts of the provider are not passed on. */
-function grantError(host: string, error: unknown): GrantError {
+function grantError(host: string, error: unknown): Failure<GrantFailureReason> {
   if (error instanceof NoReply) return { reason: 'failed', message: error.outbound.message };
   if (!(error instanceof Error)) throw error;
   if (error instanceof ForeignToken) {

@@ -4,9 +4,10 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import { type ConnectorCredentialRow, setLease, takeLease } from '../../store/connectors.ts';
 import { providerFailed } from '../connectors/connector_problems.ts';
 import { randomToken } from '../../kernel/encoding.ts';
-import { type GrantError, refreshGrant } from './oauth_grants.ts';
+import { refreshGrant, type GrantFailureReason } from './oauth_grants.ts';
 import { type HeldCredential, findHeldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { Failure } from '../../../shared/model/failure.ts';
 
 /** A valid access token. */
 export interface AccessToken {
@@ -123,7 +124,7 @@ async function renew(
   context: ServiceContext,
   held: HeldCredential,
   refreshToken: Secret,
-): Promise<Result<boolean, GrantError>> {
+): Promise<Result<boolean, Failure<GrantFailureReason>>> {
   const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;

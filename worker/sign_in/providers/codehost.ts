@@ -15,7 +15,7 @@ import { oauthFetch, outboundFetch } from '../../services/oauth/oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { parseEmail } from '../../../shared/model/email.ts';
 import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } from '../provider.ts';
-import { attempt, type ClientVariables, clientVariables, ProviderRefusal, urlVariable } from '../provider_client.ts';
+import { attempt, type ClientVariables, clientVariables, ProviderError, urlVariable } from '../provider_client.ts';
 
 interface Settings extends ClientVariables {
   /** Where people sign in; also the issuer of the identities. */
@@ -68,7 +68,7 @@ async function authorizationURL(settings: Settings, { state, redirectURL }: Auth
 async function exchange(settings: Settings, callback: CallbackRequest): Promise<Identity> {
   const accessToken = await redeem(settings, callback);
   const user = await read(settings, accessToken, '/user', profile);
-  if (user === null) throw new ProviderRefusal('provider_failed', `${TITLE} did not return your profile`);
+  if (user === null) throw new ProviderError('provider_failed', `${TITLE} did not return your profile`);
   const addresses = (await read(settings, accessToken, '/user/emails', emails)) ?? [];
   const { email, isVerified } = resolveEmail(user.email || null, addresses);
   return {
@@ -128,7 +128,7 @@ function resolveEmail(ofProfile: string | null, list: readonly EmailEntry[]): { 
   const email = found === undefined ? null : parseEmail(found);
   if (email === null) {
     const message = `${TITLE} has no primary, verified email address of yours: verify one there and sign in again`;
-    throw new ProviderRefusal('email_required', message);
+    throw new ProviderError('email_required', message);
   }
   const isVerified = list.some((entry) => entry.verified && parseEmail(entry.email)?.address === email.address);
   return { email: email.address, isVerified };

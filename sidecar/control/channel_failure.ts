@@ -1,7 +1,7 @@
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 
 /** Why a call to the control plane gave no usable result. */
-export type ChannelErrorReason =
+export type ChannelFailureReason =
   /** The connection failed or broke. */
   | 'unreachable'
   | 'timeout'
@@ -21,8 +21,8 @@ export type ChannelErrorReason =
   /** A properly signed snapshot that is older than one this sidecar has seen. */
   | 'version_went_back';
 
-export interface ChannelError {
-  readonly reason: ChannelErrorReason;
+export interface ChannelFailure {
+  readonly reason: ChannelFailureReason;
   /** One sentence with the problem and the fix; contains no token and no secret. */
   readonly message: string;
   readonly status?: number;
@@ -32,16 +32,16 @@ export interface ChannelError {
   readonly serverTime?: string;
 }
 
-/** A {@link ChannelError} value. */
-export function channelError(
-  reason: ChannelErrorReason,
+/** A {@link ChannelFailure} value. */
+export function channelFailure(
+  reason: ChannelFailureReason,
   message: string,
-  evidence: Pick<ChannelError, 'status' | 'code' | 'serverTime'> = {},
-): ChannelError {
+  evidence: Pick<ChannelFailure, 'status' | 'code' | 'serverTime'> = {},
+): ChannelFailure {
   return { reason, message, ...evidence };
 }
 
 /** The message for a request when the call to the control plane failed. */
-export function unavailableRefusal(error: ChannelError): Refusal {
+export function unavailableRefusal(error: ChannelFailure): Refusal {
   return refusal('control_plane_unavailable', `Asking the control plane failed: ${error.message}`);
 }

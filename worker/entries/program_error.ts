@@ -6,7 +6,7 @@ export const EXIT_USAGE = 2;
 export const EXIT_PORT_TAKEN = 3;
 
 /** An expected reason why a program of the control plane does not start or run. */
-export class Refusal extends Error {
+export class ProgramError extends Error {
   readonly code: string;
   readonly exitCode: number;
 
@@ -26,7 +26,7 @@ export function log(entry: LogEntry): void {
  * Prints the reason and ends the program. For an unexpected error only its kind, because its message may quote values.
  */
 export function refuse(error: unknown, unexpected = 'the control plane cannot start'): void {
-  if (error instanceof Refusal) {
+  if (error instanceof ProgramError) {
     log({ level: 'error', message: error.message, code: error.code });
     process.exit(error.exitCode);
   }
