@@ -61,7 +61,7 @@ describe('a body', () => {
     ['a\u202eb', 'control character'],
   ])('does not put %j into text that people read', async (line, problem) => {
     const described = control.asUser('POST', '/v1/secrets', { path: 'a', value: 'v', description: line });
-    expect((await refusal(described)).message).toContain(`description ${problem === 'Unicode' ? 'is' : 'has'}`);
+    expect((await refusal(described)).message).toContain(`description ${problem === 'Unicode' ? 'is' : 'contains'}`);
     const named = control.asUser('POST', '/v1/sidecars', { name: line, signing_key: {}, receiving_key: {} });
     const { details } = await refusal(named);
     expect(details).toMatchObject({
