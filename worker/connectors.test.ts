@@ -302,7 +302,7 @@ describe('a run', () => {
 
   test.each([
     ['get-item', {}, 'args.id is missing: a text'],
-    ['get-item', { id: '../x' }, 'args.id holds a dot segment'],
+    ['get-item', { id: '../x' }, 'args.id contains a dot segment'],
     ['get-item', { id: '1', Q: 'x' }, 'did you mean "q"?'],
     ['create-item', { title: 5 }, 'args.title must be a text'],
   ])('of %s with %j is refused, and named in the audit log', async (operation, args, message) => {
