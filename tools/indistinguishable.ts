@@ -20,7 +20,7 @@ import {
   readFrameHeader,
 } from '../shared/inject/scrub/web_socket_frame.ts';
 import { WebSocketScrubber } from '../shared/inject/scrub/web_socket_scrubber.ts';
-import { piecesOf, SeededRandom } from './fuzz_random.ts';
+import { piecesOf, SeededRandom } from './fuzz/fuzz_random.ts';
 import { masksWholeMatches, wholeSpellings } from './whole_matches.ts';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/+%&\\"';

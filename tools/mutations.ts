@@ -117,7 +117,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/enforce/contract.ts',
     text: 'if (binding.allowedHosts.length > 0 && !binding.allowedHosts.includes(request.host)) {',
     replacement: "if (binding.allowedHosts.length > 0 && request.host === '') {",
-    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz_all.test.ts', INVARIANTS],
+    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz/fuzz_all.test.ts', INVARIANTS],
   },
   {
     row: '2 Contract: 403 `effect_not_allowed`',
@@ -125,7 +125,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/enforce/contract.ts',
     text: 'if (!READ_METHODS.has(method)) return',
     replacement: "if (method === '') return",
-    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz_all.test.ts', INVARIANTS],
+    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz/fuzz_all.test.ts', INVARIANTS],
   },
   {
     row: '2 Contract: 403 `effect_not_allowed`',
@@ -133,7 +133,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/enforce/contract.ts',
     text: 'if (isMethodOverrideHeader(name)) return',
     replacement: "if (name === '') return",
-    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz_all.test.ts', INVARIANTS],
+    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz/fuzz_all.test.ts', INVARIANTS],
   },
   {
     row: '2, 8 Contract: 403 `effect_not_allowed`',
@@ -141,7 +141,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/enforce/contract.ts',
     text: "if (name === 'upgrade') return 'an upgraded connection is not limited to reading';",
     replacement: '',
-    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz_all.test.ts', INVARIANTS],
+    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz/fuzz_all.test.ts', INVARIANTS],
   },
   {
     row: '3 Injected wins',
@@ -149,7 +149,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/credential_header.ts',
     text: 'const rest = fields.filter((field) => !isSameHeader(field.name, lowerName));',
     replacement: 'const rest = fields.filter(() => true);',
-    tests: ['shared/inject/inject.test.ts', 'tools/fuzz_all.test.ts', TUNNEL],
+    tests: ['shared/inject/inject.test.ts', 'tools/fuzz/fuzz_all.test.ts', TUNNEL],
   },
   {
     row: '3 Injected wins',
@@ -157,7 +157,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/query_param.ts',
     text: '.filter((pair) => !spellsParameter(pair, name))',
     replacement: '.filter(() => true)',
-    tests: ['shared/inject/query_param.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/inject/query_param.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '3 Injected wins',
@@ -165,7 +165,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/credential_header.ts',
     text: 'name.length === header.length && foldName(name) === foldName(header)',
     reheaderment: 'name.length < header.length && foldName(name) === foldName(header)',
-    tests: ['shared/inject/inject.test.ts', 'shared/inject/sigv4_resign.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/inject/inject.test.ts', 'shared/inject/sigv4_resign.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '3 Injected wins',
@@ -173,7 +173,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/query_pairs.ts',
     text: "own !== '' && (foldName(given) === own || foldName(withoutIndex(given)) === own)",
     replacement: 'own === given',
-    tests: ['shared/inject/query_param.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/inject/query_param.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '3 Injected wins',
@@ -277,7 +277,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/scrub/stream_scrubber.ts',
     text: 'if (this.#tailMatches.length + seam.length + later.length === 0) return NO_MATCHES;',
     replacement: 'if (this.#tailMatches.length + later.length === 0) return NO_MATCHES;',
-    tests: ['shared/inject/scrub/stream_scrubber.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/inject/scrub/stream_scrubber.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '9 Indistinguishability',
@@ -365,7 +365,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/scrub/patterns.ts',
     text: 'return isText && !this.isEmpty ? this.#findEscaped(bytes, matches) : matches;',
     replacement: 'return isText && this.isEmpty ? this.#findEscaped(bytes, matches) : matches;',
-    tests: ['shared/inject/scrub/stream_scrubber.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/inject/scrub/stream_scrubber.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '4 Nothing secret leaves',
@@ -495,7 +495,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_framing.ts',
     text: "if (requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304) return ok(NONE);",
     replacement: 'if (status < 200) return ok(NONE);',
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', CONVERSATIONS],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', CONVERSATIONS],
   },
   {
     row: '5 Passthrough is exact',
@@ -519,7 +519,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_framing.ts',
     text: 'if (lengths > 0 && codings > 0) {',
     replacement: 'if (lengths > 1 && codings > 1) {',
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -527,7 +527,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_framing.ts',
     text: 'if (count === 1 && length >= 0 && Number.isSafeInteger(length))',
     replacement: 'if (count >= 1 && length >= 0 && Number.isSafeInteger(length))',
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -535,7 +535,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_framing.ts',
     text: 'const REQUEST_LENGTH = /^(?:0|[1-9][0-9]{0,15})$/;',
     replacement: 'const REQUEST_LENGTH = /^[+]?[0-9]{1,16}$/;',
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -543,7 +543,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_framing.ts',
     text: "value.toLowerCase() === 'chunked') return ok(CHUNKED);",
     replacement: "value.toLowerCase().includes('chunked')) return ok(CHUNKED);",
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -551,7 +551,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_framing.ts',
     text: "value = field.line.includes('\\t') ? '' : field.value;",
     replacement: 'value = field.value;',
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -575,7 +575,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_head.ts',
     text: 'if (code !== COLON || at === start) return null;',
     replacement: 'if (at === start && code !== 0x20) return null;',
-    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -583,7 +583,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_head.ts',
     text: 'const lineEnd = endOfClass(text, at + 1, FIELD_TEXT);\n    if (!isLineEnd(text, lineEnd)) return null;',
     replacement: "const lineEnd = text.indexOf('\\r\\n', at);\n    if (!isLineEnd(text, lineEnd)) return null;",
-    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -591,7 +591,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_chunked.ts',
     text: 'if (byte === expected) this.#state = next;',
     replacement: 'if (byte === expected || byte === LF) this.#state = next;',
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -599,7 +599,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_chunked.ts',
     text: 'FRAMING_NAMES.has(this.#trailerName.toLowerCase())',
     replacement: "FRAMING_NAMES.has('')",
-    tests: [FRAMING, 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
@@ -655,7 +655,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/http1_head.ts',
     text: 'if (fields.length === this.#maxHeaders) {',
     replacement: 'if (fields.length === 2 * this.#maxHeaders) {',
-    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz_all.test.ts', ILLEGAL],
+    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '413 `body_too_large`',
@@ -745,7 +745,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/ip_literal.ts',
     text: 'return findEmbeddedV4(groups).some(isRefusedV4);',
     replacement: 'return findEmbeddedV4([...groups, 1]).length > 8;',
-    tests: ['shared/net/ip_literal.test.ts', 'tools/fuzz_all.test.ts', LITERALS],
+    tests: ['shared/net/ip_literal.test.ts', 'tools/fuzz/fuzz_all.test.ts', LITERALS],
   },
   {
     row: '7 IP literals',
@@ -753,7 +753,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/host.ts',
     text: "return address === null ? invalidHost('looks like an IP address but is none') : ok(address);",
     replacement: "return address === null ? invalidHost('looks like an IP address but is none') : ok(lower);",
-    tests: ['shared/net/host.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/net/host.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '7 IP literals',
@@ -921,7 +921,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/connect/connector_index.ts',
     text: 'if (isUndecidablePath(request.path)) return true;',
     replacement: '',
-    tests: ['tools/fuzz_all.test.ts'],
+    tests: ['tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '8 No way round a connector',
@@ -929,7 +929,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/connect/connector_index.ts',
     text: 'return spellings.some((path) => differs(raw,',
     replacement: 'return spellings.every((path) => differs(raw,',
-    tests: ['shared/connect/connector_index.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/connect/connector_index.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '8 No way round a connector',
@@ -937,7 +937,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/connect/connector_index.ts',
     text: 'return isRespelled(index, request) || evadesApproval(index, request);',
     replacement: 'return isRespelled(index, request);',
-    tests: ['shared/resolve/resolve.test.ts', 'tools/fuzz_all.test.ts', CONNECTORS],
+    tests: ['shared/resolve/resolve.test.ts', 'tools/fuzz/fuzz_all.test.ts', CONNECTORS],
   },
   {
     row: '8 No way round a connector',
@@ -945,7 +945,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/connect/connector_index.ts',
     text: 'if (spellings === null) return true;',
     replacement: 'if (spellings === null) return false;',
-    tests: ['shared/connect/connector_index.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/connect/connector_index.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '8 No way round a connector',
@@ -953,7 +953,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/net/path_readings.ts',
     text: 'withoutTrail(PLAIN_SEGMENT.test(text) ? text : foldText(text))',
     replacement: 'withoutTrail(text)',
-    tests: ['shared/net/path_readings.test.ts', 'shared/resolve/resolve.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/net/path_readings.test.ts', 'shared/resolve/resolve.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '8 No way round a connector',
@@ -961,7 +961,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/connect/connector_index.ts',
     text: '[key, ...withoutSuffixes(key, guarded.maxDots)]',
     replacement: '[key]',
-    tests: ['shared/resolve/resolve.test.ts', 'tools/fuzz_all.test.ts'],
+    tests: ['shared/resolve/resolve.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '8 No way round a connector',
@@ -985,7 +985,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/enforce/contract.ts',
     text: "binding.effect ?? (request.besideApprovals ? 'read' : undefined)",
     replacement: 'binding.effect',
-    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz_all.test.ts', CONNECTORS],
+    tests: ['shared/enforce/contract.test.ts', 'tools/fuzz/fuzz_all.test.ts', CONNECTORS],
   },
   {
     row: '429 `too_many_tunnels`',

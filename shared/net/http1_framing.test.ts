@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunkedBody, damagedText } from '../../tools/http1_arbitraries.ts';
+import { chunkedBody, damagedText } from '../../tools/fuzz/http1_arbitraries.ts';
 import { MAX_SIZE_LINE_BYTES, MAX_TRAILER_BYTES } from './http1_chunked.ts';
 import { BodyReader, encodeChunk, encodeLastChunk, replyFraming, requestFraming } from './http1_framing.ts';
 import { IllegalHeadTextError, parseReplyHead, parseRequestHead } from './http1_head.ts';

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { replyHeadText, requestHeadText } from '../../tools/http1_arbitraries.ts';
+import { replyHeadText, requestHeadText } from '../../tools/fuzz/http1_arbitraries.ts';
 import {
   IllegalHeadTextError,
   connectionTokens,

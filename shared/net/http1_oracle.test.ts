@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { damagedText, reply, request } from '../../tools/http1_arbitraries.ts';
-import { disagreement, ourReply, ourRequests } from '../../tools/http1_readings.ts';
-import { llhttpReply, llhttpRequests } from '../../tools/llhttp_oracle.ts';
-import type { Reading } from '../../tools/llhttp_oracle.ts';
+import { damagedText, reply, request } from '../../tools/fuzz/http1_arbitraries.ts';
+import { disagreement, ourReply, ourRequests } from '../../tools/fuzz/http1_readings.ts';
+import { llhttpReply, llhttpRequests } from '../../tools/fuzz/llhttp_oracle.ts';
+import type { Reading } from '../../tools/fuzz/llhttp_oracle.ts';
 
 const corpusSchema = z.array(
   z.strictObject({

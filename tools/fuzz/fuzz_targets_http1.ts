@@ -1,14 +1,20 @@
 import { Buffer } from 'node:buffer';
-import { BodyReader, encodeChunk, encodeLastChunk, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
-import type { BodyFraming } from '../shared/net/http1_framing.ts';
+import {
+  BodyReader,
+  encodeChunk,
+  encodeLastChunk,
+  replyFraming,
+  requestFraming,
+} from '../../shared/net/http1_framing.ts';
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import {
   findHeadEnd,
   formatReplyHead,
   formatRequestHead,
   parseReplyHead,
   parseRequestHead,
-} from '../shared/net/http1_head.ts';
-import type { HeaderField } from '../shared/net/http1_head.ts';
+} from '../../shared/net/http1_head.ts';
+import type { HeaderField } from '../../shared/net/http1_head.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 import { hashOf, piecesOf } from './fuzz_random.ts';
 

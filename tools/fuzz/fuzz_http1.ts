@@ -1,6 +1,6 @@
 /**
  * Compares our HTTP/1.1 parser with llhttp on damaged messages until they disagree or the time is up. Run: `node
- * tools/fuzz_http1.ts [seconds] [seed]`. Prints the input of a disagreement and exits 1.
+ * tools/fuzz/fuzz_http1.ts [seconds] [seed]`. Prints the input of a disagreement and exits 1.
  */
 import { Buffer } from 'node:buffer';
 import { argv, exit, stdout } from 'node:process';

@@ -1,11 +1,11 @@
-import { compileConnectors, evadesConnector, matchOperation } from '../shared/connect/connector_index.ts';
-import { buildOperationRequest } from '../shared/connect/operation_request.ts';
-import { sampleConnector, sampleOperation } from '../shared/connect/testing/sample_connector.ts';
-import { type ConnectorSpec, operationHosts, pathParameters } from '../shared/model/connector.ts';
-import { isIpLiteral } from '../shared/net/ip_literal.ts';
-import { compilePolicy, resolve } from '../shared/resolve/resolve.ts';
-import { connectorSpec, toConnectorSpec } from '../shared/wire/connector_spec.ts';
-import { operationsOfOpenApi } from '../cli/connectors/from_openapi.ts';
+import { compileConnectors, evadesConnector, matchOperation } from '../../shared/connect/connector_index.ts';
+import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import { type ConnectorSpec, operationHosts, pathParameters } from '../../shared/model/connector.ts';
+import { isIpLiteral } from '../../shared/net/ip_literal.ts';
+import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
+import { connectorSpec, toConnectorSpec } from '../../shared/wire/connector_spec.ts';
+import { operationsOfOpenApi } from '../../cli/connectors/from_openapi.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const HOST = 'api.example.com';

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from 'node:net';
-import { normaliseHost, parseAuthority } from '../shared/net/host.ts';
-import { formatHostPattern, matchesHostPattern, parseHostPattern } from '../shared/net/host_pattern.ts';
-import { isIpLiteral, isRefusedIpLiteral } from '../shared/net/ip_literal.ts';
-import { canonicalPath, parseTarget, splitTarget } from '../shared/net/target.ts';
+import { normaliseHost, parseAuthority } from '../../shared/net/host.ts';
+import { formatHostPattern, matchesHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
+import { isIpLiteral, isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
+import { canonicalPath, parseTarget, splitTarget } from '../../shared/net/target.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const NAME_WORDS = [

@@ -1,6 +1,6 @@
 /**
  * Fuzzes all code that reads untrusted input, guided by the blocks of code that an input reaches. Each part is compared with
- * a slow and obvious second implementation. Run: `node tools/fuzz_all.ts [--seconds N] [--seed N] [--only NAME]`. Prints the
+ * a slow and obvious second implementation. Run: `node tools/fuzz/fuzz_all.ts [--seconds N] [--seed N] [--only NAME]`. Prints the
  * smallest failing input and exits 1.
  */
 import { argv, exit, stdout } from 'node:process';

@@ -1,9 +1,9 @@
 import { buildSchema, execute, GraphQLError, Kind, parse, type DocumentNode } from 'graphql';
-import type { ConnectorOperation } from '../shared/connect/connector_index.ts';
-import { readGraphqlDocument, type GraphqlDocument } from '../shared/connect/graphql_document.ts';
-import { recogniseGraphql } from '../shared/connect/graphql_operation.ts';
-import { sampleConnector, sampleOperation } from '../shared/connect/testing/sample_connector.ts';
-import { GRAPHQL_TYPES } from '../shared/model/connector.ts';
+import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import { readGraphqlDocument, type GraphqlDocument } from '../../shared/connect/graphql_document.ts';
+import { recogniseGraphql } from '../../shared/connect/graphql_operation.ts';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import { GRAPHQL_TYPES } from '../../shared/model/connector.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const FIELDS = 'a: T b: T merge: T add: T viewer: T';

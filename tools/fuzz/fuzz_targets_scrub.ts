@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer';
-import { encodingsOf } from '../shared/inject/scrub/encodings.ts';
-import { SAMPLE_SEARCH_KEY } from '../shared/inject/sample_requests.ts';
-import { compileScrubPatterns, MIN_SCRUBBED_BYTES } from '../shared/inject/scrub/patterns.ts';
-import type { ScrubPatterns } from '../shared/inject/scrub/patterns.ts';
-import { scrubText } from '../shared/inject/scrub/scrub_text.ts';
-import { StreamScrubber } from '../shared/inject/scrub/stream_scrubber.ts';
-import { WebSocketScrubber } from '../shared/inject/scrub/web_socket_scrubber.ts';
+import { encodingsOf } from '../../shared/inject/scrub/encodings.ts';
+import { SAMPLE_SEARCH_KEY } from '../../shared/inject/sample_requests.ts';
+import { compileScrubPatterns, MIN_SCRUBBED_BYTES } from '../../shared/inject/scrub/patterns.ts';
+import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
+import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 import { hashOf, piecesOf, SeededRandom } from './fuzz_random.ts';
 

@@ -1,6 +1,6 @@
-import { enforceContract } from '../shared/enforce/contract.ts';
-import type { HostBinding } from '../shared/model/host_binding.ts';
-import { compilePolicy, resolve } from '../shared/resolve/resolve.ts';
+import { enforceContract } from '../../shared/enforce/contract.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const base: HostBinding = {
