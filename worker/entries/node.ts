@@ -182,6 +182,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     outbound: nodeOutbound({ isLocal: options.local, pinned: options.pinned }),
     ...(await masterKeys(options.settings, options.home)),
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
+    rereadMasterKey: async () => (await masterKeys(options.settings, options.home)).masterKey,
     localKey,
     publicUrl: options.settings.publicUrl,
     signIn: options.settings.signIn,

@@ -61,6 +61,14 @@ describe('starting the control plane', () => {
     expect(makeMasterKey).not.toHaveBeenCalled();
   });
 
+  test('takes the key that another program has stored since, if it used the database first', async () => {
+    await startWith();
+    expect(await startWith({ masterKey: null, rereadMasterKey: async () => key })).toMatchObject({ ok: true });
+    expect(await startWith({ masterKey: null, rereadMasterKey: async () => null })).toMatchObject({
+      error: { reason: 'missing_vault_key' },
+    });
+  });
+
   test('creates no key if there are secrets but the key check is lost', async () => {
     const started = await startWith();
     if (!started.ok) throw new Error(started.error.message);

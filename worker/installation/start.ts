@@ -51,6 +51,11 @@ export interface StartInput {
   readonly previousMasterKey?: Secret | null | undefined;
   /** Creates and stores a master key. Called only if there is none and the database was never used with one. */
   readonly makeMasterKey: (() => Promise<Secret>) | null;
+  /**
+   * Reads the stored master key again if there was none but the database was used with one: a program that started at the
+   * same time has stored both since.
+   */
+  readonly rereadMasterKey?: (() => Promise<Secret | null>) | undefined;
   /** The key of the local user; null if hosted. */
   readonly localKey: Secret | null;
   /** The origin in links and tokens. Required if hosted with sign-in; without it no tokens are issued. */
@@ -129,7 +134,7 @@ async function openVault(input: StartInput): Promise<Result<Opened, Refusal<Star
   const before = await readInstallation(input.database);
   const isNew = !before.has('vault_key_check');
   if (isNew && (await hasSecrets(input.database))) return err({ reason: 'database_damaged', message: CHECK_LOST });
-  const masterKey = input.masterKey ?? (isNew && input.makeMasterKey ? await input.makeMasterKey() : null);
+  const masterKey = input.masterKey ?? (await (isNew ? input.makeMasterKey?.() : input.rereadMasterKey?.())) ?? null;
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: isNew ? NO_KEY : KEY_LOST });
   const vault = await Vault.open(masterKey, input.previousMasterKey ?? null);
   if (!isNew) return checkKeys(vault, before);
