@@ -93,7 +93,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     ({ remoteId }) => `/mcp-servers/${remoteId}/authorize/forget`,
     'remote',
     'Forget it',
-    'forgotten',
+    'The sign-in is deleted',
   ),
   '/mcp-servers/{id}/enabled': {
     at: ({ mcpId }) => `/mcp-servers/${mcpId}`,
