@@ -1,23 +1,10 @@
+import type { Mutation } from './mutation.ts';
 import { AUDIT_MUTATIONS } from './mutations_audit.ts';
 import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
-
-/** A check that is taken out to see which tests notice. */
-export interface Mutation {
-  /** Invariant of design section 5, the refusal it gives, or what of a hosted control plane it is about. */
-  readonly row: string;
-  /** What holds because of the check. */
-  readonly holds: string;
-  readonly file: string;
-  /** Stands once in the file. */
-  readonly text: string;
-  readonly replacement: string;
-  /** Where its tests are: files of the unit or of the end-to-end tests. */
-  readonly tests: readonly [string, ...string[]];
-}
 
 const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
 const TUNNEL = 'sidecar/tunnel/tunnel.test.ts';

@@ -1,4 +1,4 @@
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const ROLLBACK = 'worker/services/audit/audit_rollback.test.ts';
 const HEADS = 'worker/services/audit/audit_heads.test.ts';

@@ -1,4 +1,4 @@
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const GATE = 'shared/net/connection_gate.ts';
 const GATE_TEST = 'shared/net/connection_gate.test.ts';

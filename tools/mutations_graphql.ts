@@ -1,4 +1,4 @@
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const ROW = 'GraphQL, 8 No way round a connector';
 const UNREADABLE = 'GraphQL: 400 `graphql_unreadable`';

@@ -1,4 +1,4 @@
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const PROVIDERS = 'worker/sign_in/provider_sign_in.test.ts';
 const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';

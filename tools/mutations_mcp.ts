@@ -1,4 +1,4 @@
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const ROUTES = 'sidecar/local_api/mcp_routes.test.ts';
 const PROXY = 'sidecar/local_api/mcp_proxy.test.ts';

@@ -1,4 +1,4 @@
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const RULE = 'shared/model/shown_text.ts';
 const TEXT = 'shared/model/shown_text.test.ts';

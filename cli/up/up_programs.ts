@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { SETTINGS, type SettingReader } from '../../shared/model/settings.ts';
+import { SETTINGS } from '../../shared/model/settings.ts';
+import type { SettingReader } from '../../shared/model/setting.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { startNodeProgram } from './node_program.ts';

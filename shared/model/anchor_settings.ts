@@ -1,5 +1,5 @@
 import { err, ok, type Result } from './result.ts';
-import type { Setting, SettingProblem } from './settings.ts';
+import type { Setting, SettingProblem } from './setting.ts';
 import { isLoopbackHostname } from './loopback_hostname.ts';
 
 /** Where and how often the control plane sends the signed heads of the audit log (docs/decisions/0052). */

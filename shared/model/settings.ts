@@ -1,3 +1,4 @@
+import type { Setting, SettingProblem } from './setting.ts';
 import { ANCHOR_SETTINGS, anchorProblems, type AnchorSettings, readAnchorSettings } from './anchor_settings.ts';
 import { formatQuantity, isControlLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
@@ -9,20 +10,6 @@ import { isLoopbackHostname } from './loopback_hostname.ts';
 /** The default ports of `svc up`. */
 export const DEFAULT_CONTROL_PORT = 7420;
 export const DEFAULT_PROXY_PORT = 7421;
-
-/** The programs that read a setting. */
-export type SettingReader = 'control' | 'sidecar' | 'cli';
-
-/** One environment variable: its row in docs/reference/settings.md, and how its text is read. */
-export interface Setting {
-  readonly name: string;
-  /** The flag that overrides it, or null if it is only read from the environment. */
-  readonly flag: string | null;
-  /** The default, for display. */
-  readonly default: string;
-  readonly meaning: string;
-  readonly readBy: readonly SettingReader[];
-}
 
 /** The checked settings of the environment. A setting that is not set is undefined; the limits are always complete. */
 export interface Settings {
@@ -54,12 +41,6 @@ export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
 
 /** A removed setting (specification section 9), and its replacement. */
 export const REMOVED_SANDBOX_PROXY_SETTING = 'SVC_SANDBOX_PROXY_BOOTSTRAP';
-
-/** An unusable value: the setting's name, and a sentence with the problem and the fix. */
-export interface SettingProblem {
-  readonly name: string;
-  readonly message: string;
-}
 
 const GENERAL_SETTINGS: readonly Setting[] = [
   {

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 
 /** The sign-in settings of the environment. */
 export interface SignInSettings {
