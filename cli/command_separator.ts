@@ -1,6 +1,6 @@
+/** The global options that take a value. */
+export const GLOBAL_WITH_VALUE: ReadonlySet<string> = new Set(['--home', '--control']);
 /** The commands that run another command, with their options (and the global ones) that take a value. */
-const GLOBAL_WITH_VALUE = ['--home', '--control'];
-const GLOBAL: ReadonlySet<string> = new Set(GLOBAL_WITH_VALUE);
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
   run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp']),
   launch: new Set([
@@ -29,11 +29,11 @@ export function withCommandSeparator(argv: readonly string[]): readonly string[]
     const word = argv[index] ?? '';
     if (word === '--') return argv;
     if (word.startsWith('-')) {
-      if ((withValue ?? GLOBAL).has(word)) index += 1;
+      if ((withValue ?? GLOBAL_WITH_VALUE).has(word)) index += 1;
     } else if (withValue !== null) {
       return [...argv.slice(0, index), '--', ...argv.slice(index)];
     } else if (Object.hasOwn(WITH_VALUE, word)) {
-      withValue = WITH_VALUE[word] ?? GLOBAL;
+      withValue = WITH_VALUE[word] ?? GLOBAL_WITH_VALUE;
     } else {
       return argv;
     }

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { SignalSource } from '../sandbox/engine/run_child.ts';
 import { commandLine, type CommandLine } from './command_line.ts';
+import { GLOBAL_WITH_VALUE } from './command_separator.ts';
 import type { CliContext } from './context.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
 
@@ -103,8 +104,8 @@ function groupsFor(argv: readonly string[]): readonly Group[] {
 function calledCommand(argv: readonly string[]): string | null {
   for (let at = 0; at < argv.length; at += 1) {
     const arg = argv[at] ?? '';
-    if (arg === '--home' || arg === '--control') at += 1;
-    else if (!/^--(json$|home=|control=)/.test(arg)) return arg;
+    if (GLOBAL_WITH_VALUE.has(arg)) at += 1;
+    else if (arg !== '--json' && !GLOBAL_WITH_VALUE.has(arg.split('=', 1)[0] ?? '')) return arg;
   }
   return null;
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { waitForAbort } from '../machine/pause.ts';
 import { chmodSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
@@ -113,11 +114,4 @@ function detail(gateway: Gateway, serverId: string): ServerDetail | null {
   if (supervised === null) return null;
   const { restarts } = supervised.facts;
   return { restarts, tools: gateway.toolCount(serverId), stderr: supervised.stderr.text() };
-}
-
-function waitForAbort(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

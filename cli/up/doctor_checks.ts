@@ -9,6 +9,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError } from '../exit_codes.ts';
+import { LOG_NAMES, logPath } from './log_files.ts';
 import { modeText } from './home.ts';
 import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
 import { findMissingSecrets } from '../bindings/missing_secrets.ts';
@@ -68,8 +69,6 @@ const PRIVATE_FILES = [
   'control.db',
   join('sidecar', 'identity.json'),
   join('sidecar', 'host.token'),
-  join('logs', 'control.log'),
-  join('logs', 'sidecar.log'),
 ];
 
 /** Checks that only the owner can read the state directory and the keys in it. */
@@ -80,7 +79,8 @@ export function homeFindings(home: string, uid: number | undefined): readonly Fi
       { check: 'state', level: 'problem', text: `${home} does not exist`, fix: 'npm start (or svc up) creates it' },
     ];
   }
-  const paths = [home, ...PRIVATE_FILES.map((name) => join(home, name))];
+  const logs = LOG_NAMES.map((name) => logPath(home, name));
+  const paths = [home, ...PRIVATE_FILES.map((name) => join(home, name)), ...logs];
   const findings = paths.flatMap((path) => fileFindings(path, uid));
   return findings.length > 0 ? findings : [{ check: 'state', level: 'ok', text: `${home} and its keys are private` }];
 }

@@ -1,3 +1,4 @@
+import { waitForAbort } from '../../machine/pause.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -51,7 +52,7 @@ function lineOf({ session_id: id, name, sandbox }: SessionRecord): string {
 export async function waitForStop(call: Call): Promise<void> {
   for (;;) {
     const { stop } = call.context;
-    await aborted(stop);
+    await waitForAbort(stop);
     if (stop.reason !== 'SIGINT' || !isAtTerminal(call.context)) return;
     if (await agreesToStop(call)) return;
     call.context.renewStop();
@@ -97,11 +98,4 @@ function stopOfQuestion(context: CliContext, over: AbortSignal): AbortSignal {
   };
   watch();
   return controller.signal;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', () => done(), { once: true });
-  });
 }

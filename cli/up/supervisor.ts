@@ -5,7 +5,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { prepareHome } from './home.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
-import { prepareLog, type LogName } from './log_files.ts';
+import { logFolder, prepareLog, type LogName } from './log_files.ts';
 import { RotatingLog } from './rotating_log.ts';
 import { readRunFile, removeRunFile, writeRunFile } from './run_file.ts';
 import {
@@ -54,7 +54,7 @@ export class Supervisor {
 
   /** Starts a program and keeps it running; throws `CliError` with its last log lines if it does not start. */
   async start(spec: ProgramSpec): Promise<SupervisedProgram> {
-    const program = await startProgram(spec, this.#port, this.#context.stop, join(this.#home, 'logs'));
+    const program = await startProgram(spec, this.#port, this.#context.stop, logFolder(this.#home));
     this.#programs.push(program);
     this.#changed();
     return program;

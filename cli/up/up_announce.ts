@@ -4,7 +4,7 @@ import { secretsPage } from '../../shared/wire/secrets.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError } from '../exit_codes.ts';
-import { httpClient } from '../terminal/http_client.ts';
+import { type HttpClient, httpClient } from '../terminal/http_client.ts';
 import { formatGuide, type UpFacts } from './up_guide.ts';
 
 /** What has been started, and with which key its owner signs in. */
@@ -14,9 +14,10 @@ export type Started = Pick<UpFacts, 'home' | 'controlUrl' | 'proxyUrl' | 'inBack
 export async function announce(call: Call, started: Started): Promise<void> {
   const { context, print } = call;
   const { controlUrl, proxyUrl, home, key, inBackground } = started;
-  const signIn = await signInLink(context, controlUrl, key);
-  const isFirst = !(await hasSecrets(context, controlUrl, key));
-  const facts = { ...namesOf(call, home), controlUrl, proxyUrl, signIn, isFirst, inBackground };
+  const name = 'the control plane';
+  const client = httpClient({ origin: controlUrl, token: key, name, fetch: context.fetch, startFix: '' });
+  const [signIn, isSealed] = await Promise.all([signInLink(context, client), hasSecrets(client)]);
+  const facts = { ...namesOf(call, home), controlUrl, proxyUrl, signIn, isFirst: !isSealed, inBackground };
   print.line(
     {
       control_url: controlUrl,
@@ -30,8 +31,7 @@ export async function announce(call: Call, started: Started): Promise<void> {
 }
 
 /** Creates a one-time sign-in link. If that fails, everything else still works, so it is only reported. */
-async function signInLink(context: CliContext, origin: string, token: string): Promise<UpFacts['signIn']> {
-  const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
+async function signInLink(context: CliContext, client: HttpClient): Promise<UpFacts['signIn']> {
   try {
     const reply = await client.call('POST', '/v1/sign-in-links', signInLinkReply);
     return { url: reply.url, expiresAt: reply.expires_at };
@@ -43,8 +43,7 @@ async function signInLink(context: CliContext, origin: string, token: string): P
 }
 
 /** Whether a credential is stored. Only the first-run guide depends on it, so a failed call counts as none. */
-async function hasSecrets(context: CliContext, origin: string, token: string): Promise<boolean> {
-  const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
+async function hasSecrets(client: HttpClient): Promise<boolean> {
   try {
     const { items } = await client.call('GET', '/v1/secrets', secretsPage, { query: { limit: '1' } });
     return items.length > 0;

@@ -10,7 +10,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../../machine/connection/connection.ts';
-import { isOwnAddress } from './own_addresses.ts';
+import { type OwnAddresses, readOwnAddresses } from './own_addresses.ts';
 
 /** Where a host is dialled in place of its resolved address. Its certificate is still checked for the host. */
 export interface PinnedAddress {
@@ -62,7 +62,10 @@ interface DeniedAddresses {
 
 function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
   if (publicOnly) {
-    return { has: (address) => isRefusedAddress(address) || isOwnAddress(address), refusalOf: notAllowedRefusal };
+    // Read after the name was resolved, and once for all of its addresses.
+    let own: OwnAddresses | null = null;
+    const isOwn = (address: string): boolean => (own ??= readOwnAddresses()).has(address);
+    return { has: (address) => isRefusedAddress(address) || isOwn(address), refusalOf: notAllowedRefusal };
   }
   return denyPrivate ? { has: isRefusedAddress, refusalOf: privateAddress } : null;
 }

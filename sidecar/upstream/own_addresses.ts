@@ -8,21 +8,20 @@ type ReadProc = (path: string) => string | null;
 /** The kernel's flag for a route that ends at this machine (RTF_LOCAL in linux/ipv6_route.h). */
 const RTF_LOCAL = 0x8000_0000;
 
-/**
- * Whether an address is one of this machine's own, including public ones: dialling it reaches the machine's own ports.
- * The addresses are read anew each time, because interfaces come and go.
- */
-export function isOwnAddress(
-  address: string,
-  interfaces = networkInterfaces(),
-  readProc: ReadProc = readText,
-): boolean {
+/** The addresses of this machine at one moment. */
+export interface OwnAddresses {
+  /** Whether dialling the address reaches the machine's own ports. */
+  has(address: string): boolean;
+}
+
+/** Reads all addresses of this machine, including public ones. Interfaces come and go, so they are read for each dial. */
+export function readOwnAddresses(interfaces = networkInterfaces(), readProc: ReadProc = readText): OwnAddresses {
   const own = new BlockList();
   for (const each of Object.values(interfaces).flatMap((addresses) => addresses ?? [])) {
     own.addAddress(each.address, each.family === 'IPv6' ? 'ipv6' : 'ipv4');
   }
   addLocalRoutes(own, readProc);
-  return own.check(withoutZone(address), isIPv6(address) ? 'ipv6' : 'ipv4');
+  return { has: (address) => own.check(withoutZone(address), isIPv6(address) ? 'ipv6' : 'ipv4') };
 }
 
 /**
