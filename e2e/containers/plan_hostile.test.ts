@@ -78,7 +78,8 @@ describeContainers('a hostile step', () => {
   it('a fork bomb ends with its step, and the next step runs', { timeout: 180_000 }, async () => {
     const folder = new PlanFolder(world, 'bomb');
     await folder.freeze([
-      shellStep('bomb', 'f() { f | f & }; f; sleep 30', { timeout_seconds: 3 }),
+      // The shell waits for itself: it could not start another program once the bomb took every process number.
+      shellStep('bomb', 'mkfifo never; f() { f | f & }; f; read -r nothing < never', { timeout_seconds: 3 }),
       shellStep('after', 'ps -eo user= | grep -c agent'),
     ]);
     const run = await folder.run('--keep-going');
