@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { recogniseGraphql } from '../shared/connect/graphql_operation.ts';
 import { buildOperationRequest, type OperationRequestParts } from '../shared/connect/operation_request.ts';
-import { confirmOperation } from '../shared/connect/operation_identity.ts';
+import { confirmOperation } from '../shared/connect/confirm_operation.ts';
 import { compileConnectors, evadesConnector } from '../shared/connect/connector_index.ts';
 import {
   connectorVaultPath,

@@ -13,7 +13,7 @@ import { ResourceRouter } from './routing/resource_router.ts';
 import { ResourceSubscriptions } from './routing/resource_subscriptions.ts';
 import { SecondLimit } from './servers/second_limit.ts';
 import { ServerCatalog } from './routing/server_catalog.ts';
-import type { ToolSource } from './source.ts';
+import type { ToolSource } from './tool_source.ts';
 import { ToolRouter } from './routing/tool_router.ts';
 
 export interface GatewayOptions {

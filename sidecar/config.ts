@@ -9,7 +9,7 @@ import { err, ok } from '../shared/model/result.ts';
 import type { Result } from '../shared/model/result.ts';
 import { DEFAULT_PROXY_PORT, parseControlUrl, parseSettings } from '../shared/model/settings.ts';
 import { normaliseHost } from '../shared/net/host.ts';
-import type { PinnedAddress } from './upstream/dial.ts';
+import type { PinnedAddress } from './upstream/dialer.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 
 /** The sidecar's checked start options. */

@@ -13,7 +13,7 @@ import { listen } from '../machine/connection/listen.ts';
 import { createSocketGate, DROPPED_CONNECTIONS } from '../machine/connection/socket_gate.ts';
 import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
-import { createOperationRunner } from './connector/run_operation.ts';
+import { createOperationRunner } from './connector/operation_runner.ts';
 import { openControl } from './control/control.ts';
 import { createPlanLocks } from './control/plan_locks.ts';
 import { releaseUnsealed } from './control/unsealed.ts';
@@ -44,7 +44,7 @@ import { createListener } from './tunnel/listener.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel.ts';
 import { trustedRoots } from '../machine/trusted_roots.ts';
-import { createDialer } from './upstream/dial.ts';
+import { createDialer } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 /** Each file that may reveal, with the reason. */
 export const MAY_REVEAL = {
   'shared/inject/inject.ts': 'writes the credential onto a request',
-  'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
-  'gateway/servers/launch_values.ts':
+  'shared/inject/scrub/scrub_secrets.ts': 'makes the patterns that mask it in a reply',
+  'gateway/servers/fill_launch.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
   'sidecar/local_api/launch_routes.ts': 'releases a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':

@@ -68,7 +68,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '1 Authority',
     holds: 'the upstream’s certificate is valid for the dialled name',
-    file: 'sidecar/upstream/dial.ts',
+    file: 'sidecar/upstream/dialer.ts',
     text: 'return (_dialled, certificate) => checkServerIdentity(name, certificate);',
     replacement:
       "return (_dialled, certificate) => (name === '' ? checkServerIdentity(name, certificate) : undefined);",
@@ -88,7 +88,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'sidecar/upstream/lanes.ts',
     text: 'return early === undefined;',
     replacement: 'return early !== null;',
-    tests: ['sidecar/upstream/dial.test.ts'],
+    tests: ['sidecar/upstream/dialer.test.ts'],
   },
   {
     row: '2 Contract before credential',
@@ -165,7 +165,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Injected wins',
     holds: 'headers that Connection nominates are gone before the credential is added',
-    file: 'sidecar/exchange/credentialed_head.ts',
+    file: 'sidecar/exchange/prepare_request.ts',
     text: 'if (nominated.has(name) && !END_TO_END.has(name)) return null;',
     replacement: '',
     tests: [INVARIANTS, TUNNEL],
@@ -173,7 +173,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Injected wins',
     holds: 'headers of one hop, and an inner Proxy-Authorization, do not go on',
-    file: 'sidecar/exchange/credentialed_head.ts',
+    file: 'sidecar/exchange/prepare_request.ts',
     text: 'if (HOP_BY_HOP.has(name)) return null;',
     replacement: '',
     tests: [INVARIANTS],
@@ -189,7 +189,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Sentinels',
     holds: 'under sentinel-swap a foreign credential is kept',
-    file: 'shared/inject/decide.ts',
+    file: 'shared/inject/emit_decision.ts',
     text: "return binding.emit.mechanism === 'sentinel-swap' && presented === 'foreign' ? 'keep_foreign' : 'write';",
     replacement: "return 'write';",
     tests: [RELAY, 'shared/inject/inject.test.ts', 'shared/inject/choose.test.ts', 'e2e/schemes.test.ts'],
@@ -197,7 +197,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '3 Sentinels',
     holds: 'a URL signed with a foreign key is left alone',
-    file: 'shared/inject/decide.ts',
+    file: 'shared/inject/emit_decision.ts',
     text: "if (presented === 'foreign_presigned') return 'keep_foreign';",
     replacement: '',
     tests: ['shared/inject/sigv4_resign.test.ts', REDIRECTS],
@@ -229,7 +229,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '4 Nothing secret leaves',
     holds: 'headers are scrubbed',
-    file: 'sidecar/exchange/scrubbed_head.ts',
+    file: 'sidecar/exchange/scrub_head.ts',
     text: 'fields: head.fields.map((field) => scrubField(field, patterns)),',
     replacement: 'fields: head.fields.map((field) => (patterns.isEmpty ? scrubField(field, patterns) : field)),',
     tests: [TUNNEL, REDIRECTS],
@@ -237,7 +237,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '4 Nothing secret leaves',
     holds: 'the reason phrase is scrubbed',
-    file: 'sidecar/exchange/scrubbed_head.ts',
+    file: 'sidecar/exchange/scrub_head.ts',
     text: 'startLine: beforeReason + scrubText(reason, patterns),',
     replacement: 'startLine: beforeReason + reason,',
     tests: ['e2e/reflection.test.ts'],
@@ -429,7 +429,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '4 Nothing secret leaves',
     holds: 'a WebSocket has no extension that would hide its messages',
-    file: 'sidecar/exchange/credentialed_head.ts',
+    file: 'sidecar/exchange/prepare_request.ts',
     text: "if (upgrade && name === 'sec-websocket-extensions') return null;",
     replacement: '',
     tests: [RELAY],
@@ -445,7 +445,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '4 Nothing secret leaves',
     holds: 'what is asked for can be read',
-    file: 'sidecar/exchange/credentialed_head.ts',
+    file: 'sidecar/exchange/prepare_request.ts',
     text: "  return headerField('Accept-Encoding', readableCodings(field.value));",
     replacement: '  return readableCodings(field.value) === field.value ? field : field;',
     tests: [INVARIANTS],
@@ -495,7 +495,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '5 Passthrough is exact',
     holds: 'what was meant for this proxy does not go on',
-    file: 'sidecar/exchange/credentialed_head.ts',
+    file: 'sidecar/exchange/prepare_request.ts',
     text: 'return { ...head, fields: head.fields.filter((field) => !PROXY_ONLY.has(field.name)) };',
     replacement: 'return { ...head };',
     tests: [INVARIANTS, CONVERSATIONS],
@@ -713,10 +713,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '502 `upstream_unreachable`, `upstream_tls_failed`',
     holds: 'each has its own code',
-    file: 'sidecar/upstream/dial.ts',
+    file: 'sidecar/upstream/dialer.ts',
     text: 'if (socket.connecting || SYSTEM_ERROR.test(code)) {',
     replacement: 'if (socket.connecting || code.length > 0) {',
-    tests: [INVARIANTS, 'sidecar/upstream/dial.test.ts'],
+    tests: [INVARIANTS, 'sidecar/upstream/dialer.test.ts'],
   },
   {
     row: '7 IP literals: 403 `passthrough_target_not_allowed`',
@@ -745,10 +745,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '7 IP literals',
     holds: '`--deny-private-upstreams` checks the address that is dialled',
-    file: 'sidecar/upstream/dial.ts',
+    file: 'sidecar/upstream/dialer.ts',
     text: 'if (addresses.some(({ address }) => denied.has(address))) return callback(new DeniedAddress(), []);',
     replacement: '',
-    tests: ['sidecar/upstream/dial.test.ts'],
+    tests: ['sidecar/upstream/dialer.test.ts'],
   },
   {
     row: '407 `proxy_authentication_required`',
@@ -1057,7 +1057,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'Revocation',
     holds: 'a run is sent by a connector that is still installed as it was',
-    file: 'sidecar/connector/run_operation.ts',
+    file: 'sidecar/connector/operation_runner.ts',
     text: 'if (lapsed !== null) return { approvalId, result: err(lapsed) };',
     replacement: '',
     tests: [REVOCATION],

@@ -3,8 +3,8 @@ import type { Mutation } from './mutation.ts';
 const GATE = 'shared/net/connection_gate.ts';
 const GATE_TEST = 'shared/net/connection_gate.test.ts';
 const CROWD = 'sidecar/tunnel/crowd.test.ts';
-const NODE_GATE = 'worker/entries/node_gate.ts';
-const NODE_GATE_TEST = 'worker/entries/node_gate.test.ts';
+const NODE_GATE = 'worker/entries/guard_connections.ts';
+const NODE_GATE_TEST = 'worker/entries/guard_connections.test.ts';
 const STRANGERS = 'sidecar/tunnel/stranger_refusals.ts';
 
 /** Limits before authentication (docs/decisions/0048). */

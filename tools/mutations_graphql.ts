@@ -266,7 +266,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   {
     row: NOT_ALLOWED,
     holds: 'a GraphQL run by name sends no document of another operation',
-    file: 'shared/connect/operation_identity.ts',
+    file: 'shared/connect/confirm_operation.ts',
     text: 'return recognised.value.operation === named.operation ? recognised : err(ANOTHER);',
     replacement: 'return recognised;',
     tests: [OPERATION_TEST, TUNNEL],

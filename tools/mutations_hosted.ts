@@ -70,7 +70,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: accounts',
     holds: 'an address that nobody verified joins no account',
-    file: 'worker/sign_in/accounts.ts',
+    file: 'worker/sign_in/sign_in_identity.ts',
     text: 'identity.emailVerified ? await findAccountByVerifiedEmail(context.database, identity.email) : null',
     replacement: 'await findAccountByVerifiedEmail(context.database, identity.email)',
     tests: [PROVIDERS],

@@ -289,7 +289,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     text: " || chosen.state === 'deleted'",
     replacement: '',
     tests: [
-      'worker/marketplace/detail.test.ts',
+      'worker/marketplace/show_entry.test.ts',
       'worker/marketplace/install.test.ts',
       'worker/marketplace/browse.test.ts',
     ],

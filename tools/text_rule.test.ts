@@ -33,7 +33,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'cli/mcp/json_with_comments.ts': [1, 'a byte order mark is no part of JSON'],
   'cli/launch/launch_options.ts': [1, 'what a path can hold'],
   'cli/terminal/read_secret.ts': [1, 'which key deletes a character'],
-  'cli/connectors/from_openapi.ts': [1, 'a text is cut between characters'],
+  'cli/connectors/openapi_operations.ts': [1, 'a text is cut between characters'],
   'sandbox/image/mcp/event_stream.ts': [1, 'a byte order mark is no part of a stream'],
   'sandbox/launch/mount_policy.ts': [1, 'what a path can hold'],
   'worker/services/connectors/connector_call.ts': [1, 'what can be written into a header'],

@@ -11,7 +11,7 @@ import { connectorCredentialRecord, connectorRecord, installReply } from '../sha
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import { ProgramLifetime } from './kernel/lifetime.ts';
-import { accessToken } from './services/oauth/oauth_refresh.ts';
+import { accessToken } from './services/oauth/oauth_access_token.ts';
 import { beginAuthorisation, finishAuthorisation } from './services/oauth/oauth_authorisation.ts';
 import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 import { findSealedSecret } from './store/secrets.ts';

@@ -19,7 +19,7 @@ import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Caller } from './kernel/caller.ts';
 import { removeConnectorCredential, storeConnectorCredential } from './services/connectors/connector_credentials.ts';
-import { runOperation } from './services/connectors/connector_run.ts';
+import { runOperation } from './services/connectors/run_operation.ts';
 import {
   getConnector,
   installConnector,

@@ -22,7 +22,7 @@ import { FakeApprovalSource, FakeCredentialSource, FakePolicySource } from '../.
 import { createSessionCa } from '../../sidecar/tls/session_ca.ts';
 import { createListener } from '../../sidecar/tunnel/listener.ts';
 import { StrangerRefusals } from '../../sidecar/tunnel/stranger_refusals.ts';
-import { createDialer } from '../../sidecar/upstream/dial.ts';
+import { createDialer } from '../../sidecar/upstream/dialer.ts';
 import { TunnelLanes } from '../../sidecar/upstream/lanes.ts';
 
 const BINDINGS = 1000;

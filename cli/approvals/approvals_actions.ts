@@ -12,7 +12,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
 export interface ApprovalListOptions {

@@ -14,7 +14,7 @@ import { followEvents } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { parseTime } from '../terminal/relative_time.ts';
 
 type EventRow = z.infer<typeof storedAuditEvent>;

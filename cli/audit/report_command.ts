@@ -16,7 +16,7 @@ import { EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatRows, type Column, type Printer } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 interface ReportOptions {
   readonly failOnUnsealed?: boolean;

@@ -12,7 +12,7 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 interface ApplyOptions {
   readonly file: string;

@@ -16,7 +16,7 @@ import { handle, collectValue, type Call, type CommandLine } from '../command_li
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Column } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { ownerFilter, ownerOption } from '../command_options.ts';
 import { adviseOfLimits, connectorsWithSpecs, findLimitedRecords } from './limited_bindings.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';

@@ -2,7 +2,7 @@ import type { ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Printer } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** A reference that a binding uses but that is not stored, and the command that stores it. */
 export interface MissingSecret {

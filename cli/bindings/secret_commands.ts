@@ -4,7 +4,7 @@ import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { type OwnerOption, ownerFilter, ownerOption, withSecretSource } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 import { agoText } from '../terminal/relative_time.ts';
 

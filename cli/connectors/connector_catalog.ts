@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import type { ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import type { Call } from '../command_line.ts';
-import { parseSpec } from './connector_file.ts';
+import { parseSpec } from './connector_spec_input.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import type { Column } from '../terminal/output.ts';

@@ -11,8 +11,8 @@ import {
 import type { AuthorizeOptions } from './connector_authorize.ts';
 import type { CredentialOptions } from './connector_credential.ts';
 import type { InstallOptions } from './connector_install.ts';
-import type { FromOpenApiOptions } from './connector_openapi.ts';
-import type { TestOptions } from './connector_run.ts';
+import type { FromOpenApiOptions } from './connector_from_openapi.ts';
+import type { TestOptions } from './test_operation.ts';
 
 // The actions are loaded on use, so that other commands start faster.
 
@@ -84,7 +84,7 @@ function addTest(line: CommandLine, connector: Command): void {
     .option('--args <json>', 'all args as a JSON object; @FILE reads it from a file, @- from stdin')
     .option('--host <host>', "one of the connector's hosts (default: the first)")
     .addOption(ownerOption());
-  handle<TestOptions>(line, test, async (call) => (await import('./connector_run.ts')).testOperation(call));
+  handle<TestOptions>(line, test, async (call) => (await import('./test_operation.ts')).testOperation(call));
 }
 
 function addCredential(line: CommandLine, connector: Command): void {
@@ -138,5 +138,7 @@ function addFromOpenApi(line: CommandLine, connector: Command): void {
     )
     .option('--approve <operation>', 'require an approval for this operation (repeatable)', collectValue)
     .option('-o, --output <file>', 'output file (default: stdout)');
-  handle<FromOpenApiOptions>(line, from, async (call) => (await import('./connector_openapi.ts')).fromOpenApi(call));
+  handle<FromOpenApiOptions>(line, from, async (call) =>
+    (await import('./connector_from_openapi.ts')).fromOpenApi(call),
+  );
 }

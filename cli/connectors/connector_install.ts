@@ -4,7 +4,7 @@ import { listAllBindings } from '../bindings/binding_commands.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { catalogNames, catalogText } from './connector_catalog.ts';
-import { MAX_SPEC_BYTES, parseSpec, readInput } from './connector_file.ts';
+import { MAX_SPEC_BYTES, parseSpec, readInput } from './connector_spec_input.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findConnector } from './connector_lookup.ts';
 import { overlapWarnings } from './connector_overlaps.ts';

@@ -7,7 +7,7 @@ import {
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** Lists the caller's connectors. */
 export function listAllConnectors(client: HttpClient, owner?: string): Promise<ConnectorSummary[]> {

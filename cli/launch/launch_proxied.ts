@@ -11,7 +11,7 @@ import { homeOf } from '../up/home.ts';
 import { checkLaunchImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
-import { callPorts, wantsTty } from './launch_terminal.ts';
+import { callPorts, wantsTty } from './call_ports.ts';
 
 /** Launches with the proxy: preflight, then session and container. */
 export async function runProxied(

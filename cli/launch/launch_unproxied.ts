@@ -8,7 +8,7 @@ import { environmentWithoutProxy } from '../../sandbox/launch/session_environmen
 import type { Call } from '../command_line.ts';
 import { launchMounts, launchVariables } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
-import { callPorts, wantsTty } from './launch_terminal.ts';
+import { callPorts, wantsTty } from './call_ports.ts';
 
 type Reason = 'user_opt_out' | 'unsupported_sandbox_mode';
 interface Around {

@@ -4,7 +4,7 @@ import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { entryPath, formatPublished } from './mcp_entry_text.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** Lists the caller's servers. */
 export function listAllMcpServers(client: HttpClient, owner?: string): Promise<McpServerRecord[]> {

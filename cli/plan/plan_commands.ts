@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import type { VerifyOptions } from './plan_actions.ts';
-import type { PlanRunOptions } from './plan_run_action.ts';
+import type { PlanRunOptions } from './run_plan_command.ts';
 
 // The actions are loaded on use, so that other commands start faster.
 const actions = () => import('./plan_actions.ts');
@@ -44,5 +44,5 @@ function addRun(line: CommandLine, plan: Command): void {
     .option('--output <dir>', 'folder for outputs (default: plan-output/SESSION)')
     .option('--keep-going', 'continue with the next step if one fails')
     .option('--keep', 'keep the container after the last step until Ctrl-C, to inspect it');
-  handle<PlanRunOptions>(line, run, async (call) => (await import('./plan_run_action.ts')).runPlanCommand(call));
+  handle<PlanRunOptions>(line, run, async (call) => (await import('./run_plan_command.ts')).runPlanCommand(call));
 }

@@ -5,7 +5,7 @@ import { matchesHostPattern, parseHostPattern } from '../../shared/net/host_patt
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /**
  * If a step names a credential, one of its hosts must be bound to it; otherwise the step is not run. If the control plane is

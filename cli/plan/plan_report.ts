@@ -7,7 +7,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import type { Column } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 interface Row extends StepResult {
   readonly step: SealedStep;

@@ -3,7 +3,7 @@ import { controlClient } from '../clients.ts';
 import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { Column } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
 interface CreateOptions {

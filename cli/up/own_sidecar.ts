@@ -4,7 +4,7 @@ import { enrolReply, sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { generateSidecarKeys, identityPath, loadIdentity, saveIdentity } from '../../machine/sidecar_identity.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { type HttpClient, errorOfReply } from '../terminal/http_client.ts';
-import { fetchAllPages } from '../terminal/paging.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** Enrols the sidecar of this state directory for the user, unless it is already enrolled. Returns its id. */
 export async function enrolThisMachine(user: HttpClient, home: string, name: string): Promise<string> {

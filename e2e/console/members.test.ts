@@ -9,7 +9,7 @@ import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { addUser } from '../runtimes/in_process.ts';
 import { consoleSuite } from './console_suite.ts';
 import { type ConsoleWorld, PLANTED_SECRET, tabTo } from './console_world.ts';
-import { serveInProcess } from './served_in_process.ts';
+import { serveInProcess } from './serve_in_process.ts';
 
 let member: Caller;
 let stranger: Caller;

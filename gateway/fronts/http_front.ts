@@ -17,7 +17,7 @@ import type { Gateway } from '../gateway.ts';
 import { newClientKey } from '../gateway.ts';
 import { gatewayServer } from '../gateway_server.ts';
 import { HttpSessions, keyOf, refuseRequest } from './http_sessions.ts';
-import { listUris, subscribeAll } from './listen_filter.ts';
+import { listUris, subscribeAll } from './listen_uris.ts';
 
 export interface HttpFrontOptions {
   readonly gateway: Gateway;

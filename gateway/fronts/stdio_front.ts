@@ -4,7 +4,7 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Gateway } from '../gateway.ts';
 import { gatewayServer, type ServedClient } from '../gateway_server.ts';
-import { listUris, subscribeAll } from './listen_filter.ts';
+import { listUris, subscribeAll } from './listen_uris.ts';
 
 export interface StdioFrontOptions {
   readonly gateway: Gateway;

@@ -7,7 +7,7 @@ import { HOST_CALLER } from '../../machine/mcp_caller.ts';
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
 import type { LocalApiRefusal } from '../sidecar/local_api.ts';
 import { connectorTools } from './connector_tools.ts';
-import type { ToolSource } from '../source.ts';
+import type { ToolSource } from '../tool_source.ts';
 
 const UNREACHABLE: LocalApiRefusal = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
 const REPLY: RunReply = {

@@ -6,8 +6,8 @@ import type { ListedOperation } from '../../shared/wire/connector_operations.ts'
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
 import type { LocalApiRefusal } from '../sidecar/local_api.ts';
 import { resultOfRefusal, resultOfReply } from './connector_results.ts';
-import { toShownDefinition } from './shown_definition.ts';
-import type { SourceCall, ToolSource } from '../source.ts';
+import { toShownDefinition } from './show_definition.ts';
+import type { SourceCall, ToolSource } from '../tool_source.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 /** The ports of the connectors' tools. */

@@ -22,7 +22,7 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { isLogged } from '../fronts/log_levels.ts';
 import { isUnauthorised } from '../servers/launcher.ts';
-import { maskError } from '../servers/masked_error.ts';
+import { maskError } from '../servers/mask_error.ts';
 import { ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 

@@ -1,5 +1,5 @@
 import type { ServerListing } from './server_catalog.ts';
-import { matchesTemplate } from './uri_template_match.ts';
+import { matchesTemplate } from './matches_template.ts';
 
 export interface ClaimSources {
   readonly listings: readonly ServerListing<'resources'>[];

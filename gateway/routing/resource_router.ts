@@ -16,7 +16,7 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { isLargerThan } from './json_size.ts';
 import { LinkedResources } from './linked_resources.ts';
-import { pageOf, sortBy } from './paged.ts';
+import { pageOf, sortBy } from './page.ts';
 import { qualifyUri, readQualifiedUri } from './qualified_uri.ts';
 import { type Claimant, ResourceClaims } from './resource_claims.ts';
 import type { ServerCatalog } from './server_catalog.ts';

@@ -1,7 +1,7 @@
 import type { McpSubscription } from '@modelcontextprotocol/client';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { Fleet } from '../servers/fleet.ts';
-import { maskError } from '../servers/masked_error.ts';
+import { maskError } from '../servers/mask_error.ts';
 import type { ResourceAtServer } from './resource_router.ts';
 
 /** One resource of one server, with its subscribers and the URI that each uses. */

@@ -4,7 +4,7 @@ import type { Fleet } from '../servers/fleet.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { type Listable, type Listed, ServerLists } from './server_lists.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
-import { waitUnlessAborted } from '../servers/until.ts';
+import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 
 /** What one server listed. */
 export interface ServerListing<K extends Listable> {

@@ -21,12 +21,12 @@ import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts, ToolDenial } from '../gateway_ports.ts';
 import { isLargerThan } from './json_size.ts';
 import type { LinkedResources } from './linked_resources.ts';
-import { pageOf, sortBy } from './paged.ts';
+import { pageOf, sortBy } from './page.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
-import type { ToolSource } from '../source.ts';
+import type { ToolSource } from '../tool_source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
-import { waitUnlessAborted } from '../servers/until.ts';
+import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 export interface ToolRouterOptions {

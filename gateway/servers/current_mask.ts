@@ -1,4 +1,4 @@
-import type { FilledBearer } from './launch_values.ts';
+import type { FilledBearer } from './fill_launch.ts';
 import { SecretMask } from './secret_mask.ts';
 
 /** A server's clock may be late, so it may accept a token after its expiry. */

@@ -1,5 +1,5 @@
 import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
-import { assignServerNames } from '../routing/exposed_servers.ts';
+import { assignServerNames } from '../routing/assign_server_names.ts';
 import type { GatewayPorts, GatewayServer } from '../gateway_ports.ts';
 import { StartSlots } from './start_slots.ts';
 import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts';

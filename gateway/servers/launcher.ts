@@ -6,7 +6,7 @@ import type { CurrentMask } from './current_mask.ts';
 import { connectClient, type Downstream, type DownstreamEvents, hasEndedAtProbe } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
-import { fillBearer, fillLaunch, type FilledBearer, type FilledLaunch } from './launch_values.ts';
+import { fillBearer, fillLaunch, type FilledBearer, type FilledLaunch } from './fill_launch.ts';
 import type { LocalLaunch } from './local_launch.ts';
 import { ProcessTransport } from './process_transport.ts';
 import { openRemote } from './remote_launch.ts';

@@ -11,7 +11,7 @@ import { LocalLaunch } from './local_launch.ts';
 import { ProcessGuard } from './process_guard.ts';
 import { ProcessRecords } from '../../machine/process_records.ts';
 import { killMarked, killTree } from './process_tree.ts';
-import type { ToolSource } from '../source.ts';
+import type { ToolSource } from '../tool_source.ts';
 import { pauseInBackground } from '../../machine/pause.ts';
 
 export interface LocalGatewayOptions {

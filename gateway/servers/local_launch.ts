@@ -13,7 +13,7 @@ import {
 } from './container_command.ts';
 import { serverDirectories } from '../../machine/server_directories.ts';
 import { launchEnvironment } from './launch_environment.ts';
-import type { FilledLaunch } from './launch_values.ts';
+import type { FilledLaunch } from './fill_launch.ts';
 import type { ProcessGuard } from './process_guard.ts';
 import type { ProcessRecords } from '../../machine/process_records.ts';
 import { ServerProcess } from './server_process.ts';

@@ -7,7 +7,7 @@ import {
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
-import type { FilledBearer, FilledLaunch } from './launch_values.ts';
+import type { FilledBearer, FilledLaunch } from './fill_launch.ts';
 import { createRemoteFetch } from './remote_fetch.ts';
 import { remoteUrlProblem } from './remote_url.ts';
 import type { ServerProblem } from './server_problem.ts';

@@ -8,7 +8,7 @@ import type { ImageFacts } from '../contract/image_contract_facts.ts';
 import type { Egress, SandboxSession } from '../launch/launch_ports.ts';
 import type { PlanPorts } from './plan_ports.ts';
 import { parseSweepCount, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
-import { execScript, type QuietEnd } from './quiet_exec.ts';
+import { execScript, type QuietEnd } from './exec_script.ts';
 
 /** What is known of an image that steps can run in. Its programs are named by their full paths. */
 export type PlanImage = Pick<ImageFacts, 'imageId' | 'agentUser' | 'uid' | 'home' | 'entry' | 'stepRunner'>;

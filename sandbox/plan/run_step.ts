@@ -6,8 +6,8 @@ import { collectOutputs, type Collected } from './collect_outputs.ts';
 import type { PlanContainer } from './plan_container.ts';
 import type { PlanPorts, StepScope } from './plan_ports.ts';
 import { stepEnvironment } from './step_environment.ts';
-import { passOn } from './step_output.ts';
-import { markCommand, StartMark } from './step_start.ts';
+import { passOn } from './pass_on.ts';
+import { markCommand, StartMark } from './start_mark.ts';
 
 /** How a step ended. `not_run`: it was never started. */
 export type StepOutcome = 'done' | 'failed' | 'timed_out' | 'interrupted' | 'not_run';

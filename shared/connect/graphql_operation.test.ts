@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Operation } from '../model/connector.ts';
 import { compileConnectors, type ConnectorOperation } from './connector_index.ts';
 import { recogniseGraphql } from './graphql_operation.ts';
-import { confirmOperation } from './operation_identity.ts';
+import { confirmOperation } from './confirm_operation.ts';
 import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

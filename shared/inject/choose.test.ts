@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HostBinding } from '../model/host_binding.ts';
 import { chooseBinding } from './choose.ts';
-import { emitDecision } from './decide.ts';
+import { emitDecision } from './emit_decision.ts';
 import { sampleBinding, sampleRequest } from './sample_requests.ts';
 
 const PLAIN: HostBinding = { ...sampleBinding({ scheme: 'bearer' }), id: 'bnd_plain' };

@@ -1,6 +1,6 @@
 import type { HostBinding } from '../model/host_binding.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
-import { findPresentedCredential } from './presented.ts';
+import { findPresentedCredential } from './find_presented.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 export interface ChosenBinding {

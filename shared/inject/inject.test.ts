@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { HostBinding, Injection } from '../model/host_binding.ts';
 import { Secret } from '../model/secret.ts';
 import { inject } from './inject.ts';
-import { findPresentedCredential } from './presented.ts';
+import { findPresentedCredential } from './find_presented.ts';
 import { linesOf, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 
 const BEARER: Injection = { scheme: 'bearer' };

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Secret } from '../model/secret.ts';
 import type { InjectedRequest } from './outgoing_request.ts';
 import { inject } from './inject.ts';
-import { findPresentedCredential } from './presented.ts';
+import { findPresentedCredential } from './find_presented.ts';
 import { sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 
 const INJECT = sampleBinding({ scheme: 'query-param', queryParam: 'api_key' });

@@ -11,7 +11,7 @@ import {
   withoutSigning,
 } from './sigv4_headers.ts';
 import { hashPayload, refuseForm } from './sigv4_payload.ts';
-import type { SignResult } from './sigv4_signed.ts';
+import type { SignResult } from './sigv4_signed_request.ts';
 import { ALGORITHM, isS3 } from './sigv4_signer.ts';
 import type { Signer } from './sigv4_signer.ts';
 

@@ -13,7 +13,7 @@ import {
 } from './sigv4_headers.ts';
 import { hashPayload, refuseForm } from './sigv4_payload.ts';
 import { findPresentedSignature } from './sigv4_presented.ts';
-import type { SignResult } from './sigv4_signed.ts';
+import type { SignResult } from './sigv4_signed_request.ts';
 import { ALGORITHM, isS3 } from './sigv4_signer.ts';
 import type { Signer } from './sigv4_signer.ts';
 

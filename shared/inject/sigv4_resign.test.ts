@@ -5,10 +5,10 @@ import { Secret } from '../model/secret.ts';
 import { fieldValues } from '../net/http1_head.ts';
 import { latin1Bytes } from './byte_text.ts';
 import { needsBufferedBody } from './body_need.ts';
-import { emitDecision } from './decide.ts';
+import { emitDecision } from './emit_decision.ts';
 import { inject } from './inject.ts';
 import type { PayloadBody } from './outgoing_request.ts';
-import { findPresentedCredential } from './presented.ts';
+import { findPresentedCredential } from './find_presented.ts';
 import { linesOf, PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 
 const KEY_ID = 'AKIAIOSFODNN7EXAMPLE';

@@ -1,5 +1,5 @@
 import { chooseBinding } from '../../shared/inject/choose.ts';
-import { emitDecision } from '../../shared/inject/decide.ts';
+import { emitDecision } from '../../shared/inject/emit_decision.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
@@ -14,7 +14,7 @@ import {
   type ResolvableRequest,
   resolve,
 } from '../../shared/resolve/resolve.ts';
-import { prepareCredentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
+import { prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeOperation } from './exchange_operation.ts';

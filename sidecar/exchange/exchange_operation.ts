@@ -7,7 +7,7 @@ import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { NotApproved } from '../ports.ts';
 import { askApproval } from './ask_approval.ts';
 import { connectorBinding } from './connector_binding.ts';
-import { prepareCredentialedRequest } from './credentialed_head.ts';
+import { prepareCredentialedRequest } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { listGivenInputs, readsBody } from './given_inputs.ts';
 import type { InForce } from './in_force.ts';

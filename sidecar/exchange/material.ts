@@ -1,7 +1,7 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
-import { scrubSecrets } from '../../shared/inject/scrub/secrets_of.ts';
+import { scrubSecrets } from '../../shared/inject/scrub/scrub_secrets.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';

@@ -9,7 +9,7 @@ import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Reply } from './forward.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
-import type { HeldBack } from './sanitised_head.ts';
+import type { HeldBack } from './sanitise_head.ts';
 
 /** What the audit event needs to know of a request. Contains no secret. */
 export interface Facts {

@@ -9,7 +9,7 @@ import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import type { BufferedBody } from './body.ts';
-import { isWebSocketUpgrade, reframe } from './credentialed_head.ts';
+import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
@@ -20,8 +20,8 @@ import { resolveMaterial } from './material.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandon, keepsCookies, refuse, replyWith } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
-import { listHeldBack, sanitiseHead } from './sanitised_head.ts';
-import { scrubHeadBytes } from './scrubbed_head.ts';
+import { listHeldBack, sanitiseHead } from './sanitise_head.ts';
+import { scrubHeadBytes } from './scrub_head.ts';
 
 /** A request that is allowed to have its credential. */
 export interface Admitted {

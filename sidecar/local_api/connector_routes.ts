@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
-import type { RunResult } from '../connector/run_operation.ts';
+import type { RunResult } from '../connector/operation_runner.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { Sessions } from '../session/sessions.ts';
 import type { Caller } from './callers.ts';

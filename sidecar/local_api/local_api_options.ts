@@ -5,7 +5,7 @@ import type { Secret } from '../../shared/model/secret.ts';
 import type { AuditSpool } from '../spool/audit_spool.ts';
 import type { AuditWitness } from '../control/audit_witness.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
-import type { OperationRunner } from '../connector/run_operation.ts';
+import type { OperationRunner } from '../connector/operation_runner.ts';
 import type { Link } from '../control/link.ts';
 import type { MaskedReplies } from '../exchange/masked_replies.ts';
 import type { PlanLocks } from '../control/plan_locks.ts';

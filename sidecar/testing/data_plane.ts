@@ -14,7 +14,7 @@ import type { Limits } from '../../shared/model/limits.ts';
 import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
 import { listen } from '../../machine/connection/listen.ts';
 import { createSocketGate } from '../../machine/connection/socket_gate.ts';
-import { createOperationRunner, type OperationRunner } from '../connector/run_operation.ts';
+import { createOperationRunner, type OperationRunner } from '../connector/operation_runner.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';
@@ -27,7 +27,7 @@ import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
 import { StrangerRefusals } from '../tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from '../tunnel/tunnel.ts';
-import { createDialer } from '../upstream/dial.ts';
+import { createDialer } from '../upstream/dialer.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import {
   FakeApprovalSource,

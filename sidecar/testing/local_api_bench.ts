@@ -8,7 +8,7 @@ import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy } from '../../shared/resolve/resolve.ts';
-import type { OperationRunner, RunResult } from '../connector/run_operation.ts';
+import type { OperationRunner, RunResult } from '../connector/operation_runner.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { AuditMismatch } from '../control/audit_witness.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';

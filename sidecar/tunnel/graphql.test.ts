@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import type { Operation } from '../../shared/model/connector.ts';
-import type { RunResult } from '../connector/run_operation.ts';
+import type { RunResult } from '../connector/operation_runner.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 

@@ -4,7 +4,7 @@ import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { splice } from '../../machine/connection/splice.ts';
 import type { Reply } from '../exchange/forward.ts';
 import type { Replied } from '../exchange/outcome.ts';
-import { scrubHeadBytes } from '../exchange/scrubbed_head.ts';
+import { scrubHeadBytes } from '../exchange/scrub_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
 import { relayScrubbed } from './relay_scrubbed.ts';

@@ -7,8 +7,8 @@ import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { keepsCookies } from '../exchange/outcome.ts';
-import { sanitiseTrailers } from '../exchange/sanitised_head.ts';
-import { scrubHeadBytes, scrubHead, scrubTrailers } from '../exchange/scrubbed_head.ts';
+import { sanitiseTrailers } from '../exchange/sanitise_head.ts';
+import { scrubHeadBytes, scrubHead, scrubTrailers } from '../exchange/scrub_head.ts';
 import { contentDecoders, decodeBody } from './content_decoder.ts';
 import { ReplyBody } from './reply_body.ts';
 

@@ -10,7 +10,7 @@ import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
-import { closeAfterAnswer, writeRefusal } from './refuse.ts';
+import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
 import { relay } from './relay.ts';
 import type { TunnelPorts } from './tunnel.ts';
 

@@ -12,7 +12,7 @@ import type { Log, Metrics } from '../../machine/ports.ts';
 import type { AuditSink, LiveSession, SessionDirectory, UpstreamLanes } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
-import { closeAfterAnswer, writeRefusal } from './refuse.ts';
+import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
 import { checkReach, isPublicOnly } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import type { StrangerRefusals } from './stranger_refusals.ts';

@@ -3,7 +3,7 @@ import { maskMatches } from '../../shared/inject/scrub/patterns.ts';
 import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { Reply } from '../exchange/forward.ts';
-import { scrubHeadBytes } from '../exchange/scrubbed_head.ts';
+import { scrubHeadBytes } from '../exchange/scrub_head.ts';
 import { contentDecoders } from './content_decoder.ts';
 
 /** The bytes for one write, and whether something in them was masked. */

@@ -4,7 +4,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
-import type { Dialer, Dialling } from './dial.ts';
+import type { Dialer, Dialling } from './dialer.ts';
 
 /**
  * The upstream connections of one tunnel: one per lane (a binding, or passthrough). All are dialled to the tunnel's own host

@@ -21,7 +21,7 @@ import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
 import { openableConnections } from '../../shared/net/connection_gate.ts';
-import { guardConnections, serverDeadlines } from './node_gate.ts';
+import { guardConnections, serverDeadlines } from './guard_connections.ts';
 import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';

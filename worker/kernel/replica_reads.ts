@@ -1,6 +1,6 @@
 import { type AuditMark, auditMark } from '../store/audit/audit_events.ts';
 import type { Database } from '../store/database.ts';
-import { isWorthRetrying } from './failures.ts';
+import { isWorthRetrying } from './is_worth_retrying.ts';
 import type { ServiceContext } from './service_context.ts';
 
 /** How long a replica may take to report its position. After that the primary is read. */

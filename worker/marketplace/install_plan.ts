@@ -8,7 +8,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplacePreviewInput, MarketplacePreviewReply } from '../../shared/wire/marketplace.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
-import { toMarketplaceInput, toPreview } from './plan_view.ts';
+import { toMarketplaceInput, toPreview } from './install_preview.ts';
 
 /** An id that no server has. */
 const NO_SERVER = 'mcp_00000000000000000000000000';

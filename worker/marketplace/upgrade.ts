@@ -14,7 +14,7 @@ import { findMcpServer, type McpServerRow } from '../store/mcp_servers.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
 import { checkConfiguration } from './install.ts';
 import { inputsRequired, notInstallableError } from './install_plan.ts';
-import { toPreview } from './plan_view.ts';
+import { toPreview } from './install_preview.ts';
 import { findFittingPlan, upgradeConfiguration, type Upgraded } from './upgrade_configuration.ts';
 
 /** What an upgrade would change. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */

@@ -5,7 +5,7 @@ import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import type { Caller } from '../kernel/caller.ts';
 import type { ServiceContext } from '../kernel/service_context.ts';
 import { findSignInFlow, insertSignInFlow, type SignInFlowRow, takeSignInFlow } from '../store/sign_in_flows.ts';
-import { type SignedIn, signInIdentity } from './accounts.ts';
+import { type SignedIn, signInIdentity } from './sign_in_identity.ts';
 import { type Linker, linkOver } from './linking.ts';
 import type { AuthProvider, Identity, ProviderFailureReason } from './provider.ts';
 import { word } from './provider_client.ts';

@@ -14,7 +14,7 @@ import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { identitiesPage } from '../../shared/wire/identities.ts';
 import { signInsPage } from '../../shared/wire/sign_ins.ts';
 import { createdToken } from '../../shared/wire/tokens.ts';
-import { signInIdentity } from './accounts.ts';
+import { signInIdentity } from './sign_in_identity.ts';
 
 const HOST = 'control.acme.test';
 const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };

@@ -16,7 +16,7 @@ import {
   guardSignedIn,
   touchIdentity,
 } from '../store/identities.ts';
-import { keyOf, newIdentity } from './accounts.ts';
+import { keyOf, newIdentity } from './sign_in_identity.ts';
 import { admissionProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
 

@@ -7,7 +7,7 @@ import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { hashPassword } from '../services/people/passwords.ts';
 import { setPassword } from '../store/passwords.ts';
-import { signInIdentity } from './accounts.ts';
+import { signInIdentity } from './sign_in_identity.ts';
 import { passwordIdentity } from './password_identity.ts';
 import { CLIENT_TRIES, PASSWORD_TRIES, signInWithPassword } from './password_sign_in.ts';
 import { beginSignup, CLIENT_SIGNUPS, SIGNUP_TRIES } from './signup.ts';

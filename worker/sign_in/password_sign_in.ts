@@ -5,7 +5,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { isPassword } from '../services/people/passwords.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { findPassword } from '../store/passwords.ts';
-import { type SignedIn, signInIdentity } from './accounts.ts';
+import { type SignedIn, signInIdentity } from './sign_in_identity.ts';
 import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
 import { clearAttempts, takeAttempt, takeClientAttempt } from './throttle.ts';
 

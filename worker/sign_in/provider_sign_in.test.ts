@@ -23,7 +23,7 @@ import { createApp } from '../app.ts';
 import { fileAssets } from '../entries/file_assets.ts';
 import { commit } from '../kernel/commit.ts';
 import { statement } from '../store/database.ts';
-import { signInIdentity } from './accounts.ts';
+import { signInIdentity } from './sign_in_identity.ts';
 import { CLIENT_BEGINS, finishSignIn } from './flows.ts';
 import { findAccountByVerifiedEmail } from '../store/identities.ts';
 

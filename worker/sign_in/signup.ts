@@ -16,7 +16,7 @@ import {
   takeSignup,
   useSignupTry,
 } from '../store/passwords.ts';
-import { type SignedIn, signInIdentity } from './accounts.ts';
+import { type SignedIn, signInIdentity } from './sign_in_identity.ts';
 import type { Mail } from './mail.ts';
 import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
 import { takeAttempt, takeClientAttempt } from './throttle.ts';

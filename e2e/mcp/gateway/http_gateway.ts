@@ -4,7 +4,7 @@ import type { RuntimeImages } from '../../../gateway/servers/container_command.t
 import type { GatewayLimits } from '../../../gateway/gateway_limits.ts';
 import { createHttpFront, httpFrontListener } from '../../../gateway/fronts/http_front.ts';
 import { type LocalGateway, startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
-import type { ToolSource } from '../../../gateway/source.ts';
+import type { ToolSource } from '../../../gateway/tool_source.ts';
 import { listen } from '../../support/tls_upstream.ts';
 import type { FakePorts } from './fake_ports.ts';
 import type { GatewayEndpoint } from './test_clients.ts';

@@ -15,7 +15,7 @@ import { Gateway } from '../../../gateway/gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../../../gateway/gateway_limits.ts';
 import type { GatewayPorts } from '../../../gateway/gateway_ports.ts';
 import { createHttpFront, type HttpFront } from '../../../gateway/fronts/http_front.ts';
-import type { SourceCall, ToolSource } from '../../../gateway/source.ts';
+import type { SourceCall, ToolSource } from '../../../gateway/tool_source.ts';
 
 const PROGRAM = join(import.meta.dirname, 'svc_mcp.ts');
 const CALLER: Caller = { sessionId: 'ses_1', servers: [] };

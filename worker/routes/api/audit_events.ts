@@ -12,7 +12,7 @@ import { describeAnchors } from '../../services/audit/audit_anchors.ts';
 import { checkHeads, exportHeads } from '../../services/audit/audit_heads.ts';
 import { pruneAudit } from '../../services/audit/audit_pruning.ts';
 import { type Arrival, followAudit, listAuditPage } from '../../services/audit/audit_log.ts';
-import { isWorthRetrying } from '../../kernel/failures.ts';
+import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { Leave } from '../../kernel/open_calls.ts';
 import { verifyAudit } from '../../services/audit/audit_verification.ts';
 import { forUser } from '../http/operation.ts';

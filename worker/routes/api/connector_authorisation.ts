@@ -4,7 +4,7 @@ import { authorizeInput, authorizeReply } from '../../../shared/wire/connector_c
 import { connectorParams } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { isId } from '../../../shared/wire/ids.ts';
-import { notAuthorisedPage, type WayBack } from '../../pages/connectors/connector_authorisation.ts';
+import { notAuthorisedPage, type WayBack } from '../../pages/connectors/not_authorised_page.ts';
 import { messagePage } from '../../pages/frame/layout.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import {

@@ -17,7 +17,7 @@ import {
   removeConnectorCredential,
   storeConnectorCredential,
 } from '../../services/connectors/connector_credentials.ts';
-import { runOperation } from '../../services/connectors/connector_run.ts';
+import { runOperation } from '../../services/connectors/run_operation.ts';
 import {
   getConnector as findConnector,
   installConnector,

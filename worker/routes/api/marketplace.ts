@@ -21,7 +21,7 @@ import { install } from '../../marketplace/install.ts';
 import { previewInstall } from '../../marketplace/install_plan.ts';
 import { showUpgrade, upgrade } from '../../marketplace/upgrade.ts';
 import { mcpServerParams } from '../../../shared/wire/mcp/mcp_servers.ts';
-import { showEntry } from '../../marketplace/detail.ts';
+import { showEntry } from '../../marketplace/show_entry.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
 import { takeClientAttempt, type Throttle } from '../../sign_in/throttle.ts';

@@ -13,7 +13,7 @@ import { queryOf } from '../console/browser_query.ts';
 import { isAtConsole } from '../console/console_host.ts';
 import { handOver } from './hand_over.ts';
 import { page } from '../console/pages.ts';
-import { localPath } from './return_to.ts';
+import { localPath } from './local_path.ts';
 
 /** `GET /auth/{provider}/login`: redirects the browser to the provider. */
 export async function openProvider(c: AppContext): Promise<Response> {

@@ -7,14 +7,14 @@ import { endBrowserSession } from '../../sign_in/browser_session.ts';
 import { passwordsOff } from '../../sign_in/password_identity.ts';
 import { signInWithPassword } from '../../sign_in/password_sign_in.ts';
 import { beginSignup, verifySignup } from '../../sign_in/signup.ts';
-import type { SignedIn } from '../../sign_in/accounts.ts';
+import type { SignedIn } from '../../sign_in/sign_in_identity.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { setSessionCookie, takeSessionCookie } from './auth_cookies.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { isSameOrigin } from '../http/authenticate.ts';
 import { errorReply, invalidInput } from '../http/error_reply.ts';
 import { page, showSignIn } from '../console/pages.ts';
-import { localPath } from './return_to.ts';
+import { localPath } from './local_path.ts';
 
 /** `GET /sign-in`: all ways to sign in. */
 export function getSignIn(c: AppContext): Promise<Response> {

@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { loginInput, signedInReply, signupInput, signupReply, verifyInput } from '../../../shared/wire/auth.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
-import type { SignedIn } from '../../sign_in/accounts.ts';
+import type { SignedIn } from '../../sign_in/sign_in_identity.ts';
 import { signInWithPassword } from '../../sign_in/password_sign_in.ts';
 import { beginSignup, verifySignup } from '../../sign_in/signup.ts';
 import { sessionCookieHeader } from './auth_cookies.ts';

@@ -1,7 +1,7 @@
 import { ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { marketplaceDetailQuery, marketplaceQuery } from '../../../shared/wire/marketplace.ts';
 import { browse } from '../../marketplace/browse.ts';
-import { showEntry } from '../../marketplace/detail.ts';
+import { showEntry } from '../../marketplace/show_entry.ts';
 import { type MarketplaceView, marketplacePage } from '../../pages/mcp/marketplace.ts';
 import { marketplaceEntryPage } from '../../pages/mcp/marketplace_entry.ts';
 import type { Page } from '../../pages/frame/layout.ts';

@@ -18,7 +18,7 @@ import { getOverview } from './console_overview.ts';
 import { getReport } from './console_report.ts';
 import { getNewSecret, getSecretsPage, secretDeletion, submitSecret } from './console_secrets.ts';
 import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
-import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_own.ts';
+import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_new_and_edit.ts';
 import { getMcpSignIn, mcpSignInForgetting, submitMcpSignIn } from './console_mcp_sign_in.ts';
 import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
 import {

@@ -13,7 +13,7 @@ import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { setSessionCookie } from '../auth/auth_cookies.ts';
 import { isStranger } from '../http/authenticate.ts';
 import { makeOnce } from './once.ts';
-import { localPath } from '../auth/return_to.ts';
+import { localPath } from '../auth/local_path.ts';
 
 /**
  * Pages load and run only files of their own origin, and their scripts cannot turn text into markup or code: trusted

@@ -3,7 +3,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
 import { formatQuantity } from '../../../shared/model/limit_settings.ts';
 import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../../shared/wire/errors.ts';
-import { isWorthRetrying } from '../../kernel/failures.ts';
+import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { AppContext, Log } from './app_env.ts';
 
 /** Turns an error into an HTTP reply. Nothing else does. */

@@ -4,7 +4,7 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
 import { credentialProblem, nothingStoredError } from './connector_problems.ts';
-import { accessToken } from '../oauth/oauth_refresh.ts';
+import { accessToken } from '../oauth/oauth_access_token.ts';
 import { openRow } from '../vault/secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 

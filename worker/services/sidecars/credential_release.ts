@@ -17,8 +17,8 @@ import { findSealedSecret, findReferredSecret, type SecretRow, type VaultPlace }
 import { ownerId, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type ConnectorAccess, connectorAccess } from '../connectors/connector_access.ts';
-import { isWorthRetrying } from '../../kernel/failures.ts';
-import { accessToken } from '../oauth/oauth_refresh.ts';
+import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
+import { accessToken } from '../oauth/oauth_access_token.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';

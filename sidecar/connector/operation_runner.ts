@@ -14,8 +14,8 @@ import { resolveMaterial } from '../exchange/material.ts';
 import { auditUnavailable } from '../exchange/outcome.ts';
 import type { PolicySource } from '../ports.ts';
 import { callUpstream } from './call_upstream.ts';
-import type { BoundaryRequest, Recognised } from './recognised.ts';
-import { recogniseRequest, recogniseRun } from './recognised.ts';
+import type { BoundaryRequest, Recognised } from './recognise.ts';
+import { recogniseRequest, recogniseRun } from './recognise.ts';
 import type { RunCaller, RunPorts, RunRefusal } from './run_ports.ts';
 
 export type RunResult = Result<RunReply, RunRefusal>;

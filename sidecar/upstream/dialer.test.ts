@@ -9,8 +9,8 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import { listen } from '../../machine/connection/listen.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
-import type { DialerOptions } from './dial.ts';
-import { createDialer } from './dial.ts';
+import type { DialerOptions } from './dialer.ts';
+import { createDialer } from './dialer.ts';
 import { TunnelLanes } from './lanes.ts';
 
 const HOST = 'api.example.test';

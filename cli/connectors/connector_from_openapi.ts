@@ -7,10 +7,10 @@ import {
   type ConnectorSpecInput,
   type ConnectorSpecRecord,
 } from '../../shared/wire/connector_spec.ts';
-import { operationsOfOpenApi, type OpenApiOperations } from './from_openapi.ts';
+import { operationsOfOpenApi, type OpenApiOperations } from './openapi_operations.ts';
 import { readOpenApi } from './read_openapi.ts';
 import type { Call } from '../command_line.ts';
-import { checkSpec, readInput } from './connector_file.ts';
+import { checkSpec, readInput } from './connector_spec_input.ts';
 import { overlapWarnings } from './connector_overlaps.ts';
 import { withProgress } from './connector_progress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

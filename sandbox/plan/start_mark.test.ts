@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
-import { markCommand, StartMark } from './step_start.ts';
+import { markCommand, StartMark } from './start_mark.ts';
 
 const MARK = 'm'.repeat(43);
 

@@ -1,6 +1,6 @@
 import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
 import { evadesConnector, matchOperation } from '../../shared/connect/connector_index.ts';
-import { confirmOperation } from '../../shared/connect/operation_identity.ts';
+import { confirmOperation } from '../../shared/connect/confirm_operation.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { Operation } from '../../shared/model/connector.ts';

@@ -1,5 +1,5 @@
 import { compileConnectors, type ConnectorOperation } from '../../../shared/connect/connector_index.ts';
-import { confirmOperation } from '../../../shared/connect/operation_identity.ts';
+import { confirmOperation } from '../../../shared/connect/confirm_operation.ts';
 import { buildOperationRequest, type OperationRequestParts } from '../../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../../shared/connect/sanitised_reply.ts';
 import type { AuditEvent } from '../../../shared/model/audit_event.ts';

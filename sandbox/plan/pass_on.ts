@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { StepOutput } from './plan_ports.ts';
-import type { StartMark } from './step_start.ts';
+import type { StartMark } from './start_mark.ts';
 import { TerminalFilter } from './terminal_filter.ts';
 
 /**

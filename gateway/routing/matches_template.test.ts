@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { matchesTemplate } from './uri_template_match.ts';
+import { matchesTemplate } from './matches_template.ts';
 
 test.each([
   ['file:///{name}', 'file:///a.txt', true],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { connectorSpec } from '../../shared/wire/connector_spec.ts';
-import { operationsOfOpenApi } from './from_openapi.ts';
+import { operationsOfOpenApi } from './openapi_operations.ts';
 import { readOpenApi } from './read_openapi.ts';
 
 const document = {

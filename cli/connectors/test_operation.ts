@@ -9,7 +9,7 @@ import { didYouMean } from '../../shared/model/near_match.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { parseArgs, parseTypedArgs } from './connector_args.ts';
-import { MAX_SPEC_BYTES, readInput } from './connector_file.ts';
+import { MAX_SPEC_BYTES, readInput } from './connector_spec_input.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { readConnector } from './connector_lookup.ts';
 import { withProgress } from './connector_progress.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { pageOf, sortBy } from './paged.ts';
+import { pageOf, sortBy } from './page.ts';
 
 const key = (text: string) => text;
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
-import { assignServerNames } from './exposed_servers.ts';
+import { assignServerNames } from './assign_server_names.ts';
 
 const server = (id: string, name: string, owner: 'personal' | 'enterprise' = 'personal') =>
   localServer({ id, name, owner });

@@ -9,7 +9,7 @@ import {
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { guardConnections, serverDeadlines } from './node_gate.ts';
+import { guardConnections, serverDeadlines } from './guard_connections.ts';
 import { listenAt } from './node_listen.ts';
 
 // Connections without a request cannot block the control plane for others (docs/decisions/0048).

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
-import { listHeldBack, sanitiseHead, sanitiseTrailers } from './sanitised_head.ts';
+import { listHeldBack, sanitiseHead, sanitiseTrailers } from './sanitise_head.ts';
 
 function parsed(text: string): Parameters<typeof sanitiseHead>[0] {
   const head = parseReplyHead(text, { maxHeaders: 10 });

@@ -6,7 +6,7 @@ import type { Operation, OperationInput } from '../../shared/model/connector.ts'
 import { runReply } from '../../shared/wire/connectors.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
-import type { RunResult } from './run_operation.ts';
+import type { RunResult } from './operation_runner.ts';
 import type { RunCaller } from './run_ports.ts';
 
 const HOST = 'api.example.test';

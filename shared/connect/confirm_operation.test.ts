@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Operation } from '../model/connector.ts';
 import { compileConnectors } from './connector_index.ts';
-import { confirmOperation } from './operation_identity.ts';
+import { confirmOperation } from './confirm_operation.ts';
 import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
 
 const item = sampleOperation();

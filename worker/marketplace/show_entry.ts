@@ -9,7 +9,7 @@ import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry } from './find_entry.ts';
 import { toItem } from './items.ts';
-import { toOption, toPreview } from './plan_view.ts';
+import { toOption, toPreview } from './install_preview.ts';
 
 /**
  * An entry with its versions, the ways to install it, and the result of an install. Refuses with `not_found`,
