@@ -24,6 +24,7 @@ const GROUPS: readonly Group[] = [
   [['vault'], async () => (await import('./vault/vault_commands.ts')).addVaultCommands],
   [['status'], async () => (await import('./up/status_command.ts')).addStatusCommand],
   [['doctor'], async () => (await import('./up/doctor_command.ts')).addDoctorCommand],
+  [['seal'], async () => (await import('./seal/seal_command.ts')).addSealCommand],
   [['secret'], async () => (await import('./bindings/secret_commands.ts')).addSecretCommands],
   [['binding'], async () => (await import('./bindings/binding_commands.ts')).addBindingCommands],
   [['connector'], async () => (await import('./connectors/connector_commands.ts')).addConnectorCommands],

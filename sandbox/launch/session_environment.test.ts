@@ -34,6 +34,22 @@ describe('the environment of a command in a session', () => {
     expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
   });
 
+  test("keeps npm's settings that bypass nothing, and a variable that only begins like one", () => {
+    const inherited = {
+      NPM_CONFIG_REGISTRY: 'https://registry.example.test/',
+      npm_config_userconfig: '/home/u/.npmrc',
+      npm_config_cache: '/home/u/.npm',
+      NPM_TOKEN: 'x',
+      NPM_PACKAGE: 'x',
+    };
+    expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
+  });
+
+  test('hands out a placeholder in NPM_TOKEN', () => {
+    const sentinels = [{ env: 'NPM_TOKEN', value: 'stand-in' }];
+    expect(sessionEnvironment({}, { ...session, sentinels })['NPM_TOKEN']).toBe('stand-in');
+  });
+
   test.each([
     'SVC_VAULT_KEY',
     'SVC_DATABASE_TOKEN',
@@ -42,8 +58,20 @@ describe('the environment of a command in a session', () => {
     'CODEHOST_OAUTH_CLIENT_SECRET',
     'GENERAL_OAUTH_CLIENT_SECRET',
     'npm_config__authToken',
+    'npm_config_//registry.example.test/:_authToken',
+    'npm_config__password',
+    'npm_config_token',
     'npm_lifecycle_event',
-    'NPM_CONFIG_REGISTRY',
+    'npm_package_name',
+    'npm_execpath',
+    'npm_config_local_prefix',
+    'npm_config_proxy',
+    'NPM_CONFIG_HTTPS_PROXY',
+    'npm_config_https-proxy',
+    'npm_config_noproxy',
+    'npm_config_strict_ssl',
+    'npm_config_ca',
+    'npm_config_//registry.example.test/:certfile',
     'INIT_CWD',
     'ALL_PROXY',
     'all_proxy',
@@ -67,6 +95,8 @@ describe('the environment of a command in a session', () => {
     'NODE_OPTIONS',
     'BASH_ENV',
     'GIT_SSH_COMMAND',
+    'npm_config_script_shell',
+    'npm_config_registry',
     'HTTPS_PROXY',
     'SSL_CERT_FILE',
     'A B',

@@ -43,7 +43,14 @@ export const NOT_PROXIED = 'localhost,127.0.0.1,::1';
  * proxy or CA settings that would bypass the session.
  */
 const OURS = [/^SVC_/i, /^(GENERAL|CODEHOST)_OAUTH_/i];
-const STRIPPED = [...OURS, /^npm_/i, /^(INIT_CWD|NODE)$/, /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i, /^SSL_CERT_DIR$/];
+/** Those of npm: what it says to a script about another package, its own proxy and TLS settings, and its credentials. */
+const OF_NPM = [
+  /^npm_(?:lifecycle|package)_/i,
+  /^npm_(?:execpath|node_execpath|command|config_(?:user_agent|local_prefix|global_prefix))$/i,
+  /^npm_config_(?:(?:https?[_-])?proxy|no[_-]?proxy|strict[_-]ssl|(?:.*:)?(?:ca|cafile|cert|certfile|key|keyfile))$/i,
+  /^npm_config_.*(?:auth|token|password)/i,
+];
+const STRIPPED = [...OURS, ...OF_NPM, /^(INIT_CWD|NODE)$/, /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i, /^SSL_CERT_DIR$/];
 
 /** True for a variable that no command inherits: what `svc` sets itself, or keeps to itself. */
 export function isStripped(name: string): boolean {
@@ -52,7 +59,7 @@ export function isStripped(name: string): boolean {
 
 /** Variables that decide which code a program loads: a binding's placeholder must not be put in them. */
 const LOADS_CODE =
-  /^(PATH|HOME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|PROMPT_COMMAND|PS4|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PERL5?.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_.*|GIT_.*|EDITOR|VISUAL|PAGER|BROWSER|XDG_.*)$/i;
+  /^(PATH|HOME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|PROMPT_COMMAND|PS4|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PERL5?.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_.*|GIT_.*|NPM_CONFIG_.*|EDITOR|VISUAL|PAGER|BROWSER|XDG_.*)$/i;
 
 /** True when a placeholder may be handed out in this variable. */
 export function mayHoldSentinel(name: string): boolean {

@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from 'node:util';
+import { hostBindingRecord, duplicateBinding } from '../../shared/wire/host_binding.ts';
+import type { HostBindingRecord, ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { secretRecord, type SecretRecord } from '../../shared/wire/secrets.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+
+/** A binding of a service: one that is missing, or one that is there already. */
+export type SealStep =
+  | { readonly kind: 'create'; readonly binding: ValidHostBinding }
+  | { readonly kind: 'keep'; readonly binding: ValidHostBinding; readonly record: HostBindingRecord };
+
+/** A binding that a seal has made, or found. */
+export interface SealedBinding {
+  readonly record: HostBindingRecord;
+  readonly created: boolean;
+}
+
+/** The result of a seal. */
+export interface Sealed {
+  readonly secret: SecretRecord;
+  readonly bindings: readonly SealedBinding[];
+}
+
+/**
+ * What is missing for a service. A binding that uses the same credential is kept, also if a person has changed it. Throws if
+ * one for the same requests uses another credential, because the proxy could not choose between them.
+ */
+export function planSeal(
+  existing: readonly HostBindingRecord[],
+  wanted: readonly ValidHostBinding[],
+): readonly SealStep[] {
+  return wanted.map((binding) => {
+    const record = duplicateBinding(existing, binding) ?? findSame(existing, binding);
+    if (record === null) return { kind: 'create', binding };
+    if (record.credential_ref === binding.credential_ref) return { kind: 'keep', binding, record };
+    throw new CliError(
+      EXIT.failed,
+      `${record.host} is already bound to ${record.credential_ref}: nothing was changed`,
+      [
+        `To give that secret the new value: --as ${record.credential_ref.replace(/^vault:\/\//, '')}`,
+        `To bind the host anew, first: svc binding rm ${record.id}`,
+      ],
+    );
+  });
+}
+
+/** The same credential written in the same way, with a placeholder that a person has chosen. */
+function findSame(existing: readonly HostBindingRecord[], binding: ValidHostBinding): HostBindingRecord | null {
+  const same = existing.find(
+    (record) =>
+      record.owner === binding.owner &&
+      record.host === binding.host &&
+      record.credential_ref === binding.credential_ref &&
+      record.emit_mechanism === binding.emit_mechanism &&
+      isDeepStrictEqual(injectionOf(record), injectionOf(binding)),
+  );
+  return same ?? null;
+}
+
+function injectionOf(binding: ValidHostBinding | HostBindingRecord): unknown {
+  const { scheme, username, header, template, query_param, access_key_id, region, service } = binding;
+  return [scheme, username, header, template, query_param, access_key_id, region, service];
+}
+
+/**
+ * Makes the bindings and stores the value, in this order: a value cannot be brought back once it is replaced, so that is the
+ * last step. If a step fails, the bindings made before are deleted.
+ */
+export async function carryOutSeal(
+  client: HttpClient,
+  steps: readonly SealStep[],
+  secret: { readonly path: string; readonly value: string; readonly owner: string; readonly description: string },
+): Promise<Sealed> {
+  const made: HostBindingRecord[] = [];
+  try {
+    const bindings: SealedBinding[] = [];
+    for (const step of steps) {
+      if (step.kind === 'keep') {
+        bindings.push({ record: step.record, created: false });
+        continue;
+      }
+      const record = await client.call('POST', '/v1/host-bindings', hostBindingRecord, { body: step.binding });
+      made.push(record);
+      bindings.push({ record, created: true });
+    }
+    return { secret: await client.call('POST', '/v1/secrets', secretRecord, { body: secret }), bindings };
+  } catch (error) {
+    throw await undone(client, made, error);
+  }
+}
+
+/** Deletes what was made, newest first. Returns the error, with what could not be deleted. */
+async function undone(client: HttpClient, made: readonly HostBindingRecord[], error: unknown): Promise<unknown> {
+  const left: string[] = [];
+  for (const record of made.toReversed()) {
+    try {
+      await client.callEmpty('DELETE', `/v1/host-bindings/${record.id}`);
+    } catch (failure) {
+      if (!(failure instanceof CliError)) throw failure;
+      left.push(`Left over, delete it: svc binding rm ${record.id}   (${record.host})`);
+    }
+  }
+  if (!(error instanceof CliError)) return error;
+  const outcome = left.length === 0 ? 'nothing was changed' : 'not everything could be undone';
+  return new CliError(error.exitCode, `${error.message}: ${outcome}`, [...error.fixes, ...left], error.apiCode);
+}

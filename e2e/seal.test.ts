@@ -1,0 +1,121 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { succeeds } from '../tools/system_parts.mjs';
+import { startService, sendJson, type Service } from './matrix/service.ts';
+import { npmRegistry } from './matrix/services.ts';
+import { startGitUpstream, type GitUpstream } from './support/git_upstream.ts';
+import { foundIn, plantSecret, searchFiles } from './support/planted_secret.ts';
+import { Svc } from './support/svc.ts';
+import { createTestCa } from './support/test_ca.ts';
+
+const GITHUB_TOKEN = plantSecret();
+const NPM_TOKEN = plantSecret();
+const NPM_HOST = 'npm.example.test';
+
+interface World {
+  readonly svc: Svc;
+  readonly api: Service;
+  readonly registry: Service;
+  readonly git: GitUpstream;
+  readonly folder: string;
+}
+let world: World;
+
+async function startWorld(): Promise<World> {
+  const ca = await createTestCa();
+  const certify = (host: string) => ca.issue([host]);
+  const api = await startService(await certify('api.github.com'), `token ${GITHUB_TOKEN}`, (request, response) =>
+    sendJson(response, 200, { login: 'octo', path: request.path }),
+  );
+  const registry = await startService(await certify(NPM_HOST), `Bearer ${NPM_TOKEN}`, npmRegistry());
+  const git = await startGitUpstream(await certify('github.com'), 'x-access-token', GITHUB_TOKEN);
+  const resolve = [
+    `api.github.com:127.0.0.1:${api.port}`,
+    `github.com:127.0.0.1:${git.port}`,
+    `${NPM_HOST}:127.0.0.1:${registry.port}`,
+  ];
+  const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
+  return { svc, api, registry, git, folder: mkdtempSync(join(tmpdir(), 'svc-e2e-seal-')) };
+}
+
+describe('svc seal SERVICE', () => {
+  beforeAll(async () => {
+    world = await startWorld();
+  });
+  afterAll(async () => {
+    await world.svc.stop();
+    await Promise.all([world.api.close(), world.registry.close(), world.git.close()]);
+    rmSync(world.folder, { recursive: true, force: true });
+  });
+
+  it('makes every binding of GitHub from one prompt, and says so without the value', async () => {
+    const done = await world.svc.cli(['seal', 'github', '--stdin', '--json'], { input: GITHUB_TOKEN });
+    expect(done.code).toBe(0);
+    expect(foundIn(done.stdout + done.stderr, GITHUB_TOKEN)).toEqual([]);
+    const hosts = ['api.github.com', 'github.com', 'uploads.github.com', 'ghcr.io'];
+    expect(JSON.parse(done.stdout)).toMatchObject({ bindings: hosts.map((host) => ({ host, created: true })) });
+  });
+
+  it.skipIf(!succeeds('gh --version'))('is all that gh needs', async () => {
+    const env = { GH_CONFIG_DIR: join(world.folder, 'gh'), GH_PROMPT_DISABLED: '1' };
+    const shown = await world.svc.ok(['run', '--', 'gh', 'api', 'user', '--jq', '.login'], { env, cwd: world.folder });
+    expect(shown).toBe('octo\n');
+    expect(new Set(world.api.requests.map(({ authorization }) => authorization))).toEqual(new Set([world.api.wanted]));
+  });
+
+  it.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))(
+    'is all that git needs, to clone and to push',
+    async () => {
+      const env = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' };
+      const git = (...args: string[]): Promise<string> =>
+        world.svc.ok(['run', '--', 'git', '-c', 'user.name=A', '-c', 'user.email=a@example.test', ...args], {
+          env,
+          cwd: world.folder,
+        });
+      const clone = join(world.folder, 'clone');
+      await git('clone', '-q', 'https://github.com/project.git', clone);
+      writeFileSync(join(clone, 'file'), 'content\n');
+      await git('-C', clone, 'add', 'file');
+      await git('-C', clone, 'commit', '-q', '-m', 'A file');
+      await git('-C', clone, 'push', '-q', 'origin', 'HEAD:main');
+      expect(world.git.git('show', 'main:file')).toBe('content\n');
+    },
+  );
+
+  it.skipIf(!succeeds('npm --version'))(
+    'is all that npm needs to publish, with the placeholder that the session hands out',
+    async () => {
+      await world.svc.ok(['seal', 'npm', '--stdin', '--host', NPM_HOST], { input: NPM_TOKEN });
+      const made = join(world.folder, 'made');
+      mkdirSync(made);
+      writeFileSync(join(made, 'package.json'), JSON.stringify({ name: 'made-here', version: '1.2.3' }));
+      const line = `//${NPM_HOST}/:_authToken=\${NPM_TOKEN}`;
+      writeFileSync(join(world.folder, 'npmrc'), `registry=https://${NPM_HOST}/\n${line}\ncache=${made}/cache\n`);
+      const options = ['--userconfig', join(world.folder, 'npmrc'), '--no-audit', '--no-fund'];
+      await world.svc.ok(['run', '--', 'npm', 'publish', ...options], { cwd: made });
+      expect(world.registry.requests.map(({ method }) => method)).toContain('PUT');
+      expect(new Set(world.registry.requests.map(({ authorization }) => authorization))).toEqual(
+        new Set([world.registry.wanted]),
+      );
+      expect(foundIn(readFileSync(join(world.folder, 'npmrc'), 'utf8'), NPM_TOKEN)).toEqual([]);
+    },
+  );
+
+  it('leaves the credentials in no file', () => {
+    for (const secret of [GITHUB_TOKEN, NPM_TOKEN]) {
+      expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
+      expect(searchFiles(world.folder, secret).holding).toEqual([]);
+    }
+  });
+
+  it('asks again before it replaces the value, and then keeps the bindings', async () => {
+    const before = await world.svc.api('GET', '/v1/host-bindings');
+    const refused = await world.svc.cli(['seal', 'github', '--stdin'], { input: plantSecret() });
+    expect(refused.code).toBe(2);
+    const replaced = await world.svc.cli(['seal', 'github', '--stdin', '--yes', '--json'], { input: GITHUB_TOKEN });
+    expect(JSON.parse(replaced.stdout)).toMatchObject({ secret: { ref: 'vault://user/github', version: 2 } });
+    expect((await world.svc.api('GET', '/v1/host-bindings')).body).toEqual(before.body);
+  });
+});
