@@ -19,6 +19,8 @@ export interface SidecarConfig {
   readonly port: number;
   /** Addresses to listen on. Loopback only by default. */
   readonly listen: readonly string[];
+  /** True if the parent process passed on a socket that is bound to the first of them. */
+  readonly inheritsSocket: boolean;
   readonly upstreamRoots: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
   readonly denyPrivateUpstreams: boolean;
@@ -31,6 +33,7 @@ const FLAGS = {
   control: { type: 'string' },
   port: { type: 'string' },
   listen: { type: 'string', multiple: true },
+  'listen-fds': { type: 'string' },
   name: { type: 'string' },
   'upstream-ca': { type: 'string', multiple: true },
   resolve: { type: 'string', multiple: true },
@@ -66,6 +69,7 @@ export function readConfig(
     controlUrl,
     port,
     listen,
+    inheritsSocket: values['listen-fds'] === '1',
     upstreamRoots,
     pinned,
     denyPrivateUpstreams: values['deny-private-upstreams'] ?? false,

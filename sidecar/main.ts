@@ -9,7 +9,7 @@ import { z } from 'zod';
 
 import { readConfig } from './config.ts';
 import type { SidecarConfig } from './config.ts';
-import { listen } from '../machine/connection/listen.ts';
+import { FIRST_INHERITED, listenOn } from '../machine/connection/listen.ts';
 import { createSocketGate, DROPPED_CONNECTIONS } from '../machine/connection/socket_gate.ts';
 import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
@@ -155,9 +155,12 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
   let { port } = config;
   for (const { address, server } of servers) {
     const wanted = port;
-    port = await listen(server, wanted, address).catch((error: unknown) =>
+    const isInherited = config.inheritsSocket && server === servers[0]?.server;
+    const where = isInherited ? { fd: FIRST_INHERITED } : { port: wanted, host: address };
+    const bound = await listenOn(server, where).catch((error: unknown) =>
       fail(EXIT_CANNOT_START, [explainListen(error, address, wanted)]),
     );
+    ({ port } = bound);
   }
   own = { origin: `http://${formatAddress(config.listen[0] ?? '127.0.0.1')}:${port}`, port };
   process.stdout.write(`${JSON.stringify({ listening: own.origin })}\n`);

@@ -15,6 +15,8 @@ export interface NodeProgram {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RotatingLog;
+  /** Sockets that it gets as its descriptors from 3 on. */
+  readonly inherited?: readonly number[];
 }
 
 const listeningLine = z.object({ listening: z.url({ protocol: /^http$/ }) });
@@ -31,7 +33,7 @@ export function startNodeProgram(program: NodeProgram): ProgramHandle {
   const imports = program.preloaded === undefined ? [] : ['--import', pathToFileURL(program.preloaded).href];
   const child = spawn(process.execPath, [...process.execArgv, ...imports, program.file, ...program.args], {
     env: program.env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(program.inherited ?? [])],
     detached: true,
   });
   const last: string[] = [];
@@ -41,8 +43,9 @@ export function startNodeProgram(program: NodeProgram): ProgramHandle {
     if (last.length > KEPT_LINES) last.shift();
   };
   const exited = exitOf(child, record);
-  readLines(child.stderr, record);
+  if (child.stderr !== null) readLines(child.stderr, record);
   const ready = new Promise<string>((resolve) => {
+    if (child.stdout === null) return;
     readLines(child.stdout, (line) => {
       const url = parseListeningUrl(line);
       if (url === null) record(line);

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { holdPort, type HeldPort } from './held_port.ts';
 import { prepareHome } from './home.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
@@ -16,6 +17,7 @@ import {
   type SupervisorPort,
 } from './supervised_program.ts';
 import { UpLock } from './up_lock.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 const LOOK_AGAIN_MS = 50;
 
@@ -35,6 +37,7 @@ export class Supervisor {
   readonly #port: SupervisorPort;
   readonly #programs: SupervisedProgram[] = [];
   readonly #logs: RotatingLog[] = [];
+  readonly #held: HeldPort[] = [];
   #published: (PublishedFacts & { readonly startedAt: string }) | null = null;
 
   private constructor(context: CliContext, home: string, lock: UpLock, notice: (text: string) => void) {
@@ -60,6 +63,19 @@ export class Supervisor {
     return program;
   }
 
+  /** Binds a port for a program, until {@link stop}; throws `CliError` if that fails. */
+  holdPort(port: number, addresses: readonly [string, ...string[]]): HeldPort {
+    try {
+      const held = holdPort(port, addresses);
+      this.#held.push(held);
+      return held;
+    } catch (error) {
+      throw new CliError(EXIT.failed, `port ${port} cannot be used (${errorCode(error)})`, [
+        'Stop the program that uses it, or choose another port with --control-port or --proxy-port.',
+      ]);
+    }
+  }
+
   openLog(name: LogName): RotatingLog {
     const log = new RotatingLog(prepareLog(this.#home, name));
     this.#logs.push(log);
@@ -81,6 +97,7 @@ export class Supervisor {
     const errors: unknown[] = [];
     for (const program of this.#programs.toReversed())
       await program.stop().catch((error: unknown) => errors.push(error));
+    for (const held of this.#held) held.close();
     for (const log of this.#logs) log.close();
     removeRunFile(this.#home);
     this.#lock.release();

@@ -15,6 +15,10 @@ import { Supervisor } from './supervisor.ts';
 import { announce } from './up_announce.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
 
+const IPV4 = '127.0.0.1';
+/** Browsers try it first for the console's name. */
+const IPV6 = '::1';
+
 interface SidecarOptions {
   readonly proxyPort: string;
   readonly upstreamCa?: readonly string[];
@@ -73,12 +77,19 @@ async function startEverything(call: Call<UpOptions>): Promise<number> {
     async (supervisor) => {
       await requireFreePort(controlPort, '--control-port');
       await requireFreePort(start.port, '--proxy-port');
+      const heldControl = supervisor.holdPort(controlPort, [IPV4, IPV6]);
+      const heldProxy = supervisor.holdPort(start.port, [IPV4]);
       const key = ensureLocalKey(start.home);
       const control = await supervisor.start(
-        controlProgram(context, { ...start, registryUrl, port: controlPort, log: supervisor.openLog('control') }),
+        controlProgram(context, { ...start, registryUrl, held: heldControl, log: supervisor.openLog('control') }),
       );
       const sidecar = await supervisor.start(
-        sidecarProgram(context, { ...start, controlUrl: control.url, log: supervisor.openLog('sidecar') }),
+        sidecarProgram(context, {
+          ...start,
+          held: heldProxy,
+          controlUrl: control.url,
+          log: supervisor.openLog('sidecar'),
+        }),
       );
       supervisor.publish({ controlUrl: control.url, proxyUrl: sidecar.url, control, sidecar });
       // The process that started this one in the background prints it: a sign-in link must not be in a log.
@@ -112,8 +123,9 @@ async function startSidecar(call: Call<SidecarOptions>): Promise<number> {
   const controlUrl = controlUrlOf(context, call.options);
   return supervise(call, async (supervisor) => {
     await requireFreePort(start.port, '--proxy-port');
+    const held = supervisor.holdPort(start.port, [IPV4]);
     const sidecar = await supervisor.start(
-      sidecarProgram(context, { ...start, controlUrl, log: supervisor.openLog('sidecar') }),
+      sidecarProgram(context, { ...start, held, controlUrl, log: supervisor.openLog('sidecar') }),
     );
     supervisor.publish({ controlUrl, proxyUrl: sidecar.url, control: null, sidecar });
     call.print.line(

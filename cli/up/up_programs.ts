@@ -4,6 +4,7 @@ import { SETTINGS } from '../../shared/model/settings.ts';
 import type { SettingReader } from '../../shared/model/setting.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import type { HeldPort } from './held_port.ts';
 import { startNodeProgram } from './node_program.ts';
 import type { RotatingLog } from './rotating_log.ts';
 import type { ProgramSpec } from './supervised_program.ts';
@@ -14,7 +15,7 @@ const LOOPBACK = '127.0.0.1';
 /** Settings for both programs. */
 export interface ProgramOptions {
   readonly home: string;
-  readonly port: number;
+  readonly held: HeldPort;
   readonly upstreamCa: readonly string[];
   readonly log: RotatingLog;
 }
@@ -68,21 +69,24 @@ interface NodeProgramPlan {
   readonly preloaded?: string;
   readonly reader: SettingReader;
   readonly flags: readonly string[];
-  readonly port: number;
+  readonly held: HeldPort;
   readonly log: RotatingLog;
 }
 
 function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
+  const { port: held, descriptors } = plan.held;
+  const sockets = descriptors.length === 0 ? [] : ['--listen-fds', String(descriptors.length)];
   return {
     name: plan.name,
-    port: plan.port,
+    port: held,
     launch: (port) =>
       startNodeProgram({
         file: join(context.root, plan.file),
         ...(plan.preloaded !== undefined && { preloaded: join(context.root, plan.preloaded) }),
-        args: [...plan.flags, '--port', String(port)],
+        args: [...plan.flags, '--port', String(port), ...sockets],
         env: { ...environmentFor(context.env, plan.reader), NODE_COMPILE_CACHE: context.compileCache },
         log: plan.log,
+        inherited: descriptors,
       }),
   };
 }

@@ -22,7 +22,7 @@ import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
 import { openableConnections } from '../../shared/net/connection_gate.ts';
 import { guardConnections, serverDeadlines } from './guard_connections.ts';
-import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
+import { listenAt, type Listening, listenOnInherited, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { detectOtherUsers } from './node_peer_user.ts';
@@ -43,6 +43,8 @@ interface Options {
   readonly localKey: Secret | null;
   readonly port: number;
   readonly listen: string;
+  /** How many bound sockets the parent process passed on; 0 to bind the port here. */
+  readonly inherited: number;
   readonly upstreamCaFiles: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
   readonly registryUrl: string | undefined;
@@ -91,13 +93,14 @@ function readOptions(): Options {
     const message = `--listen ${listen}: with --local it listens only on 127.0.0.1 and ::1, where browsers find the console`;
     throw new ProgramError('invalid_flag', message, EXIT_USAGE);
   }
+  const inherited = values['listen-fds'] === undefined ? 0 : Number(values['listen-fds']);
   const upstreamCaFiles = values['upstream-ca'] ?? settings.upstreamCaFiles;
   const pinned = readPins(values.resolve ?? [], local);
   const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.registryUrl;
   const port = readPort(values.port);
   const localKey =
     (values.home ?? settings.home) === undefined ? parseLocalKey(process.env['SVC_LOCAL_KEY'] ?? '') : null;
-  return { local, home, localKey, port, listen, upstreamCaFiles, pinned, registryUrl, settings };
+  return { local, home, localKey, port, listen, inherited, upstreamCaFiles, pinned, registryUrl, settings };
 }
 
 /** Whether anything is read from or written to the home: the database, the vault's key or the local key. */
@@ -113,6 +116,7 @@ function parseFlags() {
         home: { type: 'string' },
         port: { type: 'string' },
         listen: { type: 'string' },
+        'listen-fds': { type: 'string' },
         'upstream-ca': { type: 'string', multiple: true },
         resolve: { type: 'string', multiple: true },
         'registry-url': { type: 'string' },
@@ -212,6 +216,7 @@ function valueOrThrow<T>(code: string, result: { ok: true; value: T } | { ok: fa
 
 async function listenFor(server: Server, options: Options): Promise<Listening> {
   try {
+    if (options.inherited > 0) return await listenOnInherited(server, options.inherited);
     if (options.local) return await listenOnLoopback(server, options.listen, options.port);
     return { address: await listenAt(server, options.listen, options.port), twin: null };
   } catch (error) {

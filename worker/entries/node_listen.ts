@@ -12,18 +12,36 @@ export interface Listening {
 
 const IPV4 = '127.0.0.1';
 const IPV6 = '::1';
+/** The first descriptor after standard input, output and error. */
+const FIRST_INHERITED = 3;
 /** Another program may have the chosen port at the other address. */
 const TRIES = 20;
 /** The address does not exist here, so no other program can listen on it. */
 const NO_ADDRESS = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 
 /** Listens at one address. Throws the error of `listen`. */
-export async function listenAt(server: NetServer, host: string, port: number): Promise<AddressInfo> {
+export function listenAt(server: NetServer, host: string, port: number): Promise<AddressInfo> {
   server.listen(port, host);
+  return addressOf(server);
+}
+
+/** Where a server listens, once it does. */
+async function addressOf(server: NetServer): Promise<AddressInfo> {
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a listener has no address');
   return address;
+}
+
+/** Listens on bound sockets of the parent process: the first inherited descriptor, and the next one if there are two. */
+export async function listenOnInherited(server: Server, count: number): Promise<Listening> {
+  server.listen({ fd: FIRST_INHERITED });
+  const address = await addressOf(server);
+  if (count < 2) return { address, twin: null };
+  const twin = twinOf(server);
+  twin.listen({ fd: FIRST_INHERITED + 1 });
+  await addressOf(twin);
+  return { address, twin };
 }
 
 /**
@@ -34,7 +52,7 @@ export async function listenOnLoopback(server: Server, host: string, port: numbe
   const other = host === IPV6 ? IPV4 : IPV6;
   for (let tries = 1; ; tries += 1) {
     const address = await listenAt(server, host === 'localhost' ? IPV4 : host, port);
-    const twin = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket));
+    const twin = twinOf(server);
     try {
       await listenAt(twin, other, address.port);
       return { address, twin };
@@ -46,4 +64,9 @@ export async function listenOnLoopback(server: Server, host: string, port: numbe
       await once(server, 'close');
     }
   }
+}
+
+/** A second listener whose connections the server serves. */
+function twinOf(server: Server): NetServer {
+  return createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket));
 }
