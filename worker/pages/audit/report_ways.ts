@@ -19,7 +19,7 @@ export function sealingWays(credential: OpenCredential): readonly Html[] {
     ...(unsealed === null
       ? []
       : [
-          html`<a href="${pathWith('/secrets/new', { path, owner })}">A new value</a>from its issuer: copies of the
+          html`<a href="${pathWith('/secrets/new', { path, owner })}">A new value</a> from its issuer: copies of the
             released one may be anywhere.`,
         ]),
   ];
@@ -44,7 +44,7 @@ function connectorWays(connectors: OpenCredential['connectors'], host: string | 
   }
   return connectors.map(
     ({ id, fqn }) =>
-      html`The connector <a class="mono" href="/connectors/${id}">${fqn}</a>is installed for <code>${host ?? ''}</code>:
+      html`The connector <a class="mono" href="/connectors/${id}">${fqn}</a> is installed for <code>${host ?? ''}</code>:
         give it the credential.`,
   );
 }

@@ -58,7 +58,7 @@ function matchSentences({ host, allowed_hosts: allowed, effect, sentinel }: Host
   const below = host.startsWith('*.') ? host.slice(2) : null;
   return [
     below === null
-      ? html`Requests to <code>${host}</code>only.`
+      ? html`Requests to <code>${host}</code> only.`
       : html`Requests to every host below <code>${below}</code>, at any depth, but not to
           <code>${below}</code> itself.`,
     ...(allowed.length === 0 ? [] : [html`Of these only <code>${allowed.join(', ')}</code>; others are refused.`]),

@@ -157,7 +157,7 @@ export function deviceCodePage(
 ): Page {
   const content = html`${pageHeader({ title: 'Authorise with a code', above: { path: `/connectors/${id}`, title: fqn } })}
     <div class="panel">
-      <p>Open ${foreignLink(url)}and type this code:</p>
+      <p>Open ${foreignLink(url)} and type this code:</p>
       ${codeBlock(code)}
       <p class="quiet">It is valid until ${exactTime(expires)}. After you have approved it there, return here.</p>
       <div class="actions"><a class="button primary" href="/connectors/${id}">I have approved it: check again</a></div>

@@ -132,7 +132,7 @@ function localFields(form: FormState): Html {
     label: 'Variables',
     hint: html`One per line: <code>LOG_LEVEL=info</code>. A name alone, such as <code>API_KEY</code>, is a credential:
       you enter its value in the next step, and it is stored in the vault. Within a value, write a credential as
-      <code>vault://mcp-servers/{id}/NAME</code>literally.`,
+      <code>vault://mcp-servers/{id}/NAME</code> literally.`,
     rows: 3,
     isMono: true,
   })}
