@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { meReply, signInLinkReply } from '../../../shared/wire/account.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
+import { createdToken } from '../../../shared/wire/tokens.ts';
 import { countRequests } from '../../services/audit/request_counts.ts';
 
 const PLANTED = 'planted-6e0f2b9c41d8';
@@ -81,6 +82,16 @@ describe('a form of the console', () => {
     ]);
   });
 
+  test('deletes no secret without its owner', async () => {
+    const path = 'user/kept';
+    await control.asUser('POST', '/v1/secrets', { path, value: 'a value', owner: 'personal' });
+    for (const owner of [{}, { owner: '' }, { owner: 'nobody' }]) {
+      const refused = await submit('/secrets/delete', { path, ...owner, confirm: path });
+      expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('owner ')]);
+      expect(await (await open('/secrets')).text()).toContain(path);
+    }
+  });
+
   test('deletes only the named item', async () => {
     const target = { path: 'user/one', owner: 'personal' };
     const refused = await submit('/secrets/delete', { ...target, confirm: 'user/on' });
@@ -105,6 +116,20 @@ describe('a page of the console', () => {
     const reply = await open('/bindings/bnd_nothing');
     expect(reply.status).toBe(404);
     expect(await reply.text()).toContain(reply.headers.get('svc-request-id') ?? 'no id');
+  });
+
+  test('that revokes an item is not found once it is revoked', async () => {
+    const input = { name: 'ci', scopes: ['account:read'] };
+    const { id: tokenId } = await parsed(createdToken, control.asUser('POST', '/v1/tokens', input));
+    const { sidecar_id: sidecarId } = (await control.enrolled()).enrolled;
+    for (const [page, item] of [
+      [`/account/tokens/${tokenId}/revoke`, `/v1/tokens/${tokenId}`],
+      [`/sidecars/${sidecarId}/revoke`, `/v1/sidecars/${sidecarId}`],
+    ] as const) {
+      expect((await open(page)).status).toBe(200);
+      await control.asUser('DELETE', item);
+      expect((await open(page)).status).toBe(404);
+    }
   });
 
   test('is not cached, but its files are cached forever', async () => {

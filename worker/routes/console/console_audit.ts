@@ -10,7 +10,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { eventStanding } from '../../services/audit/event_standing.ts';
 import { countRequests } from '../../services/audit/request_counts.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { type Fields, forReader, problem, toRefusedForm } from './console.ts';
+import { dropEmpty, type Fields, forReader, problem, toRefusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
 
 const SHOWN = 50;
@@ -62,8 +62,4 @@ export const getAuditEventPage = forReader(async (c, caller) => {
 
 function queryOf(c: AppContext, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, c.req.query(name)?.trim() ?? '']));
-}
-
-function dropEmpty(values: Fields): Fields {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 }

@@ -54,11 +54,13 @@ export const submitSecret = forChange(async (c, caller, fields) => {
   return formAgain(c, caller, formPage(caller, toRefusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
 });
 
-/** `/secrets/delete?path=&owner=` */
+/** `/secrets/delete?path=&owner=`. The link may leave the owner out, the form may not: it deletes what it names. */
 export const secretDeletion = confirmedChange({
-  find: (_c, _caller, { path = '', owner }) => {
-    const parsed = ownerQuery.safeParse({ owner });
-    return parsed.success ? ok({ path, owner: parsed.data.owner }) : err(invalidInput('query', parsed.error));
+  find: (c, _caller, { path = '', owner }) => {
+    const isForm = c.req.method === 'POST';
+    const parsed = ownerQuery.safeParse({ owner: isForm ? (owner ?? '') : owner });
+    if (!parsed.success) return err(invalidInput(isForm ? 'json' : 'query', parsed.error));
+    return ok({ path, owner: parsed.data.owner });
   },
   name: ({ path }) => path,
   page: ({ path, owner }, form) => secretDeletionPage(path, owner, form),

@@ -37,5 +37,6 @@ function liveSidecar(c: AppContext, caller: Caller): Promise<Result<SidecarRecor
     c,
     (query) => listSidecarPage(c.get('context'), caller, query),
     (id) => `there is no active sidecar ${id}: the page Sidecars lists yours`,
+    (sidecar) => sidecar.revoked_at === null,
   );
 }

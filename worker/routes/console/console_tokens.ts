@@ -50,5 +50,6 @@ function liveToken(c: AppContext, caller: Caller): Promise<Result<TokenRecord, A
     c,
     (query) => listPersonalTokenPage(c.get('context'), caller, query),
     (id) => `there is no active token ${id}: the page Sign-ins and tokens lists yours`,
+    (token) => token.revoked_at === null,
   );
 }
