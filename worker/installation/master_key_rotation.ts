@@ -40,10 +40,11 @@ interface Keys {
 }
 
 /**
- * Changes the master key while workers with both keys serve. It may be killed at any point and run again: 1. One write
- * sets which key seals from now on. From then on no worker that seals with the other one starts or writes. 2. Each
- * value sealed with the old key is sealed with the new one, unless it was changed since it was read. 3. When everything
- * was read, the database forgets the old key.
+ * Changes the master key while workers with both keys serve. It may be killed at any point and run again:
+ *
+ * 1. One write sets which key seals from now on. From then on no worker that seals with the other one starts or writes.
+ * 2. Each value sealed with the old key is sealed with the new one, unless it was changed since it was read.
+ * 3. When everything was read, the database forgets the old key.
  */
 export async function rotateMasterKey(
   database: Database,

@@ -31,6 +31,7 @@ export interface OutboundReply {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
+/** Why a call got no reply. The message never contains a query, a header or a body. */
 export type OutboundFailureReason =
   | 'upstream_unreachable'
   | 'upstream_tls_failed'

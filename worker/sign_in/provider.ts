@@ -49,7 +49,10 @@ export interface Identity {
   readonly displayName: string;
 }
 
-/** Why a provider returned no identity. Messages are for the person at the browser. */
+/**
+ * Why a provider returned no identity. The message is for the person at the browser; it never contains a token, a code
+ * or a secret.
+ */
 export type ProviderFailureReason = 'provider_failed' | 'provider_refused' | 'email_required';
 
 /** The values of a provider's environment variables, by name. */

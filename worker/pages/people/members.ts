@@ -33,7 +33,7 @@ export function membersPage(view: MembersView): Page {
   const { members, cursor, done, isLocal } = view;
   const content = html`${pageHeader({
       title: 'Members',
-      lead: 'Everybody with an account in your enterprise. Owners create admins and owners; admins manage members. There are no invitations: anybody who signs in with a verified address of your provider’s domains joins.',
+      lead: 'Everybody with an account in your enterprise. Owners appoint admins and owners; admins manage members. There are no invitations: anybody who signs in with a verified address of your provider’s domains joins.',
       actions: html`<a class="button" href="/enterprise">Settings</a>`,
     })}
     ${flash(done)}

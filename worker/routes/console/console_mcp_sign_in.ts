@@ -25,7 +25,7 @@ export const getMcpSignIn = pageOfServer(async (c, caller, server) => {
   return consolePage(c, caller, signInForm(c, server, EMPTY_FORM));
 });
 
-/** `POST /mcp-servers/{id}/authorize`: starts it, after showing where it leads. */
+/** `POST /mcp-servers/{id}/authorize`: starts it and shows where it leads, before the browser goes there. */
 export const submitMcpSignIn = changeOfServer(async (c, caller, server, fields) => {
   const context = c.get('context');
   const input = mcpAuthorizationInput.safeParse(inputOf(fields));

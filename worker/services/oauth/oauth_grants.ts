@@ -35,7 +35,7 @@ export interface Tokens {
 
 /**
  * Why there are no tokens. `revoked`: the grant is no longer valid. `pending` and `slow_down` occur in device
- * authorisations.
+ * authorisations. The message never contains a token, a code or a secret.
  */
 export type GrantFailureReason = 'revoked' | 'pending' | 'slow_down' | 'failed';
 

@@ -55,7 +55,7 @@ test('a role change applies from the next call', async () => {
   expect((await member.call('POST', '/v1/secrets', secret)).status).toBe(403);
 });
 
-test('an admin manages members, but cannot create or change admins and owners', async () => {
+test('an admin manages members, but cannot appoint or change admins and owners', async () => {
   const admin = await hostedUser(control, owner.caller.enterpriseId);
   expect(await put(owner, admin, 'admin')).toBe(200);
   expect(await put(admin, member, 'member', true)).toBe(200);

@@ -76,7 +76,7 @@ export function mayChangeMember(caller: Caller, member: Pick<MemberRecord, 'role
   return { role: isOwner, suspension: isOwner || (mayActAs(caller, 'admin') && member.role === 'member') };
 }
 
-/** Admins manage members. Only owners create, change and suspend owners and admins. At least one owner always stays. */
+/** Admins manage members. Only owners appoint, change and suspend owners and admins. At least one owner always stays. */
 async function refusalOf(
   context: ServiceContext,
   caller: Caller,
@@ -86,7 +86,7 @@ async function refusalOf(
   if (!mayActAs(caller, 'admin')) return adminsOnly();
   const isAboutAdmins = member.role !== 'member' || input.role !== 'member';
   if (isAboutAdmins && !mayActAs(caller, 'owner')) {
-    return apiError('admin_required', 'only an owner can create or change admins and owners: ask an owner');
+    return apiError('admin_required', 'only an owner can appoint or change admins and owners: ask an owner');
   }
   const stays = input.role === 'owner' && !input.suspended;
   if (member.role !== 'owner' || stays) return null;

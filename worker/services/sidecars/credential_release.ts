@@ -100,7 +100,7 @@ export async function releaseUnsealed(
   return answer(context, caller, { requestId, found: [{ ref, stored }], about });
 }
 
-/** The access token of this owner's remote MCP server; undefined while it is not authorised. */
+/** The access token of this owner's remote MCP server; `stored` is null while it is not authorised. */
 async function findTokenOfMcpServer(
   context: ServiceContext,
   caller: SidecarCaller,
