@@ -95,14 +95,14 @@ export async function buildProgram(
 
 /** The group of the command that is called; all groups where none is known, such as for `--help` and for a mistyped name. */
 function groupsFor(argv: readonly string[]): readonly Group[] {
-  const name = calledCommand(argv);
+  const name = findCalledCommand(argv);
   if (name === '--version') return [];
   const group = GROUPS.find(([names]) => name !== null && names.includes(name));
   return group === undefined ? GROUPS : [group];
 }
 
 /** The first argument that is no global option or its value; null where there is none. */
-function calledCommand(argv: readonly string[]): string | null {
+function findCalledCommand(argv: readonly string[]): string | null {
   for (let at = 0; at < argv.length; at += 1) {
     const arg = argv[at] ?? '';
     if (GLOBAL_WITH_VALUE.has(arg)) at += 1;

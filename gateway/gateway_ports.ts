@@ -3,6 +3,7 @@ import type { McpHealthState, McpServer } from '../shared/model/mcp_server.ts';
 import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
 import type { Clock } from '../shared/model/clock.ts';
+import type { Refusal } from '../shared/model/refusal.ts';
 
 /** The gateway's ports. One process has one instance, shared by all clients. */
 export interface GatewayPorts {
@@ -16,9 +17,9 @@ export interface GatewayPorts {
    * consent text of the configuration to start (null for a remote server), so that a value is released only to a configuration
    * with consent.
    */
-  release(server: McpServer, consentHash: string | null): Promise<Result<ReleasedValues, LaunchProblem>>;
+  release(server: McpServer, consentHash: string | null): Promise<Result<ReleasedValues, Refusal<LaunchRefusalReason>>>;
   /** Waits until a person has decided or the call is cancelled. */
-  approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>>;
+  approve(call: ToolApproval): Promise<Result<null, Refusal<ApprovalRefusalReason>>>;
   /**
    * Records an event. While {@link GatewayPorts.isAccepting} is false, no call is made and no server started, but ends are still
    * recorded.
@@ -54,16 +55,13 @@ export interface BearerToken {
   readonly expiresAt: number | null;
 }
 
-/** Why a server cannot be launched now. `message` is the problem and the fix, for a person. */
-export interface LaunchProblem {
-  readonly reason:
-    | 'consent_needed'
-    | 'credential_missing'
-    | 'credential_unavailable'
-    | 'authorisation_needed'
-    | 'control_plane_unavailable';
-  readonly message: string;
-}
+/** Why a server cannot be launched now. */
+export type LaunchRefusalReason =
+  | 'consent_needed'
+  | 'credential_missing'
+  | 'credential_unavailable'
+  | 'authorisation_needed'
+  | 'control_plane_unavailable';
 
 /** A tool call that needs an approval. */
 export interface ToolApproval {
@@ -79,10 +77,7 @@ export interface ToolApproval {
   readonly signal: AbortSignal;
 }
 
-export interface ApprovalProblem {
-  readonly reason: 'approval_required' | 'approval_denied' | 'control_plane_unavailable';
-  readonly message: string;
-}
+export type ApprovalRefusalReason = 'approval_required' | 'approval_denied' | 'control_plane_unavailable';
 
 /** An audit event. It never contains an argument's value, a result, or a reason in a server's words. */
 export type GatewayEvent =
@@ -90,7 +85,7 @@ export type GatewayEvent =
   | {
       readonly type: 'mcp.server.failed' | 'mcp.server.refused';
       readonly server: McpServer;
-      readonly reason: ServerProblemReason;
+      readonly reason: ServerFailureReason;
     }
   | {
       readonly type: 'mcp.tool.called';
@@ -109,7 +104,7 @@ export type GatewayEvent =
     };
 
 /** Why a server does not run. */
-export const SERVER_PROBLEM_REASONS = [
+export const SERVER_FAILURE_REASONS = [
   'command_refused',
   'url_refused',
   'consent_needed',
@@ -126,7 +121,7 @@ export const SERVER_PROBLEM_REASONS = [
   'exited',
   'output_limit',
 ] as const;
-export type ServerProblemReason = (typeof SERVER_PROBLEM_REASONS)[number];
+export type ServerFailureReason = (typeof SERVER_FAILURE_REASONS)[number];
 
 /** Why a tool call is refused before it is sent. */
 export const TOOL_DENIALS = [

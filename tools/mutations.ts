@@ -414,8 +414,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '4 No session for the agent',
     holds: 'the event says what was withheld',
     file: SEND,
-    text: 'listHeldBack(reply.value.head.fields, keepCookies)',
-    replacement: 'listHeldBack([], keepCookies)',
+    text: 'listWithheldHeaders(reply.value.head.fields, keepCookies)',
+    replacement: 'listWithheldHeaders([], keepCookies)',
     tests: [HOSTILE_UPSTREAM],
   },
   {

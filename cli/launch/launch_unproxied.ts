@@ -11,7 +11,7 @@ import type { LaunchRequest } from './launch_options.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
 type Reason = 'user_opt_out' | 'unsupported_sandbox_mode';
-interface Around {
+interface LaunchServices {
   readonly sessions: SandboxSessions;
   readonly signals: SignalSource;
 }
@@ -21,18 +21,23 @@ export async function runUnproxied(
   call: Call,
   request: LaunchRequest,
   reason: Reason,
-  around: Around,
+  services: LaunchServices,
 ): Promise<number> {
   return request.sandbox === 'none'
-    ? runOnHost(call, request, reason, around)
-    : runInContainer(call, request, reason, around);
+    ? runOnHost(call, request, reason, services)
+    : runInContainer(call, request, reason, services);
 }
 
-async function runOnHost(call: Call, request: LaunchRequest, reason: Reason, around: Around): Promise<number> {
+async function runOnHost(
+  call: Call,
+  request: LaunchRequest,
+  reason: Reason,
+  services: LaunchServices,
+): Promise<number> {
   const [command = '', ...args] = request.command;
-  await record(call, request, reason, around.sessions);
+  await record(call, request, reason, services.sessions);
   const { workingDirectory: cwd, interactive: terminal, env } = call.context;
-  const ended = await runChild({ command, args, cwd, terminal, env: environmentWithoutProxy(env) }, around.signals);
+  const ended = await runChild({ command, args, cwd, terminal, env: environmentWithoutProxy(env) }, services.signals);
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc launch: ${JSON.stringify(command)}: ${why}\n`);
@@ -40,16 +45,21 @@ async function runOnHost(call: Call, request: LaunchRequest, reason: Reason, aro
   return exitStatusOf(ended);
 }
 
-async function runInContainer(call: Call, request: LaunchRequest, reason: Reason, around: Around): Promise<number> {
+async function runInContainer(
+  call: Call,
+  request: LaunchRequest,
+  reason: Reason,
+  services: LaunchServices,
+): Promise<number> {
   const runtime = await runtimeOf(call, request);
   const image = request.image ?? '';
   if (runtime.program === 'docker') valueOrThrow(await runtime.inspectImage(image));
   const mounts = launchMounts(call, request, runtime.endpoint);
   const env = await launchVariables(call, request.envNames);
-  await record(call, request, reason, around.sessions);
+  await record(call, request, reason, services.sessions);
   const { name, command, workdir, detach: detached } = request;
   const launch = { image, name, command, mounts, workdir, env, detached, tty: wantsTty(call, request) };
-  const end = await launchUnproxied({ ...callPorts(call, around.signals), runtime }, launch);
+  const end = await launchUnproxied({ ...callPorts(call, services.signals), runtime }, launch);
   if (end.exitCode !== null) return end.exitCode;
   call.print.data({ container_id: end.containerId, name }, () => `${end.containerId}\n`);
   return 0;

@@ -11,7 +11,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
+import { giveConsentHere, hasConsentHere } from './mcp_consent_here.ts';
 import {
   envOf,
   headersOf,
@@ -64,7 +64,7 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const record = await controlClient(call.context, options).call('POST', '/v1/mcp-servers', mcpServerRecord, {
     body: fields,
   });
-  tell(call, record, { what: 'registered', isRun: await consentHere(call, toTypedServer(fields, record)) });
+  tell(call, record, { what: 'registered', isRun: await giveConsentHere(call, toTypedServer(fields, record)) });
 }
 
 /** `svc mcp update SERVER`: replaces the given fields; variables and headers are changed one by one. */
@@ -89,10 +89,10 @@ export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<und
     throw new CliError(EXIT.usage, 'no change was given', ['`svc mcp update --help` lists what can be changed.']);
   }
   for (const warning of findTypedSecrets(env, headers)) print.warn(warning);
-  const wasRun = await isConsentedHere(call, toMcpServer(before));
+  const wasRun = await hasConsentHere(call, toMcpServer(before));
   const record = await replace(client, before, changes);
   const typed = toTypedServer({ ...writableFields(before), ...changes }, record);
-  tell(call, record, { what: 'updated', isRun: await consentHere(call, wasRun ? typed : null) });
+  tell(call, record, { what: 'updated', isRun: await giveConsentHere(call, wasRun ? typed : null) });
 }
 
 /** `svc mcp enable SERVER` and `svc mcp disable SERVER`. */

@@ -104,10 +104,10 @@ async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['serve
 /** Sends the sidecar the hash of the configuration that the person saw. If the configuration has changed since, the sidecar refuses. */
 export async function giveConsent(
   sidecar: HttpClient,
-  { server, isToldUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
+  { server, isToldUnchecked: warnsOfUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
 ): Promise<void> {
   const hash = sha256Hex(consentText(server));
-  const isUnchecked = isToldUnchecked && findUncheckedCode(server).length > 0;
+  const isUnchecked = warnsOfUnchecked && findUncheckedCode(server).length > 0;
   const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
   await sidecar.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
 }

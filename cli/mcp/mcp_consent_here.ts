@@ -11,7 +11,7 @@ import { serversAfterChange, serversOfMachine } from './mcp_machine.ts';
  * configuration, never the control plane's version; if the sidecar has a different one, no consent is given. `typed` is null
  * if the change must not give consent. Returns after this machine has received the change; false if there is no consent.
  */
-export async function consentHere(call: Call, typed: McpServer | null): Promise<boolean> {
+export async function giveConsentHere(call: Call, typed: McpServer | null): Promise<boolean> {
   const servers = await serversAfterChange(call);
   if (typed === null) return false;
   if (!needsConsent(typed)) return true;
@@ -31,7 +31,7 @@ export async function consentHere(call: Call, typed: McpServer | null): Promise<
 }
 
 /** Whether this machine has consent to run exactly this configuration. */
-export async function isConsentedHere(call: Call, server: McpServer): Promise<boolean> {
+export async function hasConsentHere(call: Call, server: McpServer): Promise<boolean> {
   if (!needsConsent(server)) return true;
   try {
     const { servers } = await serversOfMachine(call);

@@ -5,7 +5,7 @@ import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../sha
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
+import { giveConsentHere, hasConsentHere } from './mcp_consent_here.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
@@ -26,7 +26,7 @@ export async function setMcpCredential(call: Call<McpCredentialOptions>): Promis
   const problem = mcpCredentialName.safeParse(name).error?.issues[0];
   if (problem !== undefined) throw new CliError(EXIT.usage, `NAME ${problem.message}`);
   const value = await readSecret(call.context, options);
-  const wasRun = await isConsentedHere(call, toMcpServer(server));
+  const wasRun = await hasConsentHere(call, toMcpServer(server));
   const body = { env_var_name: name, secret_value: value };
   const reply = await client.call('POST', `/v1/mcp-servers/${server.id}/credentials`, mcpCredentialReply, { body });
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
@@ -36,7 +36,7 @@ export async function setMcpCredential(call: Call<McpCredentialOptions>): Promis
   }
   if (value.trim() !== value)
     print.warn('this credential begins or ends with white space: check that this is intended');
-  await consentHere(call, wasRun ? withReference(server, name) : null);
+  await giveConsentHere(call, wasRun ? withReference(server, name) : null);
   const reference = mcpReference(server.id, name);
   print.data(reply, () => (print.person ? `stored ${name} for ${server.name}\n` : `${reference}\n`));
 }

@@ -4,6 +4,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { formatPublished } from './mcp_entry_text.ts';
 import { promptHidden } from '../terminal/read_secret.ts';
+import type { InputProblem } from '../../shared/mcp/install/input_values.ts';
 
 /** Values for a server's inputs, in the form of the API. */
 export type Inputs = Readonly<Record<string, string | readonly string[]>>;
@@ -37,18 +38,11 @@ export function refuseTypedSecrets(preview: InstallPreview, inputs: Inputs): voi
   );
 }
 
-/** A problem with an input that stops the install. */
-interface Problem {
-  readonly input: string;
-  readonly code: 'missing' | 'invalid' | 'unknown';
-  readonly message: string;
-}
-
 /** Prompts for missing values; throws without a terminal, or if a given value is invalid. */
 export async function askInputs(
   { context, print }: Call,
   preview: InstallPreview,
-  problems: readonly Problem[],
+  problems: readonly InputProblem[],
 ): Promise<Inputs> {
   const wrong = problems.filter(({ code }) => code !== 'missing');
   if (wrong.length > 0 || !context.interactive || print.json) throw inputProblem(problems);
@@ -70,7 +64,7 @@ async function askInput({ context }: Pick<Call, 'context' | 'print'>, input: Mar
   return answer;
 }
 
-function inputProblem(problems: readonly Problem[]): CliError {
+function inputProblem(problems: readonly InputProblem[]): CliError {
   const lines = problems.map(({ input, message }) => formatPublished(`${input} ${message}`));
   const missing = problems
     .filter(({ code }) => code === 'missing')

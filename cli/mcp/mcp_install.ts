@@ -12,7 +12,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { consentHere } from './mcp_consent_here.ts';
+import { giveConsentHere } from './mcp_consent_here.ts';
 import { adviceLines, entryPath, formatPublished, formatStarted } from './mcp_entry_text.ts';
 import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
 import { registryEntry } from './mcp_lookup.ts';
@@ -45,7 +45,7 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
   if (reply.server === null) return tellDryRun(call, reply);
   const left = await storeCredentials(call, client, reply);
-  const isNowRun = await consentHere(call, shown && toShownServer(reply.server, detail, shown.preview));
+  const isNowRun = await giveConsentHere(call, shown && toShownServer(reply.server, detail, shown.preview));
   const isRun = shown === null || isNowRun;
   return tell(call, reply, { left, isRun });
 }

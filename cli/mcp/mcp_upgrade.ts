@@ -5,7 +5,7 @@ import { askYes } from '../terminal/ask.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
+import { giveConsentHere, hasConsentHere } from './mcp_consent_here.ts';
 import { adviceLines, formatPublished, wordText } from './mcp_entry_text.ts';
 import { askInputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
 import type { OwnerOption } from '../command_options.ts';
@@ -33,13 +33,13 @@ export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<n
   if (!print.json) print.note(textOf(before, offered, print.paint).trimEnd());
   const inputs = await inputsFor(call, offered);
   await confirm(call);
-  const wasRun = await isConsentedHere(call, toMcpServer(before));
+  const wasRun = await hasConsentHere(call, toMcpServer(before));
   const body = { inputs, ...(offered.entry_version !== null && { version: offered.entry_version }) };
   const { server, required_credentials } = await client.call('POST', path, marketplaceInstallReply, { body });
   if (server === null) throw new CliError(EXIT.failed, 'the control plane did not return what it upgraded');
   // Values given just now change what runs, so the preview no longer covers it.
   const wasShown = offered.problems.length === 0 && Object.keys(inputs).length === 0;
-  const isRun = await consentHere(call, wasRun && wasShown ? toShownServer(before, offered) : null);
+  const isRun = await giveConsentHere(call, wasRun && wasShown ? toShownServer(before, offered) : null);
   print.data({ server, required_credentials }, () => formatUpgraded(server, print.person));
   if (print.json) return undefined;
   for (const { name } of required_credentials) {

@@ -12,7 +12,8 @@ import {
 import { z } from 'zod';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { SecretMask } from '../servers/secret_mask.ts';
-import type { ServerProblem } from '../servers/server_problem.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 export type ListKind = 'tools' | 'prompts' | 'resources';
 
@@ -37,7 +38,7 @@ export interface Downstream {
   readonly client: Client;
   readonly mask: SecretMask;
   /** Resolves with the reason when the connection ends. */
-  readonly closed: Promise<ServerProblem>;
+  readonly closed: Promise<Failure<ServerFailureReason>>;
   close(): Promise<void>;
 }
 

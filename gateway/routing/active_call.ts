@@ -48,7 +48,7 @@ interface Asked {
   readonly call: InputCall;
   readonly resolve: (answer: Record<string, unknown>) => void;
   readonly reject: (error: Error) => void;
-  isTold: boolean;
+  isForwarded: boolean;
 }
 
 const MOST_ASKED = 16;
@@ -108,7 +108,7 @@ export class ActiveCall {
   /** Passes on the client's answers. A missing answer counts as not answered. */
   answer(responses: Readonly<Record<string, unknown>> | undefined): void {
     for (const [key, asked] of this.#asked) {
-      if (!asked.isTold) continue;
+      if (!asked.isForwarded) continue;
       this.#asked.delete(key);
       const answer = responses?.[key];
       if (typeof answer === 'object' && answer !== null) asked.resolve({ ...answer });
@@ -134,7 +134,7 @@ export class ActiveCall {
         reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the request was withdrawn'));
       };
       gone.addEventListener('abort', withdraw, { once: true });
-      this.#asked.set(key, { call, resolve, reject, isTold: false });
+      this.#asked.set(key, { call, resolve, reject, isForwarded: false });
       this.#rouse();
     });
   }
@@ -157,11 +157,11 @@ export class ActiveCall {
   }
 
   #untold(): InputRequests | null {
-    const untold = [...this.#asked].filter(([, asked]) => !asked.isTold);
-    if (untold.length === 0) return null;
+    const waiting = [...this.#asked].filter(([, asked]) => !asked.isForwarded);
+    if (waiting.length === 0) return null;
     this.#stopTimer();
-    for (const [, asked] of untold) asked.isTold = true;
-    return z.custom<InputRequests>().parse(Object.fromEntries(untold.map(([key, { call }]) => [key, call])));
+    for (const [, asked] of waiting) asked.isForwarded = true;
+    return z.custom<InputRequests>().parse(Object.fromEntries(waiting.map(([key, { call }]) => [key, call])));
   }
 
   #rouse(): void {

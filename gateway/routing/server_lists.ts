@@ -62,7 +62,7 @@ const FACTS: { readonly [K in Listable]: ListFacts<K> } = {
 const page = z.looseObject({ nextCursor: z.string().optional() });
 
 /** How long a list is cached if the server does not report changes. */
-const UNTOLD_MS = 30_000;
+const UNNOTIFIED_LIFETIME_MS = 30_000;
 const REMOTE_MS = 300_000;
 const SLOW_MS = 300_000;
 
@@ -92,8 +92,9 @@ export class ServerLists {
     if (kept !== undefined && kept.until > this.#now())
       return z.custom<Promise<readonly Listed[K][]>>().parse(kept.list);
     const list = this.#fetch(kind);
-    const isTold = this.#downstream.client.getServerCapabilities()?.[FACTS[kind].capability]?.listChanged === true;
-    const mine = { list, until: this.#now() + (isTold ? this.#toldMs() : UNTOLD_MS) };
+    const notifiesChanges =
+      this.#downstream.client.getServerCapabilities()?.[FACTS[kind].capability]?.listChanged === true;
+    const mine = { list, until: this.#now() + (notifiesChanges ? this.#notifiedLifetimeMs() : UNNOTIFIED_LIFETIME_MS) };
     this.#kept.set(kind, mine);
     list.catch(() => {
       this.#slowUntil.set(kind, this.#now() + SLOW_MS);
@@ -103,7 +104,7 @@ export class ServerLists {
   }
 
   /** Over HTTP, the stream with changes may have ended unnoticed. */
-  #toldMs(): number {
+  #notifiedLifetimeMs(): number {
     return this.#isLocal() ? Number.POSITIVE_INFINITY : REMOTE_MS;
   }
 

@@ -12,10 +12,11 @@ import { ProcessTransport } from './process_transport.ts';
 import { openRemote } from './remote_launch.ts';
 import type { SecretMask } from './secret_mask.ts';
 import type { ServerProcess } from './server_process.ts';
-import type { ServerProblem } from './server_problem.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 export interface LauncherOptions {
   readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;
@@ -38,7 +39,7 @@ export interface LaunchRequest {
   readonly signal: AbortSignal;
 }
 
-type Launched = Result<Downstream, ServerProblem>;
+type Launched = Result<Downstream, Failure<ServerFailureReason>>;
 
 /** Starts or connects to servers and performs the handshake. A failed start leaves nothing behind. */
 export class Launcher {
@@ -70,7 +71,7 @@ export class Launcher {
   async #localOnce(
     request: LaunchRequest,
     filled: FilledLaunch,
-  ): Promise<Result<Downstream, ServerProblem & { readonly atProbe: boolean }>> {
+  ): Promise<Result<Downstream, Failure<ServerFailureReason> & { readonly atProbe: boolean }>> {
     const { limits } = this.#options;
     request.stderr.maskWith(filled.mask.now);
     const started = await this.#options.local.start(request.server, filled, request.stderr);
@@ -85,11 +86,11 @@ export class Launcher {
     if (!connected.ok) {
       await process.stop(0);
       return err({
-        ...(await localProblem(process, fault.message, connected.error, mask.now)),
+        ...(await localFailure(process, fault.message, connected.error, mask.now)),
         atProbe: hasEndedAtProbe(connected.error),
       });
     }
-    const how = process.ended.then((ending): ServerProblem => {
+    const how = process.ended.then((ending): Failure<ServerFailureReason> => {
       if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
       return { reason: 'exited', message: describeEnd(ending, process.stderr) };
     });
@@ -99,7 +100,7 @@ export class Launcher {
   async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
     const { isLocal, extraRoots, limits, ports } = this.#options;
     const { mask } = filled;
-    const ended = Promise.withResolvers<ServerProblem>();
+    const ended = Promise.withResolvers<Failure<ServerFailureReason>>();
     const opened = openRemote(request.server, filled, {
       isLocal,
       extraRoots,
@@ -117,7 +118,7 @@ export class Launcher {
       if (isSilent && !request.isLegacy && !request.signal.aborted) {
         return this.#remote({ ...request, isLegacy: true }, filled);
       }
-      return err(remoteProblem(request.server, connected.error, mask.now));
+      return err(remoteFailure(request.server, connected.error, mask.now));
     }
     Object.assign(connected.value, {
       onclose: () => ended.resolve({ reason: 'exited', message: 'the connection has ended' }),
@@ -161,7 +162,7 @@ export class Launcher {
   #downstream(
     client: Downstream['client'],
     mask: CurrentMask,
-    closed: Promise<ServerProblem>,
+    closed: Promise<Failure<ServerFailureReason>>,
     release: () => void,
   ): Downstream {
     return {
@@ -208,12 +209,12 @@ function describeEnd(how: string, stderr: StderrRing): string {
   return `it ended (${how})${said === null ? '' : `; its last output was: ${said}`}`;
 }
 
-async function localProblem(
+async function localFailure(
   process: ServerProcess,
   fault: string | null,
   error: unknown,
   mask: SecretMask,
-): Promise<ServerProblem> {
+): Promise<Failure<ServerFailureReason>> {
   if (fault !== null) return { reason: 'output_limit', message: fault };
   if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
   const how = await process.ended;
@@ -224,7 +225,7 @@ async function localProblem(
 
 const CLOSED: ReadonlySet<SdkErrorCode> = new Set([SdkErrorCode.ConnectionClosed, SdkErrorCode.EraNegotiationFailed]);
 
-function remoteProblem(server: McpServer, error: unknown, mask: SecretMask): ServerProblem {
+function remoteFailure(server: McpServer, error: unknown, mask: SecretMask): Failure<ServerFailureReason> {
   if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
   if (isUnauthorised(error)) {
     const fix = 'sign in again, or store another credential for it';

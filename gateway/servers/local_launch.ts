@@ -17,8 +17,9 @@ import type { FilledLaunch } from './fill_launch.ts';
 import type { ProcessGuard } from './process_guard.ts';
 import type { ProcessRecords } from '../../machine/process_records.ts';
 import { ServerProcess } from './server_process.ts';
-import type { ServerProblem } from './server_problem.ts';
 import type { StderrRing } from './stderr_ring.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 /** Settings for the local servers of one gateway. */
 export interface LocalLaunchOptions {
@@ -47,7 +48,7 @@ export class LocalLaunch {
     server: McpServer,
     filled: FilledLaunch,
     stderr: StderrRing,
-  ): Promise<Result<ServerProcess, ServerProblem>> {
+  ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
     const { values } = filled;
     const danger =
       refusalOf(commandDangers(server.command, server.env)) ??
@@ -82,18 +83,18 @@ export class LocalLaunch {
     command: readonly string[],
     envNames: readonly string[],
     runId: string,
-  ): Promise<Result<LaunchCommand, ServerProblem>> {
+  ): Promise<Result<LaunchCommand, Failure<ServerFailureReason>>> {
     const [program = '', ...args] = command;
     const runsContainer = isContainerCommand(command);
     if (server.isolation === 'process' && !runsContainer) return ok({ command: { program, args }, endpoint: null });
     const engine = await this.#options.findEngine();
-    if (!engine.ok) return err(noContainerProblem(engine.error));
+    if (!engine.ok) return err(noContainerFailure(engine.error));
     const endpoint = engine.value;
     const marks = { gatewayMark: this.#options.gatewayMark, runId, endpoint };
     this.#options.guard.watchEngine(endpoint);
     if (runsContainer) return ok({ command: markContainer(command, marks), endpoint });
     const placed = wrapInContainer(command, envNames, this.#options.images, marks);
-    return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainerProblem(placed.error));
+    return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainerFailure(placed.error));
   }
 
   #watch(runId: string, serverId: string): { add(pid: number): void; remove(pid: number): void } {
@@ -130,7 +131,7 @@ interface LaunchCommand {
   readonly endpoint: string | null;
 }
 
-function noContainerProblem(why: string): ServerProblem {
+function noContainerFailure(why: string): Failure<ServerFailureReason> {
   const fix = 'start a Docker Engine on this machine, or set its isolation to process';
   return { reason: 'container_unavailable', message: `the server must run in a container, but ${why}; ${fix}` };
 }

@@ -10,7 +10,8 @@ import type { GatewayLimits } from '../gateway_limits.ts';
 import type { FilledBearer, FilledLaunch } from './fill_launch.ts';
 import { createRemoteFetch } from './remote_fetch.ts';
 import { remoteUrlProblem } from './remote_url.ts';
-import type { ServerProblem } from './server_problem.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 export interface RemoteLaunchOptions {
   /** The control plane is on this machine. */
@@ -38,7 +39,7 @@ export function openRemote(
   server: McpServer,
   filled: FilledLaunch,
   options: RemoteLaunchOptions,
-): Result<OpenedRemote, ServerProblem> {
+): Result<OpenedRemote, Failure<ServerFailureReason>> {
   const problem = remoteUrlProblem(server.url, options.isLocal) ?? remoteUrlProblem(filled.values.url, options.isLocal);
   if (problem !== null || filled.values.url === null) {
     return err({ reason: 'url_refused', message: problem ?? 'the server has no url' });

@@ -6,18 +6,19 @@ import type { Downstream } from '../fronts/downstream.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
 import type { GatewayEvent, GatewayServer } from '../gateway_ports.ts';
 import { NO_MASK } from './secret_mask.ts';
-import type { ServerProblem } from './server_problem.ts';
 import { StartSlots } from './start_slots.ts';
 import { SupervisedServer } from './supervised_server.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
-const EXITED: ServerProblem = { reason: 'exited', message: 'it ended (exit code 1)' };
+const EXITED: Failure<ServerFailureReason> = { reason: 'exited', message: 'it ended (exit code 1)' };
 
 function world(known: Partial<GatewayServer> = {}) {
   const clock = { time: 0, now: () => clock.time };
   const events: GatewayEvent[] = [];
   const pauses: number[] = [];
   const launches: { readonly isLegacy: boolean }[] = [];
-  const outcomes: Result<Downstream, ServerProblem>[] = [];
+  const outcomes: Result<Downstream, Failure<ServerFailureReason>>[] = [];
   const state = { accepting: true };
   const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
   const supervised = new SupervisedServer(server, {
@@ -42,7 +43,7 @@ function world(known: Partial<GatewayServer> = {}) {
 }
 
 function connection() {
-  const closed = Promise.withResolvers<ServerProblem>();
+  const closed = Promise.withResolvers<Failure<ServerFailureReason>>();
   const facts = { isClosed: false };
   const downstream: Downstream = {
     client: z.custom<Downstream['client']>().parse({ getProtocolEra: () => 'legacy' }),
@@ -53,7 +54,7 @@ function connection() {
       return Promise.resolve();
     },
   };
-  return { downstream, facts, end: (problem: ServerProblem) => closed.resolve(problem) };
+  return { downstream, facts, end: (problem: Failure<ServerFailureReason>) => closed.resolve(problem) };
 }
 
 /** Lets pending work run. */

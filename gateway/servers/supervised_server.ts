@@ -5,9 +5,11 @@ import type { Downstream, DownstreamEvents } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts, GatewayServer, ServerHealth } from '../gateway_ports.ts';
 import type { Launcher } from './launcher.ts';
-import { mayPass, type ServerProblem, stateOf } from './server_problem.ts';
+import { mayPass, stateOf } from './server_failure.ts';
 import type { StartSlots } from './start_slots.ts';
 import { StderrRing } from './stderr_ring.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 export interface SupervisedOptions {
   readonly ports: Pick<GatewayPorts, 'isAccepting' | 'record' | 'clock'>;
@@ -23,7 +25,7 @@ export interface SupervisedOptions {
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-type Connected = Result<Downstream, ServerProblem>;
+type Connected = Result<Downstream, Failure<ServerFailureReason>>;
 
 /** Keeps one server running after the first request, and reports its health. */
 export class SupervisedServer {
@@ -33,7 +35,7 @@ export class SupervisedServer {
   #life = new AbortController();
   #downstream: Downstream | null = null;
   #starting: Promise<Connected> | null = null;
-  #problem: ServerProblem | null = null;
+  #problem: Failure<ServerFailureReason> | null = null;
   #startingSince = 0;
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -62,7 +64,7 @@ export class SupervisedServer {
     return this.#wanted;
   }
 
-  get facts(): { readonly restarts: number; readonly problem: ServerProblem | null } {
+  get facts(): { readonly restarts: number; readonly problem: Failure<ServerFailureReason> | null } {
     return { restarts: this.#restarts, problem: this.#problem };
   }
 
@@ -98,7 +100,7 @@ export class SupervisedServer {
   }
 
   /** Ends an unusable connection; the next request makes a new one. */
-  async drop(problem: ServerProblem | null): Promise<void> {
+  async drop(problem: Failure<ServerFailureReason> | null): Promise<void> {
     await this.#reset();
     this.#problem = problem;
     if (problem !== null) this.#failedAt = this.#options.ports.clock.now();
@@ -131,7 +133,7 @@ export class SupervisedServer {
   }
 
   /** Why no start is attempted now. A server that failed too often is left stopped for a while. */
-  #standingProblem(): ServerProblem | null {
+  #standingProblem(): Failure<ServerFailureReason> | null {
     const { server, consent, missing } = this.#known;
     if (!server.enabled) return { reason: 'command_refused', message: 'it is disabled' };
     if (consent === 'needed') {
@@ -220,7 +222,7 @@ export class SupervisedServer {
   }
 
   /** Retries after a delay if that may help; otherwise, or after too many failures, waits for a request. */
-  #hasFailed(life: AbortController, problem: ServerProblem): void {
+  #hasFailed(life: AbortController, problem: Failure<ServerFailureReason>): void {
     this.#failures += 1;
     this.#problem = problem;
     this.#failedAt = this.#options.ports.clock.now();
@@ -252,8 +254,14 @@ export class SupervisedServer {
 }
 
 const RESTARTS = { firstMs: 500, mostMs: 60_000 } as const;
-const SLOW: ServerProblem = { reason: 'start_timeout', message: 'it is still starting; try again later' };
-const REPLACED: ServerProblem = { reason: 'exited', message: 'its configuration has changed; try again' };
+const SLOW: Failure<ServerFailureReason> = {
+  reason: 'start_timeout',
+  message: 'it is still starting; try again later',
+};
+const REPLACED: Failure<ServerFailureReason> = {
+  reason: 'exited',
+  message: 'its configuration has changed; try again',
+};
 const REFUSED: ReadonlySet<string> = new Set([
   'command_refused',
   'url_refused',

@@ -18,17 +18,18 @@ import type { Clock } from '../../shared/model/clock.ts';
 import type { LocalApi, LocalApiRefusal } from './local_api.ts';
 import { EventOutbox } from './event_outbox.ts';
 import type {
-  ApprovalProblem,
+  ApprovalRefusalReason,
   GatewayEvent,
   GatewayPorts,
   GatewayServer,
-  LaunchProblem,
+  LaunchRefusalReason,
   ReleasedValues,
   ServerHealth,
   ToolApproval,
 } from '../gateway_ports.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 
 /** Details of a server for troubleshooting, in addition to its state. */
 export interface ServerDetail {
@@ -113,14 +114,14 @@ export class SidecarPorts implements GatewayPorts {
   async release(
     server: GatewayServer['server'],
     consentHash: string | null,
-  ): Promise<Result<ReleasedValues, LaunchProblem>> {
+  ): Promise<Result<ReleasedValues, Refusal<LaunchRefusalReason>>> {
     const body: ReleaseInput = { consent_hash: consentHash, url: server.url };
     const target = `/v1/mcp/servers/${server.id}/release`;
     const reply = await this.#options.localApi.call('POST', target, releaseReply, {
       body,
       timeoutMs: RELEASE_TIMEOUT_MS,
     });
-    if (!reply.ok) return err(launchProblem(reply.error));
+    if (!reply.ok) return err(launchRefusal(reply.error));
     const { values, bearer } = reply.value;
     return ok({
       values: new Map(Object.entries(values).map(([path, value]) => [path, new Secret(value)])),
@@ -128,7 +129,7 @@ export class SidecarPorts implements GatewayPorts {
     });
   }
 
-  async approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>> {
+  async approve(call: ToolApproval): Promise<Result<null, Refusal<ApprovalRefusalReason>>> {
     const { server, tool, argumentsHash, summary, sessionId, signal } = call;
     const body = {
       server_id: server.id,
@@ -139,7 +140,7 @@ export class SidecarPorts implements GatewayPorts {
     };
     const how = { body, timeoutMs: APPROVAL_TIMEOUT_MS, signal };
     const reply = await this.#options.localApi.call('POST', '/v1/mcp/approvals', approved, how);
-    return reply.ok ? ok(null) : err(approvalProblem(reply.error));
+    return reply.ok ? ok(null) : err(approvalRefusal(reply.error));
   }
 
   record(event: GatewayEvent): void {
@@ -261,7 +262,7 @@ function linesOf(stderr: string): string[] {
   return lines.slice(-MAX_LOG_LINES);
 }
 
-const LAUNCH_REASONS: Readonly<Record<string, LaunchProblem['reason']>> = {
+const LAUNCH_REASONS: Readonly<Record<string, LaunchRefusalReason>> = {
   consent_needed: 'consent_needed',
   command_refused: 'consent_needed',
   credential_missing: 'credential_missing',
@@ -270,11 +271,11 @@ const LAUNCH_REASONS: Readonly<Record<string, LaunchProblem['reason']>> = {
   reauthorisation_required: 'authorisation_needed',
 };
 
-function launchProblem({ code, message }: LocalApiRefusal): LaunchProblem {
+function launchRefusal({ code, message }: LocalApiRefusal): Refusal<LaunchRefusalReason> {
   return { reason: LAUNCH_REASONS[code] ?? 'control_plane_unavailable', message };
 }
 
-function approvalProblem({ code, message }: LocalApiRefusal): ApprovalProblem {
+function approvalRefusal({ code, message }: LocalApiRefusal): Refusal<ApprovalRefusalReason> {
   const isDecision = code === 'approval_required' || code === 'approval_denied';
   return { reason: isDecision ? code : 'control_plane_unavailable', message };
 }

@@ -3,7 +3,7 @@ import { lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
-import { CollectedTree, CollectRefusal, type CollectLimits } from './collected_tree.ts';
+import { CollectedTree, CollectError, type CollectLimits } from './collected_tree.ts';
 import type { PlanContainer } from './plan_container.ts';
 import type { PlanPorts } from './plan_ports.ts';
 import { readTar, TarError, type TarEntry } from './tar_reader.ts';
@@ -46,7 +46,7 @@ export async function collectOutputs(
     return ok(collected);
   } catch (error) {
     await rm(staging, { recursive: true, force: true });
-    if (error instanceof CollectRefusal) return err(error.message);
+    if (error instanceof CollectError) return err(error.message);
     return err(`its outputs could not be kept: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
@@ -54,7 +54,7 @@ export async function collectOutputs(
 /** The folder of a step is made by us alone; what is there already stays as it is. */
 async function publish(staging: string, folder: string): Promise<void> {
   const there = await lstat(folder).catch(() => null);
-  if (there !== null) throw new CollectRefusal(`its outputs were not kept: ${folder} is there already`);
+  if (there !== null) throw new CollectError(`its outputs were not kept: ${folder} is there already`);
   await rename(staging, folder);
 }
 
@@ -67,7 +67,7 @@ interface OneOutput {
 
 async function collectOne(ports: PlanPorts, container: PlanContainer, output: OneOutput): Promise<number> {
   const kind = await container.kindOfPath(output.path);
-  if (kind !== 'plain') throw new CollectRefusal(`its output ${output.path} ${NOT_PLAIN[kind]}`);
+  if (kind !== 'plain') throw new CollectError(`its output ${output.path} ${NOT_PLAIN[kind]}`);
   const limits = { ...COLLECT_LIMITS, maxBytes: output.maxBytes };
   const tree = new CollectedTree(output.staging, output.as, limits, mayRead(container.image.uid));
   const child = container.archiveOf(output.path);
@@ -78,9 +78,9 @@ async function collectOne(ports: PlanPorts, container: PlanContainer, output: On
   } catch (error) {
     child.kill('SIGKILL');
     await tree.abandon();
-    if (error instanceof CollectRefusal) throw new CollectRefusal(`its output ${output.path} ${error.message}`);
+    if (error instanceof CollectError) throw new CollectError(`its output ${output.path} ${error.message}`);
     if (error instanceof TarError)
-      throw new CollectRefusal(`its output ${output.path} came in no archive: ${error.message}`);
+      throw new CollectError(`its output ${output.path} came in no archive: ${error.message}`);
     throw error;
   }
 }
@@ -109,7 +109,7 @@ async function readArchive(child: ChildProcess, tree: CollectedTree): Promise<vo
   await readTar(bytesOf(child), tree);
   const code = await ended;
   if (code !== 0)
-    throw new CollectRefusal(`was not handed out: ${Buffer.concat(said).toString('utf8').trim().slice(0, 400)}`);
+    throw new CollectError(`was not handed out: ${Buffer.concat(said).toString('utf8').trim().slice(0, 400)}`);
 }
 
 async function* bytesOf(child: ChildProcess): AsyncGenerator<Uint8Array> {

@@ -11,8 +11,8 @@ export interface CollectLimits {
 }
 
 /** An output that is not taken: the rest of a sentence that begins with the output's path. */
-export class CollectRefusal extends Error {
-  override readonly name = 'CollectRefusal';
+export class CollectError extends Error {
+  override readonly name = 'CollectError';
 }
 
 const MAX_NAME_BYTES = 255;
@@ -47,7 +47,7 @@ export class CollectedTree implements TarSink {
   async entry(entry: TarEntry): Promise<void> {
     this.#entries += 1;
     if (this.#entries > this.#limits.maxEntries)
-      throw new CollectRefusal(`has more than ${this.#limits.maxEntries} files`);
+      throw new CollectError(`has more than ${this.#limits.maxEntries} files`);
     const path = this.#resolvePath(entry.name);
     if (!this.#mayRead(entry)) throw refusalOf(path, 'is not readable for the user that the step ran as');
     if (entry.kind === 'folder') await this.#addFolder(path);
@@ -69,7 +69,7 @@ export class CollectedTree implements TarSink {
 
   /** Makes the links; call it when the archive was read to its end. */
   async finish(): Promise<void> {
-    if (this.#entries === 0) throw new CollectRefusal('is not there');
+    if (this.#entries === 0) throw new CollectError('is not there');
     for (const { path, target } of this.#links) await symlink(target, join(this.#root, path));
   }
 
@@ -103,7 +103,7 @@ export class CollectedTree implements TarSink {
     if (this.#folders.has(path)) throw refusalOf(path, 'is there twice');
     // The reader hands on as many bytes as the entry announced, and no more.
     if (this.bytes + entry.size > this.#limits.maxBytes) {
-      throw new CollectRefusal(`has more than ${this.#limits.maxBytes} bytes`);
+      throw new CollectError(`has more than ${this.#limits.maxBytes} bytes`);
     }
     this.#files.add(path);
     this.#file = await open(join(this.#root, path), CREATE, (entry.mode & 0o111) === 0 ? 0o644 : 0o755);
@@ -133,6 +133,6 @@ export class CollectedTree implements TarSink {
   }
 }
 
-function refusalOf(path: string, why: string): CollectRefusal {
-  return new CollectRefusal(`was not taken: ${JSON.stringify(toPrintable(path))} in it ${why}`);
+function refusalOf(path: string, why: string): CollectError {
+  return new CollectError(`was not taken: ${JSON.stringify(toPrintable(path))} in it ${why}`);
 }

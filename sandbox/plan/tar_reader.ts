@@ -83,8 +83,8 @@ async function passOn(reader: BlockReader, sink: TarSink, entry: TarEntry): Prom
 
 async function readExtension(reader: BlockReader, header: TarEntry): Promise<Extended> {
   const text = await readText(reader, header.size);
-  if (header.type === 'L') return { path: untilNul(text) };
-  if (header.type === 'K') return { linkpath: untilNul(text) };
+  if (header.type === 'L') return { path: cutAtNul(text) };
+  if (header.type === 'K') return { linkpath: cutAtNul(text) };
   return paxFields(text);
 }
 
@@ -164,10 +164,10 @@ function checksum(block: Buffer): number {
 }
 
 function textAt(block: Buffer, at: number, length: number): string {
-  return untilNul(block.toString('utf8', at, at + length));
+  return cutAtNul(block.toString('utf8', at, at + length));
 }
 
-function untilNul(text: string): string {
+function cutAtNul(text: string): string {
   const end = text.indexOf('\0');
   return end < 0 ? text : text.slice(0, end);
 }

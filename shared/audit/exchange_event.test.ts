@@ -19,7 +19,7 @@ const FACTS: ExchangeFacts = {
   binding: null,
   operation: {
     match: { connector: sampleConnector([operation]), operation },
-    given: new Set(['query.q']),
+    givenInputs: new Set(['query.q']),
     approvalId: 'apr_1',
   },
 };
@@ -66,7 +66,7 @@ describe('the event of a connector request', () => {
     const secretive = sampleOperation({ audit: [{ name: 'item', source: 'path.id', redact: true }] });
     const match = { connector: sampleConnector(), operation: secretive };
     const event = exchangeEvent(
-      { ...FACTS, operation: { match, given: new Set<string>(), approvalId: null } },
+      { ...FACTS, operation: { match, givenInputs: new Set<string>(), approvalId: null } },
       REPLIED,
     );
     expect(event?.data).toMatchObject({

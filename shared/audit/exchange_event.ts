@@ -12,7 +12,7 @@ import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 export interface OperationFacts {
   readonly match: ConnectorOperation;
   /** The query and body inputs that the request has, as `<place>.<input>`. */
-  readonly given: ReadonlySet<string>;
+  readonly givenInputs: ReadonlySet<string>;
   readonly approvalId: string | null;
 }
 
@@ -147,7 +147,7 @@ function addReply(
 
 function addOperation(
   data: Writable<AuditEventData>,
-  { match, given, approvalId }: OperationFacts,
+  { match, givenInputs, approvalId }: OperationFacts,
   path: string | null,
   result: ExchangeResult,
 ): void {
@@ -158,7 +158,12 @@ function addOperation(
   data['svc.connector.credential_ref'] = formatVaultReference(connector.credential.path);
   if (path !== null && operation.audit.length > 0) {
     data['svc.proxy.upstream.path'] = redactPath(operation, path).slice(0, MOST_PATH_CHARACTERS);
-    data['svc.connector.fields'] = auditFields(operation, { path, given, status, document: match.document });
+    data['svc.connector.fields'] = auditFields(operation, {
+      path,
+      givenInputs,
+      status,
+      document: match.document,
+    });
   }
   if (approvalId !== null) data['svc.approval.id'] = approvalId;
 }

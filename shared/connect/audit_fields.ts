@@ -6,11 +6,11 @@ import { replaceHidden } from '../model/shown_text.ts';
 /** An audit field in an event: the value, or only whether there was one. */
 export type AuditFieldValue = string | number | boolean;
 
-/** The parts of a request that audit fields are taken from. `given`: the names of its query and body inputs. */
+/** The parts of a request that audit fields are taken from. `givenInputs`: the names of its query and body inputs. */
 export interface AuditedRequest {
   /** As it was sent, without the query. */
   readonly path: string;
-  readonly given: ReadonlySet<string>;
+  readonly givenInputs: ReadonlySet<string>;
   readonly status: number | null;
   /** Absent while the body is unread, and for a request without a body. */
   readonly document?: GraphqlDocument | undefined;
@@ -37,14 +37,14 @@ function fieldValue(
   source: string,
   redact: boolean,
   args: ReadonlyMap<string, string>,
-  { given, status, document }: AuditedRequest,
+  { givenInputs, status, document }: AuditedRequest,
 ): AuditFieldValue | null {
   if (source === 'status') return redact ? status !== null : status;
   if (source === GRAPHQL_FIELDS_SOURCE) {
     const asked = document === undefined ? null : describeDocument(document);
     return redact ? asked !== null : asked;
   }
-  if (!source.startsWith('path.')) return given.has(source);
+  if (!source.startsWith('path.')) return givenInputs.has(source);
   const value = args.get(source.slice('path.'.length));
   if (redact) return value !== undefined;
   return value === undefined ? null : toStorable(value);

@@ -18,14 +18,14 @@ describe('the audit fields of a run', () => {
   });
 
   test('have path inputs and status, and of a query input only that it was present', () => {
-    const request = { path: '/items/a%20b', given: new Set(['query.q']), status: 201 };
+    const request = { path: '/items/a%20b', givenInputs: new Set(['query.q']), status: 201 };
     expect(auditFields(operation, request)).toEqual({ item: 'a b', hidden: true, searched: true, status: 201 });
   });
 
   test.each([['/items/a%00b'], [`/items/${'a'.repeat(199)}%F0%9F%98%80`], ['/items/%1b%5b2J']])(
     'contain nothing that the audit log refuses or that controls a terminal: %s',
     (path) => {
-      const { item } = auditFields(operation, { path, given: new Set(), status: null });
+      const { item } = auditFields(operation, { path, givenInputs: new Set(), status: null });
       expect(String(item)).toContain('\ufffd');
       expect(String(item)).not.toMatch(/[\p{Cc}\p{Cs}]/u);
     },
@@ -33,7 +33,7 @@ describe('the audit fields of a run', () => {
 
   test('never contain the value of a query input, even if the spec asks for it', () => {
     const leaky = sampleOperation({ audit: [{ name: 'q', source: 'query.q', redact: false }] });
-    expect(auditFields(leaky, { path: '/items/1', given: new Set(), status: null })).toEqual({ q: false });
+    expect(auditFields(leaky, { path: '/items/1', givenInputs: new Set(), status: null })).toEqual({ q: false });
   });
 });
 

@@ -8,6 +8,7 @@ import {
 import { err, ok, type Result } from '../model/result.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { argProblem } from './arg_problem.ts';
+import type { FieldProblem } from '../model/problem.ts';
 
 /** An upstream request made from an operation and its args, without a credential. */
 export interface OperationRequestParts {
@@ -19,13 +20,6 @@ export interface OperationRequestParts {
   readonly query: string | null;
   /** A JSON text; null if the operation sends no body. */
   readonly body: string | null;
-}
-
-/** What is wrong with one argument, as a predicate for its field. It never quotes a value. */
-export interface ArgError {
-  /** `args`, `args.<name>` or `host`. */
-  readonly field: string;
-  readonly message: string;
 }
 
 type Args = Readonly<Record<string, unknown>>;
@@ -41,7 +35,7 @@ export function buildOperationRequest(
   operation: Operation,
   args: unknown,
   wantedHost?: string,
-): Result<OperationRequestParts, readonly ArgError[]> {
+): Result<OperationRequestParts, readonly FieldProblem[]> {
   const given = argsOf(args);
   if (given === null) return err([{ field: 'args', message: 'must be an object with a value for each argument' }]);
   const hosts = operationHosts(spec, operation);
@@ -64,9 +58,9 @@ function argsOf(args: unknown): Args | null {
   return typeof args === 'object' && !Array.isArray(args) ? { ...args } : null;
 }
 
-function argProblems(operation: Operation, args: Args): ArgError[] {
+function argProblems(operation: Operation, args: Args): FieldProblem[] {
   const known = operation.inputs.map((input) => input.name);
-  const problems: ArgError[] = [];
+  const problems: FieldProblem[] = [];
   for (const name of Object.keys(args)) {
     if (known.includes(name)) continue;
     problems.push({

@@ -26,6 +26,7 @@ import {
   graphqlSentences,
   type ExplainedOperation,
 } from './explain_operation.ts';
+import type { FieldProblem } from '../model/problem.ts';
 
 /** A binding in an explanation; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedBinding {
@@ -56,12 +57,6 @@ export interface Explanation {
   readonly operation: ExplainedOperation | null;
   /** The code of a refusal, else null. */
   readonly code: RefusalReason | null;
-}
-
-export interface ExplainError {
-  readonly field: 'method' | 'url';
-  /** The problem and the fix, as a predicate for the field's name. */
-  readonly message: string;
 }
 
 /** What the proxy would know for a user. */
@@ -98,7 +93,7 @@ type Decision = Omit<Explanation, keyof Subject>;
  * Explains which path a request would take through the proxy, and why, without sending anything. It knows method and URL
  * only; headers that change the outcome (sentinels, Upgrade, method overrides) are described in words.
  */
-export function explainRequest(known: Known, request: ExplainRequest): Result<Explanation, ExplainError> {
+export function explainRequest(known: Known, request: ExplainRequest): Result<Explanation, FieldProblem> {
   const methodFault = methodProblem(request.method);
   if (methodFault !== null) return err({ field: 'method', message: methodFault });
   const url = parseUrl(request.url);
@@ -120,7 +115,7 @@ function methodProblem(method: string): string | null {
 }
 
 /** Never quotes the URL: its query may contain a secret. */
-function parseUrl(text: string): Result<URL, ExplainError> {
+function parseUrl(text: string): Result<URL, FieldProblem> {
   let url: URL;
   try {
     url = new URL(text);
@@ -366,6 +361,6 @@ function refuse(code: RefusalReason, reasons: readonly string[]): Decision {
   return { decision: 'refused', code, bindings: [], operation: null, reasons };
 }
 
-function urlError(message: string): Result<never, ExplainError> {
+function urlError(message: string): Result<never, FieldProblem> {
   return err({ field: 'url', message });
 }

@@ -193,8 +193,8 @@ function findLackingCredentials(plan: InstallationPlan, values: Written): readon
   return plan.inputs.flatMap((input) => {
     const { credential, description, required, secret } = input;
     if (credential === null || values.has(input.name)) return [];
-    const isTold = required || (secret && isOwnVariable(input));
-    return isTold ? [{ name: credential, description, required, secret }] : [];
+    const isListed = required || (secret && isOwnVariable(input));
+    return isListed ? [{ name: credential, description, required, secret }] : [];
   });
 }
 

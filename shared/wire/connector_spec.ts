@@ -27,7 +27,7 @@ const hosts = (what: string) =>
     .min(1, { error: 'is empty: name at least one host; the first one builds upstream URLs' })
     .max(MAX_CONNECTOR_HOSTS, { error: `has more than ${MAX_CONNECTOR_HOSTS} hosts` });
 
-const input = closedObject('an input', {
+const input = strictObject('an input', {
   name: nameText('the name of the argument'),
   in: oneOfValues(INPUT_LOCATIONS),
   type: oneOfValues(INPUT_TYPES).default('string'),
@@ -35,13 +35,13 @@ const input = closedObject('an input', {
   description: proseText(2_000).default(''),
 }).meta({ id: 'OperationInput' });
 
-const auditField = closedObject('an audit field', {
+const auditField = strictObject('an audit field', {
   name: nameText('the name in the audit event'),
   source: z.string({ error: 'is missing: write <place>.<input>, such as path.owner, or status' }).max(200),
   redact: z.boolean({ error: 'must be true or false' }).default(false),
 });
 
-const graphqlSelector = closedObject('a GraphQL selector', {
+const graphqlSelector = strictObject('a GraphQL selector', {
   type: oneOfValues(GRAPHQL_TYPES),
   fields: z
     .array(graphqlFieldText, { error: 'must be a list of top-level fields, such as ["mergePullRequest"]' })
@@ -50,7 +50,7 @@ const graphqlSelector = closedObject('a GraphQL selector', {
     .optional(),
 }).meta({ id: 'GraphqlSelector' });
 
-const operation = closedObject('an operation', {
+const operation = strictObject('an operation', {
   name: nameText('the name of the operation, such as list-issues'),
   method: oneOfValues(OPERATION_METHODS),
   path: pathText,
@@ -70,7 +70,7 @@ const operation = closedObject('an operation', {
     .default([]),
 }).meta({ id: 'Operation' });
 
-const credential = closedObject('a credential', {
+const credential = strictObject('a credential', {
   kind: oneOfValues(CREDENTIAL_KINDS),
   authorization_url: httpsUrlText.optional(),
   token_url: httpsUrlText.optional(),
@@ -84,7 +84,7 @@ const credential = closedObject('a credential', {
     .default([]),
 });
 
-const identity = closedObject('the connector', {
+const identity = strictObject('the connector', {
   fqn: z
     .string({ error: 'is missing: write publisher/name, such as acme/tickets' })
     .max(128, { error: 'is longer than 128 characters' })
@@ -109,7 +109,7 @@ const fields = {
     .max(MAX_OPERATIONS, { error: `has more than ${MAX_OPERATIONS} operations: split the connector` }),
 };
 
-const spec = closedObject('a connector spec', fields).superRefine(checkConnectorSpec, { when: () => true });
+const spec = strictObject('a connector spec', fields).superRefine(checkConnectorSpec, { when: () => true });
 
 /** A connector spec as written by people and accepted by `POST /v1/connectors` (design section 5, Connector spec). */
 export const connectorSpec = spec.meta({ id: 'ConnectorSpec' });
@@ -153,7 +153,7 @@ export function connectorSpecJsonSchema(id: string): object {
 }
 
 /** A strict object whose messages name the object and the likely field for an unknown one. */
-function closedObject<const T extends z.ZodRawShape>(what: string, shape: T) {
+function strictObject<const T extends z.ZodRawShape>(what: string, shape: T) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
     error: (issue) => {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { FieldProblem } from '../model/problem.ts';
 
 /** Every error code of the control API with its HTTP status (design section 7). */
 export const ERROR_STATUS = {
@@ -115,8 +116,7 @@ export type ErrorCode = keyof typeof ERROR_STATUS;
 const ERROR_CODES = Object.keys(ERROR_STATUS).filter((code): code is ErrorCode => code in ERROR_STATUS);
 
 /** One problem of an input: the field, what is wrong with it, and the fix. */
-export const fieldProblem = z.object({ field: z.string(), message: z.string() });
-export type FieldProblem = z.infer<typeof fieldProblem>;
+export const fieldProblem = z.object({ field: z.string(), message: z.string() }) satisfies z.ZodType<FieldProblem>;
 
 /** More than a person would read; an input with many wrong fields gets no longer reply. */
 const MAX_FIELD_PROBLEMS = 20;

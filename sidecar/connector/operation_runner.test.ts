@@ -74,7 +74,7 @@ function replied(body: string, lines = 'Content-Type: application/json\r\n', sta
 const SHIM: RunCaller = {
   source: 'generated_connector_shim',
   sessionId: 'ses_test',
-  gone: new AbortController().signal,
+  signal: new AbortController().signal,
 };
 
 function run(
@@ -304,7 +304,9 @@ describe('the reply of a run', () => {
   test('is not waited for once the caller is gone', async () => {
     const gone = new AbortController();
     await plane.upstream(HOST, (socket) => socket.once('data', () => gone.abort()));
-    expect(shown(await run('get-item', { id: '1' }, {}, { ...SHIM, gone: gone.signal }))).toBe('upstream_unreachable');
+    expect(shown(await run('get-item', { id: '1' }, {}, { ...SHIM, signal: gone.signal }))).toBe(
+      'upstream_unreachable',
+    );
   });
 });
 

@@ -84,7 +84,7 @@ async function attempt(
 ): Promise<RunOutcome> {
   if (!request.ok) return { approvalId: null, result: request };
   const parts = request.value;
-  const approval = await askApproval(match, approvalRequestOf(parts, caller), ports.exchange, caller.gone);
+  const approval = await askApproval(match, approvalRequestOf(parts, caller), ports.exchange, caller.signal);
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   if (!approval.ok) return { approvalId, result: err(toRunRefusal(match, approval.error.refusal, approvalId, ports)) };
   const binding = connectorBinding(match.connector, parts.host);
@@ -97,7 +97,7 @@ async function attempt(
   if (lapsed !== null) return { approvalId, result: err(lapsed) };
   const admitted = { parts, binding, material: material.value, inForce };
   const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);
-  return { approvalId, result: await callUpstream(admitted, caller.gone, onMasked, ports) };
+  return { approvalId, result: await callUpstream(admitted, caller.signal, onMasked, ports) };
 }
 
 function noteMasked(sessionId: string | null, binding: string, host: string, { exchange, audit }: RunPorts): void {
@@ -131,12 +131,15 @@ function toRunRefusal(
 }
 
 function recordRun(
-  { match, request, given }: Recognised,
+  { match, request, givenInputs }: Recognised,
   { approvalId, result }: RunOutcome,
   caller: NamedCaller,
   ports: RunPorts,
 ): RunResult {
-  const facts = { ...factsOf(caller, request.ok ? request.value : null), operation: { match, given, approvalId } };
+  const facts = {
+    ...factsOf(caller, request.ok ? request.value : null),
+    operation: { match, givenInputs, approvalId },
+  };
   const ended: ExchangeResult = result.ok
     ? { kind: 'replied', mediation: 'connector', status: result.value.upstreamStatus }
     : { kind: 'refused', reason: result.error.reason };

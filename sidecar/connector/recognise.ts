@@ -18,7 +18,7 @@ export interface Recognised {
   readonly match: ConnectorOperation;
   readonly request: Result<OperationRequestParts, RunRefusal>;
   /** The names of its query and body inputs, as `<place>.<input>`. */
-  readonly given: ReadonlySet<string>;
+  readonly givenInputs: ReadonlySet<string>;
 }
 
 /** Finds the operation that a run names and builds its request from the args. Refuses with `connector_operation_not_found`. */
@@ -33,13 +33,13 @@ export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised
     const names = operations.map(({ name }) => name);
     return refuseNotFound(`${fqn} has no operation with that name${didYouMean(run.operation, names)}`);
   }
-  const given = listGivenArgs(operation, run.args);
+  const givenInputs = listGivenArgs(operation, run.args);
   const named = { connector, operation };
   const built = buildOperationRequest(connector, operation, run.args, run.host);
-  if (!built.ok) return ok({ match: named, request: invalidArgs(built.error), given });
+  if (!built.ok) return ok({ match: named, request: invalidArgs(built.error), givenInputs });
   const confirmed = confirmOperation(policy.connectors, named, built.value);
-  if (confirmed.ok) return ok({ match: confirmed.value, request: built, given });
-  return ok({ match: named, request: invalidArgs([{ field: 'args', message: confirmed.error }]), given });
+  if (confirmed.ok) return ok({ match: confirmed.value, request: built, givenInputs });
+  return ok({ match: named, request: invalidArgs([{ field: 'args', message: confirmed.error }]), givenInputs });
 }
 
 /** A request as the data plane's own clients describe it: without headers, body and query. */
@@ -76,7 +76,7 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
   );
   if (match === undefined)
     return refuseNotFound('method and upstream_url do not match this operation, or match another one too');
-  return ok({ match, request: requestWithoutArgs(match.operation, made), given: new Set() });
+  return ok({ match, request: requestWithoutArgs(match.operation, made), givenInputs: new Set() });
 }
 
 function requestWithoutArgs(

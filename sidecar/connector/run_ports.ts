@@ -19,7 +19,7 @@ export interface RunCaller {
   /** Null for the host token. */
   readonly sessionId: string | null;
   /** Aborted when the caller disconnects or its session ends. */
-  readonly gone: AbortSignal;
+  readonly signal: AbortSignal;
 }
 
 /** Why an operation was not run, or got no reply. */

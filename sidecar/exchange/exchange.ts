@@ -64,19 +64,19 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
   if (!authority.ok) return refuse(facts, authority.error, incoming);
-  return exchangeBound(incoming, { ...resolution, policy: policy.value, asked }, facts, tunnel, ports);
+  return exchangeBound(incoming, { ...resolution, policy: policy.value, request: asked }, facts, tunnel, ports);
 }
 
 /** The policy that a resolution was made with. */
 interface Decided {
   readonly policy: Policy;
-  readonly asked: ResolvableRequest;
+  readonly request: ResolvableRequest;
 }
 
 /** The binding path: contract first, then body, and the credential last. */
 async function exchangeBound(
   incoming: Incoming,
-  { bindings, besideApprovals, policy, asked }: BindingResolution & Decided,
+  { bindings, besideApprovals, policy, request: asked }: BindingResolution & Decided,
   unbound: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,

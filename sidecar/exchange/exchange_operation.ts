@@ -115,5 +115,5 @@ function operationFacts(
   { match, incoming, body, approvalId }: Known,
 ): Facts & { readonly operation: OperationFacts } {
   const given = listGivenInputs(match.operation, incoming.target.query, body?.buffered?.chunks ?? []);
-  return { host, method, path, binding: null, operation: { match, given, approvalId } };
+  return { host, method, path, binding: null, operation: { match, givenInputs: given, approvalId } };
 }

@@ -9,7 +9,7 @@ import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Reply } from './forward.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
-import type { HeldBack } from './sanitise_head.ts';
+import type { WithheldHeaders } from './sanitise_head.ts';
 
 /** What the audit event needs to know of a request. Contains no secret. */
 export interface Facts {
@@ -45,7 +45,7 @@ export interface Replied {
   /** What to mask in the reply; null on passthrough, which is exact. */
   readonly scrub: ScrubPatterns | null;
   /** The reply headers that were withheld, and those that passed only because the binding keeps cookies. */
-  readonly heldBack?: HeldBack;
+  readonly withheldHeaders?: WithheldHeaders;
   /** For a credentialed request: whether its binding or connector is still in force while the reply is streamed. */
   readonly inForce?: InForce;
 }

@@ -95,7 +95,7 @@ describe('the audit event of a request', () => {
         if (!request.ok) return;
         built += 1;
         const { method, host, path } = request.value;
-        const facts = { match: { connector, operation }, given: new Set(['query.q']), approvalId: null };
+        const facts = { match: { connector, operation }, givenInputs: new Set(['query.q']), approvalId: null };
         expectTaken({ sessionId: null, host, method, path, binding: null, operation: facts });
       }),
       { numRuns: 2_000, seed: 14 },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
-import { listHeldBack, sanitiseHead, sanitiseTrailers } from './sanitise_head.ts';
+import { listWithheldHeaders, sanitiseHead, sanitiseTrailers } from './sanitise_head.ts';
 
 function parsed(text: string): Parameters<typeof sanitiseHead>[0] {
   const head = parseReplyHead(text, { maxHeaders: 10 });
@@ -26,9 +26,9 @@ test('keeps cookies and challenges together, and never an alternative service', 
 
 test('names the withheld and the kept headers, each once, without values', () => {
   const { fields } = parsed('HTTP/1.1 200 x\r\nSet-Cookie: a\r\nset-cookie: b\r\nX-A: 1\r\nAlt-Svc: c\r\n\r\n').head;
-  expect(listHeldBack(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
-  expect(listHeldBack(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
-  expect(listHeldBack([], false)).toEqual({ withheld: [], kept: [] });
+  expect(listWithheldHeaders(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
+  expect(listWithheldHeaders(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
+  expect(listWithheldHeaders([], false)).toEqual({ withheld: [], kept: [] });
 });
 
 test.each([

@@ -25,15 +25,15 @@ export function sanitiseTrailers(trailers: string, keepCookies: boolean): string
 }
 
 /** The reply headers that were withheld, or that passed because the binding keeps cookies: lower-case names, each once. */
-export interface HeldBack {
+export interface WithheldHeaders {
   readonly withheld: readonly string[];
   readonly kept: readonly string[];
 }
 
-const NOTHING: HeldBack = { withheld: [], kept: [] };
+const NOTHING: WithheldHeaders = { withheld: [], kept: [] };
 
 /** What {@link sanitiseHead} does to the fields, for the audit event. The names are of a closed list; values are never included. */
-export function listHeldBack(fields: readonly HeaderField[], keepCookies: boolean): HeldBack {
+export function listWithheldHeaders(fields: readonly HeaderField[], keepCookies: boolean): WithheldHeaders {
   if (!fields.some(({ name }) => isWithheldHeader(name))) return NOTHING;
   const names = [...new Set(fields.map(({ name }) => name))];
   return {

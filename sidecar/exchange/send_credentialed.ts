@@ -20,7 +20,7 @@ import { resolveMaterial } from './material.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandon, keepsCookies, refuse, replyWith } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
-import { listHeldBack, sanitiseHead } from './sanitise_head.ts';
+import { listWithheldHeaders, sanitiseHead } from './sanitise_head.ts';
 import { scrubHeadBytes } from './scrub_head.ts';
 
 /** A request that is allowed to have its credential. */
@@ -60,8 +60,8 @@ export async function sendCredentialed(
   const reply = await forward(outgoing.value, { ...context, inForce: admitted.inForce });
   if (reply.ok) {
     const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };
-    const held = listHeldBack(reply.value.head.fields, keepCookies);
-    return { ...replyWith(incoming, facts, mediation, shown, scrub), heldBack: held, inForce: admitted.inForce };
+    const held = listWithheldHeaders(reply.value.head.fields, keepCookies);
+    return { ...replyWith(incoming, facts, mediation, shown, scrub), withheldHeaders: held, inForce: admitted.inForce };
   }
   return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming, wasRead);
 }

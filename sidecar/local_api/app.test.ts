@@ -13,7 +13,7 @@ import { compilePolicy } from '../../shared/resolve/resolve.ts';
 import { channelFailure } from '../control/channel_failure.ts';
 import { Link } from '../control/link.ts';
 import { createPlanLocks, type PlanLocks } from '../control/plan_locks.ts';
-import { reachProblem } from '../reach/reach_problem.ts';
+import { reachFailure } from '../reach/reach_failure.ts';
 import { Sessions } from '../session/sessions.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
@@ -124,7 +124,7 @@ function options(): LocalApiOptions {
     sessions,
     listeners: {
       planFor: () => Promise.resolve(ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 })),
-      open: () => Promise.resolve(err(reachProblem('not_the_container', 'not it'))),
+      open: () => Promise.resolve(err(reachFailure('not_the_container', 'not it'))),
     },
     planLocks,
     masked: new MaskedReplies(1, () => true),

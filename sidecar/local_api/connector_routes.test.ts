@@ -117,7 +117,7 @@ describe.each([
   it('counts as a tunnel of its session, and ends with it', async () => {
     const session = await bench.createSession();
     const live = bench.sessions.get(session.id);
-    bench.running = ({ gone }) =>
+    bench.running = ({ signal: gone }) =>
       new Promise((resolve) => {
         const stopped = { reason: 'upstream_unreachable', message: 'the session has ended' } as const;
         gone.addEventListener('abort', () => resolve(err(stopped)));

@@ -27,7 +27,7 @@ export async function runFor(
 ): Promise<Result<RunReply, LocalError>> {
   return whileCallerLives(caller, left, async (gone) => {
     const sessionId = caller.kind === 'session' ? caller.session.id : null;
-    const result = await run({ source, sessionId, gone });
+    const result = await run({ source, sessionId, signal: gone });
     if (result.ok) return result;
     const { reason, message, details } = result.error;
     return err(localError(reason, message, details));

@@ -7,7 +7,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
-import { reachProblem } from '../reach/reach_problem.ts';
+import { reachFailure } from '../reach/reach_failure.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
 
@@ -74,7 +74,7 @@ describe('a session with a sandbox', () => {
   });
 
   it('is not created if its egress mode is not possible', async () => {
-    bench.listener = err(reachProblem('egress_unavailable', 'needs root'));
+    bench.listener = err(reachFailure('egress_unavailable', 'needs root'));
     const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput({ egress: 'sealed' }) });
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([409, 'egress_unavailable', 0]);
   });
@@ -193,7 +193,7 @@ describe('the listener in a container', () => {
 
   it('is refused for a process outside the container, and the detached session stays bound to its launcher', async () => {
     const id = await withContainer({ detached: true });
-    bench.opening = err(reachProblem('not_the_container', 'another process'));
+    bench.opening = err(reachFailure('not_the_container', 'another process'));
     const reply = await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 1 });
     expect([reply.status, reply.code]).toEqual([409, 'not_the_container']);
     expect(bench.sessions.get(id)?.owner).not.toBeNull();

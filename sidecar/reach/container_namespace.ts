@@ -3,7 +3,9 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
-import { reachProblem, type ReachProblem } from './reach_problem.ts';
+import { reachFailure } from './reach_failure.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ReachFailureReason } from './reach_failure.ts';
 
 /** A container's network namespace, held open so that it stays the checked one even if its process exits. */
 export interface ContainerNamespace {
@@ -24,28 +26,30 @@ export interface ContainerProcess {
 }
 
 /** The process of a container, verified by its cgroup, or else by the engine. */
-export async function checkContainerProcess(wanted: ContainerProcess): Promise<Result<ProcessIdentity, ReachProblem>> {
+export async function checkContainerProcess(
+  wanted: ContainerProcess,
+): Promise<Result<ProcessIdentity, Failure<ReachFailureReason>>> {
   const { pid, containerId, proc = '/proc' } = wanted;
   const before = identify(pid);
-  if (before === null) return err(goneProblem(pid));
+  if (before === null) return err(goneFailure(pid));
   const named = namesContainer(readText(`${proc}/${pid}/cgroup`), containerId) || (await wanted.pidOf()) === pid;
   const after = identify(pid);
-  if (after === null || after.started !== before.started) return err(goneProblem(pid));
+  if (after === null || after.started !== before.started) return err(goneFailure(pid));
   if (named) return ok(before);
   const message = `Process ${pid} does not belong to container ${containerId.slice(0, 12)}.`;
-  return err(reachProblem('not_the_container', message));
+  return err(reachFailure('not_the_container', message));
 }
 
 /** Opens a container's network namespace by its first process, and verifies that it is the container's own. */
 export async function openContainerNamespace(
   wanted: ContainerProcess,
-): Promise<Result<ContainerNamespace, ReachProblem>> {
+): Promise<Result<ContainerNamespace, Failure<ReachFailureReason>>> {
   const { pid, proc = '/proc' } = wanted;
   const handles: FileHandle[] = [];
   const close = async (): Promise<void> => {
     await Promise.all(handles.map((handle) => handle.close()));
   };
-  const refuse = async (problem: ReachProblem): Promise<Result<never, ReachProblem>> => {
+  const refuse = async (problem: Failure<ReachFailureReason>): Promise<Result<never, Failure<ReachFailureReason>>> => {
     await close();
     return err(problem);
   };
@@ -56,14 +60,14 @@ export async function openContainerNamespace(
     handles.push((user = await open(`${proc}/${pid}/ns/user`, 'r')));
   } catch (error) {
     const checked = await checkContainerProcess(wanted);
-    return refuse(checked.ok ? forbidden(errorCode(error)) : checked.error);
+    return refuse(checked.ok ? forbiddenFailure(errorCode(error)) : checked.error);
   }
   // Checked after opening: detects a pid that was reused since the namespace was opened.
   const checked = await checkContainerProcess(wanted);
   if (!checked.ok) return refuse(checked.error);
   const { ino } = await network.stat();
-  if (ino !== inodeOf(`${proc}/${pid}/ns/net`)) return refuse(goneProblem(pid));
-  if (ino === inodeOf(`${proc}/self/ns/net`)) return refuse(sharedNetworkProblem());
+  if (ino !== inodeOf(`${proc}/${pid}/ns/net`)) return refuse(goneFailure(pid));
+  if (ino === inodeOf(`${proc}/self/ns/net`)) return refuse(sharedNetworkFailure());
   return ok({ network, user, process: checked.value, close });
 }
 
@@ -89,16 +93,16 @@ function inodeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }
 
-function goneProblem(pid: number): ReachProblem {
-  return reachProblem('not_the_container', `Process ${pid} has ended, or its pid was reused.`);
+function goneFailure(pid: number): Failure<ReachFailureReason> {
+  return reachFailure('not_the_container', `Process ${pid} has ended, or its pid was reused.`);
 }
 
-function forbidden(code: string): ReachProblem {
+function forbiddenFailure(code: string): Failure<ReachFailureReason> {
   const message = `The network namespace of the container cannot be opened (${code}): run the sidecar as root or with a rootless engine.`;
-  return reachProblem('namespace_forbidden', message);
+  return reachFailure('namespace_forbidden', message);
 }
 
-function sharedNetworkProblem(): ReachProblem {
+function sharedNetworkFailure(): Failure<ReachFailureReason> {
   const message = "The container is on the host's own network (--network host), so it cannot have its own proxy.";
-  return reachProblem('shared_network', message);
+  return reachFailure('shared_network', message);
 }

@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerNamespace } from './container_namespace.ts';
-import { reachProblem, type ReachProblem } from './reach_problem.ts';
+import { reachFailure } from './reach_failure.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ReachFailureReason } from './reach_failure.ts';
 
 export interface NamespaceListenerOptions {
   readonly namespace: Pick<ContainerNamespace, 'network' | 'user'>;
@@ -39,7 +41,7 @@ export interface WantedListener {
 export async function listenInNamespace(
   wanted: readonly WantedListener[],
   options: NamespaceListenerOptions,
-): Promise<Result<void, ReachProblem>> {
+): Promise<Result<void, Failure<ReachFailureReason>>> {
   const ports = wanted.map(({ port }) => port);
   const sockets = await socketsFromNamespace(ports, options);
   if (!sockets.ok) return sockets;
@@ -55,7 +57,7 @@ type Sockets = ReadonlyMap<number, Server>;
 function socketsFromNamespace(
   ports: readonly number[],
   options: NamespaceListenerOptions,
-): Promise<Result<Sockets, ReachProblem>> {
+): Promise<Result<Sockets, Failure<ReachFailureReason>>> {
   const { namespace, enterUser, execArgv } = options;
   const user = enterUser ? [`--user=/proc/self/fd/${USER_FD}`, '--preserve-credentials'] : [];
   const program = [process.execPath, ...execArgv, PROGRAM, ...ports.map(String)];
@@ -72,7 +74,7 @@ function socketsOf(
   child: ChildProcess,
   ports: readonly number[],
   timeoutMs: number,
-): Promise<Result<Sockets, ReachProblem>> {
+): Promise<Result<Sockets, Failure<ReachFailureReason>>> {
   const sockets = new Map<number, Server>();
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-500)));
@@ -81,7 +83,7 @@ function socketsOf(
     const fail = (problem: string): void => {
       clearTimeout(timer);
       for (const socket of sockets.values()) socket.close();
-      resolve(err(failedProblem(problem)));
+      resolve(err(listenFailure(problem)));
     };
     child.on('message', (message, handle) => {
       const port = handedOver.safeParse(message).data?.port;
@@ -105,7 +107,7 @@ function startProblem(error: NodeJS.ErrnoException): string {
   return error.code === 'ENOENT' ? 'nsenter is not installed; it comes with util-linux' : error.message;
 }
 
-function failedProblem(why: string): ReachProblem {
+function listenFailure(why: string): Failure<ReachFailureReason> {
   const message = `The proxy could not listen inside the container's network namespace: ${why}.`;
-  return reachProblem('listener_failed', message);
+  return reachFailure('listener_failed', message);
 }

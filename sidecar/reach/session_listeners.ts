@@ -7,7 +7,9 @@ import type { ContainerEngine } from '../session/session_containers.ts';
 import { checkContainerProcess, type ContainerProcess, openContainerNamespace } from './container_namespace.ts';
 import { listenInNamespace } from './namespace_listener.ts';
 import type { NamespaceRights } from './namespace_rights.ts';
-import { reachProblem, type ReachProblem } from './reach_problem.ts';
+import { reachFailure } from './reach_failure.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ReachFailureReason } from './reach_failure.ts';
 
 /** The callers that a listener in a container's reach serves. */
 export type ListenerKind =
@@ -51,15 +53,15 @@ export class SessionListeners {
   }
 
   /** Decides how a new sandbox reaches the proxy. A gateway's listener is open when this resolves. */
-  async planFor(sandbox: Sandbox): Promise<Result<SessionListener, ReachProblem>> {
+  async planFor(sandbox: Sandbox): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { endpoint } = sandbox.runtime;
     if (this.#options.rightsAt(endpoint) !== 'none') {
       return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
     }
-    if (sandbox.egress === 'sealed') return err(sealedUnavailableProblem());
+    if (sandbox.egress === 'sealed') return err(sealedUnavailableFailure());
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
-    if (!gateway.ok) return err(reachProblem('engine_unavailable', gateway.error.message));
-    if (gateway.value === null) return err(reachProblem('egress_unavailable', 'The engine has no default bridge.'));
+    if (!gateway.ok) return err(reachFailure('engine_unavailable', gateway.error.message));
+    if (gateway.value === null) return err(reachFailure('egress_unavailable', 'The engine has no default bridge.'));
     return this.#gatewayAt(gateway.value);
   }
 
@@ -67,14 +69,18 @@ export class SessionListeners {
    * Opens the listener of a started container, after verifying that the process belongs to it; with `relay` also the
    * listener for clients that cannot send credentials.
    */
-  async open(session: Session, pid: number, relay: boolean): Promise<Result<SessionListener, ReachProblem>> {
+  async open(
+    session: Session,
+    pid: number,
+    relay: boolean,
+  ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { sandbox, containerId } = session;
     if (sandbox === null || containerId === null) throw new Error('the session has no container yet');
     const rights = this.#options.rightsAt(sandbox.runtime.endpoint);
     const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
     const listener = await this.planFor(sandbox);
     if (!listener.ok) return listener;
-    if (relay && rights === 'none') return err(relayUnavailable());
+    if (relay && rights === 'none') return err(relayUnavailableFailure());
     const opened =
       rights === 'none'
         ? await checkContainerProcess(wanted)
@@ -116,7 +122,7 @@ export class SessionListeners {
   }
 
   /** One listener per bridge, created on first use. */
-  async #gatewayAt(address: string): Promise<Result<SessionListener, ReachProblem>> {
+  async #gatewayAt(address: string): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const known = this.#gateways.get(address) ?? this.#listenAt(address);
     this.#gateways.set(address, known);
     try {
@@ -124,7 +130,7 @@ export class SessionListeners {
     } catch (error) {
       this.#gateways.delete(address);
       const why = error instanceof Error ? error.message : 'unknown error';
-      return err(reachProblem('listener_failed', `The proxy could not listen on the bridge's ${address}: ${why}.`));
+      return err(reachFailure('listener_failed', `The proxy could not listen on the bridge's ${address}: ${why}.`));
     }
   }
 
@@ -149,14 +155,14 @@ function createCloser(server: Server): () => void {
   };
 }
 
-function sealedUnavailableProblem(): ReachProblem {
+function sealedUnavailableFailure(): Failure<ReachFailureReason> {
   const message =
     '--egress=sealed needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
-  return reachProblem('egress_unavailable', message);
+  return reachFailure('egress_unavailable', message);
 }
 
-function relayUnavailable(): ReachProblem {
+function relayUnavailableFailure(): Failure<ReachFailureReason> {
   const message =
     'A relay needs the sidecar to run as root or with a rootless engine: on a bridge it would act for every container. Leave it out.';
-  return reachProblem('egress_unavailable', message);
+  return reachFailure('egress_unavailable', message);
 }

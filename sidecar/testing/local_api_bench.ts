@@ -18,7 +18,6 @@ import { createPlanLocks } from '../control/plan_locks.ts';
 import { createContainerApi, createLocalApi } from '../local_api/app.ts';
 import type { LocalApiOptions } from '../local_api/local_api_options.ts';
 import { MetricsRegistry } from '../local_api/metrics.ts';
-import type { ReachProblem } from '../reach/reach_problem.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import type { Session } from '../session/session.ts';
 import { Sessions } from '../session/sessions.ts';
@@ -26,6 +25,8 @@ import { fakeSessionCa } from './fake_session_ca.ts';
 import { FakeAuditSink, FakeClock } from './fakes.ts';
 import { sampleIdentity } from './sample_identity.ts';
 import { PINNED_IMAGE } from './sample_plan_lock.ts';
+import type { Failure } from '../../shared/model/failure.ts';
+import type { ReachFailureReason } from '../reach/reach_failure.ts';
 
 export const HOST_TOKEN = `svc_host_${'h'.repeat(43)}`;
 
@@ -52,9 +53,13 @@ export class LocalApiBench {
   flushed = 0;
   readonly asked: UnsealedRequest[] = [];
   released: Result<Secret, Refusal> = err(refusal('credential_unavailable', 'not stored'));
-  listener: Result<SessionListener, ReachProblem> = ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 });
+  listener: Result<SessionListener, Failure<ReachFailureReason>> = ok({
+    listener: 'namespace',
+    address: '127.0.0.1',
+    port: 7421,
+  });
   /** The result of opening a listener; `pids` are the requested ones. */
-  opening: Result<SessionListener, ReachProblem> = this.listener;
+  opening: Result<SessionListener, Failure<ReachFailureReason>> = this.listener;
   readonly pids: number[] = [];
   /** The requested runs of operations, and their callers. */
   readonly runs: { readonly request: object; readonly caller: RunCaller }[] = [];

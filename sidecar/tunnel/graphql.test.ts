@@ -219,7 +219,7 @@ describe('GraphQL operations by name', () => {
   const caller = {
     source: 'generated_connector_shim',
     sessionId: 'ses_test',
-    gone: new AbortController().signal,
+    signal: new AbortController().signal,
   } as const;
   const run = (operation: string, query: string): Promise<RunResult> =>
     plane.operations.run({ connector_fqn: 'acme/items', operation, args: { query } }, caller);

@@ -180,7 +180,11 @@ describe('while a person decides', () => {
     plane.approvals.holding = true;
     const gone = new AbortController().signal;
     const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
-    const running = plane.operations.run(request, { source: 'generated_connector_shim', sessionId: 'ses_test', gone });
+    const running = plane.operations.run(request, {
+      source: 'generated_connector_shim',
+      sessionId: 'ses_test',
+      signal: gone,
+    });
     await untilAsked();
     change();
     plane.approvals.decide('approved');
@@ -219,7 +223,11 @@ describe('while the upstream is dialled', () => {
     const dials = await plane.hold(HOST);
     const gone = new AbortController().signal;
     const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
-    const running = plane.operations.run(request, { source: 'generated_connector_shim', sessionId: 'ses_test', gone });
+    const running = plane.operations.run(request, {
+      source: 'generated_connector_shim',
+      sessionId: 'ses_test',
+      signal: gone,
+    });
     await dials.reached;
     plane.policy.use([BINDING]);
     dials.letThrough();

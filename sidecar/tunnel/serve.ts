@@ -127,7 +127,7 @@ function recordOutcome(
 function resultOf(outcome: Outcome): ExchangeResult {
   if (outcome.kind === 'refused') return { kind: 'refused', reason: outcome.refusal.reason };
   if (outcome.kind === 'abandoned') return { kind: 'unanswered', reason: 'client_gone' };
-  const { mediation, reply, heldBack } = outcome;
+  const { mediation, reply, withheldHeaders: heldBack } = outcome;
   return { kind: 'replied', mediation, status: reply.head.status, ...heldBack };
 }
 

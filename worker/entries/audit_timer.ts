@@ -17,7 +17,7 @@ interface Timed {
  * the program running.
  */
 export function startAuditTimer({ turns, context, lifetime }: Timed): void {
-  for (const { what, take } of turns) {
+  for (const { title: what, take } of turns) {
     let isRunning = false;
     const ask = () => {
       if (isRunning) return;

@@ -6,7 +6,7 @@ import type { ProgramContext } from '../installation/program_context.ts';
 /** Periodic work on the audit log, done by one of all workers at a time. */
 export interface AuditTurn {
   /** For the log, if it fails. */
-  readonly what: string;
+  readonly title: string;
   readonly take: (context: ProgramContext) => Promise<unknown>;
 }
 
@@ -24,10 +24,10 @@ export function auditTurns(
 ): readonly AuditTurn[] {
   const turns: AuditTurn[] = [];
   if (anchors !== undefined) {
-    turns.push({ what: 'sending audit heads', take: (context) => sendAnchors(context, log) });
+    turns.push({ title: 'sending audit heads', take: (context) => sendAnchors(context, log) });
   }
   if (days !== undefined) {
-    turns.push({ what: 'removing old audit events', take: (context) => retainOnce(context, days, log) });
+    turns.push({ title: 'removing old audit events', take: (context) => retainOnce(context, days, log) });
   }
   return turns;
 }

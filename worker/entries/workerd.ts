@@ -132,7 +132,7 @@ const worker = {
     const context = await contextFor(bindings, until);
     const done = await Promise.allSettled(turns.map(({ take }) => take(context)));
     const failed = turns.filter((_turn, at) => done[at]?.status === 'rejected');
-    for (const { what } of failed) logDeferredFailure(what);
+    for (const { title: what } of failed) logDeferredFailure(what);
     if (failed.length > 0) throw new Error('work on the audit log failed: see the log');
   },
 };

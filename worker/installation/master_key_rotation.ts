@@ -164,7 +164,7 @@ async function resealKind(
   database: Database,
   keys: Keys,
   kind: SealedKind,
-  told: RotationHow['onProgress'],
+  onProgress: RotationHow['onProgress'],
 ): Promise<Done> {
   let resealed = 0;
   let looked = 0;
@@ -174,7 +174,7 @@ async function resealKind(
     resealed += done.resealed;
     damaged.push(...done.damaged.map((id) => `${kind.name} ${id}`));
     looked += rows.length;
-    told(`${kind.name}: read ${looked}, sealed ${resealed} again`);
+    onProgress(`${kind.name}: read ${looked}, sealed ${resealed} again`);
   }
   return { resealed, damaged };
 }

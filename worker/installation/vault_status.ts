@@ -29,7 +29,7 @@ export interface VaultStatus {
 export async function vaultStatus(
   database: Database,
   { masterKey, previousMasterKey }: MasterKeys,
-  told: (progress: string) => void = () => undefined,
+  onProgress: (progress: string) => void = () => undefined,
 ): Promise<Result<VaultStatus, Refusal<VaultKeyRefusalReason>>> {
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: NO_KEY });
   const installed = await readInstallation(database);
@@ -38,7 +38,7 @@ export async function vaultStatus(
   const before = previousMasterKey && (await Vault.open(previousMasterKey));
   const keys = { before, after: await Vault.open(masterKey) };
   const values: SealedCount[] = [];
-  for (const kind of SEALED_KINDS) values.push(await countOf(database, kind, keys, told));
+  for (const kind of SEALED_KINDS) values.push(await countOf(database, kind, keys, onProgress));
   const isUnderWay = installed.has('vault_key_previous_check');
   return ok({ finished: !isUnderWay && values.every(({ previous }) => previous === 0), values });
 }
@@ -49,12 +49,12 @@ async function countOf(
   database: Database,
   kind: SealedKind,
   keys: SealingKeys,
-  told: (progress: string) => void,
+  onProgress: (progress: string) => void,
 ): Promise<SealedCount> {
   const count = { kind: kind.name, current: 0, previous: 0, damaged: 0 };
   for await (const rows of pagesOf(database, kind)) {
     for (const row of rows) count[(await row.examine(keys)).state] += 1;
-    told(`${kind.name}: read ${count.current + count.previous + count.damaged}`);
+    onProgress(`${kind.name}: read ${count.current + count.previous + count.damaged}`);
   }
   return count;
 }

@@ -51,18 +51,18 @@ const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
 
 /** Why a URL must not be called; null if it may. What its name resolves to is checked when dialling. */
 export function targetProblem(url: URL, isLocal: boolean): Failure<OutboundFailureReason> | null {
-  if (url.username !== '' || url.password !== '') return refusedCall(url, 'its URL contains a user name or password');
+  if (url.username !== '' || url.password !== '') return refuseCall(url, 'its URL contains a user name or password');
   if (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) {
-    return isLocal ? null : refusedCall(url, 'a hosted control plane calls https URLs only');
+    return isLocal ? null : refuseCall(url, 'a hosted control plane calls https URLs only');
   }
-  if (url.protocol !== 'https:') return refusedCall(url, 'only https URLs are called');
-  if (url.port !== '') return refusedCall(url, 'only port 443 is called');
-  if (isIpLiteral(url.hostname)) return refusedCall(url, 'use a host name: IP addresses are not called');
+  if (url.protocol !== 'https:') return refuseCall(url, 'only https URLs are called');
+  if (url.port !== '') return refuseCall(url, 'only port 443 is called');
+  if (isIpLiteral(url.hostname)) return refuseCall(url, 'use a host name: IP addresses are not called');
   const isPublicName = /[^.][.][^.]/.test(url.hostname);
-  return isLocal || isPublicName ? null : refusedCall(url, 'a hosted control plane calls public host names only');
+  return isLocal || isPublicName ? null : refuseCall(url, 'a hosted control plane calls public host names only');
 }
 
-function refusedCall(url: URL, why: string): Failure<OutboundFailureReason> {
+function refuseCall(url: URL, why: string): Failure<OutboundFailureReason> {
   return { reason: 'upstream_unreachable', message: `${url.hostname} cannot be called: ${why}` };
 }
 

@@ -46,7 +46,7 @@ export async function browse(
 ): Promise<Result<MarketplacePage, ApiError>> {
   const position = decodeCursor(browsePosition, query.cursor);
   if (!position.ok) return position;
-  const mirror = await currentMirror(context);
+  const mirror = await findCurrentMirror(context);
   lookAfterMirror(context, mirror);
   const listed = await list(context, mirror, query, position.value);
   if (!listed.ok) return listed;
@@ -64,7 +64,7 @@ export async function browse(
 }
 
 /** The mirror's row. For a complete mirror it is cached for a few seconds. */
-async function currentMirror({ registry, database, clock }: MarketplaceContext): Promise<RegistryMirrorRow | null> {
+async function findCurrentMirror({ registry, database, clock }: MarketplaceContext): Promise<RegistryMirrorRow | null> {
   const known = registry.known.find(clock.now());
   if (known !== null) return known;
   const mirror = await findMirror(database, registry.url);

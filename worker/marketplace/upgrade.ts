@@ -30,7 +30,7 @@ export async function showUpgrade(
   const made = upgradeOf(found.value, {});
   if (!made.ok) return made;
   const { before, entry } = found.value;
-  const after = made.value.made.ok ? made.value.made.value.configuration : null;
+  const after = made.value.result.ok ? made.value.result.value.configuration : null;
   return ok({
     from_version: before.version,
     to_version: made.value.plan.version ?? entry.version,
@@ -39,7 +39,7 @@ export async function showUpgrade(
     customised: made.value.isCustomised,
     diff: differences(before, after, toPreview(made.value.plan)),
     preview: toPreview(made.value.plan),
-    problems: made.value.made.ok ? [] : [...made.value.made.error],
+    problems: made.value.result.ok ? [] : [...made.value.result.error],
     fetched_at: found.value.fetchedAt,
     stale: found.value.isStale,
   });
@@ -109,8 +109,8 @@ function upgradeOf(newer: Newer, given: NonNullable<UpgradeInput['inputs']>): Re
 function makeUpgrade(newer: Newer, given: NonNullable<UpgradeInput['inputs']>) {
   const made = upgradeOf(newer, given);
   if (!made.ok) return made;
-  if (!made.value.made.ok) return err(inputsRequired(made.value.plan, made.value.made.error));
-  const { configuration, complete } = made.value.made.value;
+  if (!made.value.result.ok) return err(inputsRequired(made.value.plan, made.value.result.error));
+  const { configuration, complete } = made.value.result.value;
   const checked = checkConfiguration(newer.registryId, configuration);
   if (!checked.ok) return checked;
   const problem = configurationProblem(configuration, newer.row.id);

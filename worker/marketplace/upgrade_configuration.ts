@@ -39,7 +39,7 @@ export interface Upgraded {
   readonly plan: InstallationPlan;
   /** The configuration was changed since it was installed. */
   readonly isCustomised: boolean;
-  readonly made: Result<
+  readonly result: Result<
     { readonly configuration: McpConfiguration; readonly complete: CompletedInstallation },
     readonly InputProblem[]
   >;
@@ -58,7 +58,7 @@ export function upgradeConfiguration(
   const kept = Object.fromEntries(Object.entries(recovered.values).filter(([name]) => known.has(name)));
   const made = completeInstallation(plan, serverId, { ...kept, ...given });
   const isCustomised = old !== null && !recovered.isOfPlan;
-  if (!made.ok) return { plan, isCustomised, made };
+  if (!made.ok) return { plan, isCustomised, result: made };
   const keep = (fields: readonly PlanField[], oldFields: readonly PlanField[]) => ({ fields, oldFields, given });
   const configuration: McpConfiguration = {
     ...before,
@@ -70,7 +70,7 @@ export function upgradeConfiguration(
     env: keepFields(before.env, made.value.env, keep(plan.env, old?.env ?? [])),
     headers: keepFields(before.headers, made.value.headers, keep(plan.headers, old?.headers ?? [])),
   };
-  return { plan, isCustomised, made: { ok: true, value: { configuration, complete: made.value } } };
+  return { plan, isCustomised, result: { ok: true, value: { configuration, complete: made.value } } };
 }
 
 /** The plan that a configuration was installed by; null if its version no longer exists. */

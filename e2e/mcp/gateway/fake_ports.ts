@@ -4,7 +4,7 @@ import { Secret } from '../../../shared/model/secret.ts';
 import { referencesOf } from '../../../shared/mcp/references.ts';
 import { localServer as validServer } from '../../../shared/mcp/testing/servers.ts';
 import type {
-  ApprovalProblem,
+  ApprovalRefusalReason,
   GatewayEvent,
   GatewayPorts,
   GatewayServer,
@@ -12,6 +12,7 @@ import type {
   ToolApproval,
 } from '../../../gateway/gateway_ports.ts';
 import type { Result } from '../../../shared/model/result.ts';
+import type { Refusal } from '../../../shared/model/refusal.ts';
 
 /** Ports of a gateway that are in this process: what was recorded can be read, and the list of servers can be changed. */
 export class FakePorts implements GatewayPorts {
@@ -20,7 +21,7 @@ export class FakePorts implements GatewayPorts {
   readonly approvals: Omit<ToolApproval, 'signal'>[] = [];
   health: readonly ServerHealth[] = [];
   accepts = true;
-  decide: () => Promise<Result<null, ApprovalProblem>> = () => Promise.resolve(ok(null));
+  decide: () => Promise<Result<null, Refusal<ApprovalRefusalReason>>> = () => Promise.resolve(ok(null));
   secrets: Readonly<Record<string, string>>;
   bearer: string | null = null;
   #servers: readonly GatewayServer[];

@@ -59,7 +59,7 @@ function indexFrom(bytes: Uint8Array, byte: number, from: number): number {
 /** An escape sequence of `length` bytes, and the bytes it encodes. */
 interface Escape {
   readonly length: number;
-  readonly stands: readonly number[];
+  readonly decoded: readonly number[];
 }
 
 const [TAB, LF, CR, SPACE, HASH, PERCENT, AMPERSAND, SEMICOLON, BACKSLASH] = [
@@ -99,7 +99,7 @@ const BACKSLASHED: ReadonlyMap<number, number> = new Map([
 function readBackslash(bytes: Uint8Array, at: number): Escape | null {
   const kind = bytes[at + 1] ?? 0;
   const stands = BACKSLASHED.get(kind);
-  if (stands !== undefined) return { length: 2, stands: [stands] };
+  if (stands !== undefined) return { length: 2, decoded: [stands] };
   if (kind === 0x78) return readByteEscape(bytes, at, 2);
   if (kind === 0x55) return readUnitEscape(bytes, at, 2, 8);
   if (kind !== 0x75) return null;
@@ -113,7 +113,7 @@ function readPercent(bytes: Uint8Array, at: number): Escape | null {
 /** Two hex digits after `prefix` bytes: one raw byte. */
 function readByteEscape(bytes: Uint8Array, at: number, prefix: number): Escape | null {
   const value = hexValue(bytes, at + prefix, 2);
-  return value < 0 ? null : { length: prefix + 2, stands: [value] };
+  return value < 0 ? null : { length: prefix + 2, decoded: [value] };
 }
 
 /** A UTF-16 unit or a code point in `digits` hex digits. A surrogate pair is one character in two escapes. */
@@ -123,8 +123,8 @@ function readUnitEscape(bytes: Uint8Array, at: number, prefix: number, digits: n
   const length = prefix + digits;
   const isPair = value >= 0xd800 && value < 0xdc00 && bytes[at + length] === bytes[at];
   const low = isPair && bytes[at + length + 1] === bytes[at + 1] ? hexValue(bytes, at + length + prefix, digits) : -1;
-  if (low < 0xdc00 || low > 0xdfff) return { length, stands: utf8Of(value) };
-  return { length: 2 * length, stands: utf8Of(0x10000 + ((value - 0xd800) << 10) + (low - 0xdc00)) };
+  if (low < 0xdc00 || low > 0xdfff) return { length, decoded: utf8Of(value) };
+  return { length: 2 * length, decoded: utf8Of(0x10000 + ((value - 0xd800) << 10) + (low - 0xdc00)) };
 }
 
 /** `\u{1F600}`: a code point in one to six hex digits. */
@@ -132,7 +132,7 @@ function readBracedEscape(bytes: Uint8Array, at: number): Escape | null {
   const digits = digitCount(bytes, at + 3, HEX_VALUES, 6);
   const value = hexValue(bytes, at + 3, digits);
   if (digits === 0 || bytes[at + 3 + digits] !== 0x7d || value > LAST_CODE_POINT) return null;
-  return { length: digits + 4, stands: utf8Of(value) };
+  return { length: digits + 4, decoded: utf8Of(value) };
 }
 
 const LAST_CODE_POINT = 0x10ffff;
@@ -149,7 +149,7 @@ function readReference(bytes: Uint8Array, at: number): Escape | null {
   for (let index = from; index < from + digits; index += 1) {
     value = value * (isHex ? 16 : 10) + (HEX_VALUES[bytes[index] ?? 0] ?? 0);
   }
-  return value > LAST_CODE_POINT ? null : { length: from + digits + 1 - at, stands: utf8Of(value) };
+  return value > LAST_CODE_POINT ? null : { length: from + digits + 1 - at, decoded: utf8Of(value) };
 }
 
 /** HTML's names for ASCII punctuation: each character, then its names. */
@@ -200,7 +200,7 @@ function readNamedReference(bytes: Uint8Array, at: number): Escape | null {
     if (byte !== SEMICOLON) name += String.fromCharCode(byte);
     else {
       const sign = NAMED.get(name);
-      return sign === undefined ? null : { length: name.length + 2, stands: [sign.charCodeAt(0)] };
+      return sign === undefined ? null : { length: name.length + 2, decoded: [sign.charCodeAt(0)] };
     }
   }
   return null;
@@ -211,7 +211,7 @@ function readLineWrap(bytes: Uint8Array, at: number): Escape | null {
   if (at === 0 || BASE64[bytes[at - 1] ?? 0] === 0) return null;
   let end = at + 1;
   while (end < bytes.length && end - at <= MOST_INDENT && isBlank(bytes[end] ?? 0)) end += 1;
-  return end < bytes.length && BASE64[bytes[end] ?? 0] === 1 ? { length: end - at, stands: [] } : null;
+  return end < bytes.length && BASE64[bytes[end] ?? 0] === 1 ? { length: end - at, decoded: [] } : null;
 }
 
 const MOST_INDENT = 64;
@@ -269,7 +269,7 @@ class Writer {
     this.#bytes = new Uint8Array(source.length);
   }
 
-  put(at: number, { length, stands }: Escape): void {
+  put(at: number, { length, decoded: stands }: Escape): void {
     this.#copyTo(at);
     this.#runs.push(this.#length, at, at + length);
     for (const byte of stands) {

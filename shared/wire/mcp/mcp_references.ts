@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import type { FieldProblem } from '../errors.ts';
+import type { FieldProblem } from '../../model/problem.ts';
 
 /** In an input, `{id}` means the server's own id, which is unknown until it is created. */
 export const OWN_ID = '{id}';

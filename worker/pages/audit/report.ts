@@ -33,7 +33,7 @@ export function reportPage({ report, nowMs }: ReportView): Page {
   ${
     open.length + sealed.length === 0
       ? html`<div class="panel flush">${noSecrets()}</div>`
-      : html`${tiles(report)} ${notes(report)} ${open.length === 0 ? allSealed() : openSection(open, nowMs)}
+      : html`${tiles(report)} ${notes(report)} ${open.length === 0 ? allSealedPanel() : openSection(open, nowMs)}
         ${sealedSection(sealed)}`
   }
   ${releaseSection(releases, nowMs)}`;
@@ -74,7 +74,7 @@ function notes({ open, sealed, isWhole }: SealabilityReport): Html | string {
   return alert('info', html`<p>${which} The full report: <code>svc report sealability</code></p>`);
 }
 
-function allSealed(): Html {
+function allSealedPanel(): Html {
   return alert('good', html`<p><strong>Every credential is sealed.</strong> No agent received any current value.</p>`);
 }
 

@@ -77,17 +77,17 @@ function secretSection({ binding, stored }: BindingDetails): Html {
   return html`<section class="panel" aria-labelledby="secret-title">
     <h2 id="secret-title">Which secret</h2>
     ${definitionList([
-      ['Credential', storedReference(binding.credential_ref, stored)],
+      ['Credential', referenceWords(binding.credential_ref, stored)],
       [
         'Session token',
-        binding.session_token_ref === undefined ? null : storedReference(binding.session_token_ref, stored),
+        binding.session_token_ref === undefined ? null : referenceWords(binding.session_token_ref, stored),
       ],
       ['Owner', html`<span class="tag">${binding.owner}</span>`],
     ])}
   </section>`;
 }
 
-function storedReference(reference: string, stored: readonly string[]): Html {
+function referenceWords(reference: string, stored: readonly string[]): Html {
   const state = stored.includes(reference)
     ? badge('good', 'Stored')
     : html`${badge('bad', 'Not stored')} <span class="quiet">every request gets status 503 until it is stored</span>`;

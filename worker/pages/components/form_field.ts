@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
-import type { FieldProblem } from '../../../shared/wire/errors.ts';
 import type { Content, Html } from '../frame/html.ts';
 import { alert } from './alert.ts';
+import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 /** A form's input and problems. `values` never contains a secret, so that it is not echoed, not even after an error. */
 export interface FormState {

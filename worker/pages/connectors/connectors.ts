@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
 import type { ConnectorCredentialState, ConnectorSummary, ValidateReply } from '../../../shared/wire/connectors.ts';
-import type { FieldProblem } from '../../../shared/wire/errors.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
@@ -16,6 +15,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from '../bindings/owner_field.ts';
+import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
@@ -99,7 +99,7 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
       lead: 'Installing another version replaces the installed spec and keeps its credential.',
     })}
     ${formRefusal(form, ['owner', 'spec'])} ${specProblems.length === 0 ? '' : problemList(specProblems)}
-    ${checked === null ? '' : checkedSpec(checked)}
+    ${checked === null ? '' : specSummary(checked)}
     <form class="panel stack" method="post" action="/connectors">
       ${textArea(form, {
         name: 'spec',
@@ -134,7 +134,7 @@ function problemList(problems: readonly FieldProblem[]): Html {
   );
 }
 
-function checkedSpec({ fqn, version, operation_count: count, content_hash: hash, warnings }: ValidateReply): Html {
+function specSummary({ fqn, version, operation_count: count, content_hash: hash, warnings }: ValidateReply): Html {
   return html`${alert('good', 'The spec is valid. Nothing was changed.')}
     <div class="panel">
       ${definitionList([

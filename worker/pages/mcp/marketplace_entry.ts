@@ -37,7 +37,7 @@ export function marketplaceEntryPage(view: EntryView): Page {
       above: ABOVE,
       actions: entry.preview === null ? '' : installButton(view),
     })}
-    ${freshnessWords(entry, nowMs)} ${stateWords(entry)} ${installedHere(entry)}
+    ${freshnessWords(entry, nowMs)} ${stateWords(entry)} ${installedServers(entry)}
     <section class="panel" aria-labelledby="preview-title">
       <h2 id="preview-title">What an install starts</h2>
       ${entry.preview === null ? notInstallable() : installPreview(entry.preview)}
@@ -69,7 +69,7 @@ function stateWords({ status, problems }: MarketplaceDetail): Html {
   return html`${words[status]} ${problems.length === 0 ? '' : unread}`;
 }
 
-function installedHere({ installed_servers: servers }: MarketplaceDetail): Html | string {
+function installedServers({ installed_servers: servers }: MarketplaceDetail): Html | string {
   if (servers.length === 0) return '';
   return alert(
     'good',

@@ -92,7 +92,7 @@ function laterWords({ inputs }: InstallPreview): Html | string {
 }
 
 /** The entry changed since the user reviewed it. */
-export function changedSinceReview(view: InstallView): Page {
+export function changedSinceReviewPage(view: InstallView): Page {
   const content = html`${head('It changed meanwhile', view.subject)}
     ${alert('warn', html`<p><strong>The registry’s entry changed after you reviewed it.</strong> Nothing was installed.</p>`)}
     <div class="actions">

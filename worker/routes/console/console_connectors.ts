@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connector_spec.ts';
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors.ts';
-import { type FieldProblem, fieldProblems } from '../../../shared/wire/errors.ts';
+import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
@@ -32,6 +32,7 @@ import {
 } from './console.ts';
 import { consolePage } from './pages.ts';
 import { showHidden } from '../../../shared/model/shown_text.ts';
+import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 const SHOWN = 100;
 

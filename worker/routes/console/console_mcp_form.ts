@@ -1,5 +1,5 @@
 import { mcpReference } from '../../../shared/mcp/references.ts';
-import { type ApiError, type FieldProblem, fieldProblems } from '../../../shared/wire/errors.ts';
+import { type ApiError, fieldProblems } from '../../../shared/wire/errors.ts';
 import { ownReference, withOwnReferences } from '../../../shared/wire/mcp/mcp_references.ts';
 import { mcpServerInput, type McpServerRecord, type ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
@@ -7,6 +7,7 @@ import { readable } from '../../pages/mcp/mcp_consent.ts';
 import { SERVER_FIELDS } from '../../pages/mcp/mcp_server_form.ts';
 import { type Fields, toRefusedForm } from './console.ts';
 import { type Cleared, clearArgument, clearHeader, clearQuery, clearVariable, cutAtMark } from './typed_secrets.ts';
+import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 /** Formats the lists of a configuration as lines of a form. Parsing them gives the same lists. */
 export function formOfServer(server: McpServerRecord): Fields {

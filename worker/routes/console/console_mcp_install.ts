@@ -13,7 +13,7 @@ import { pathWith } from '../../pages/components/pager.ts';
 import { inputField } from '../../pages/mcp/install_fields.ts';
 import type { InstallSubject } from '../../pages/mcp/marketplace_words.ts';
 import {
-  changedSinceReview,
+  changedSinceReviewPage,
   inputsGivenNow,
   installReviewPage,
   installSettingsPage,
@@ -41,7 +41,8 @@ export const getMcpInstall = forReader(async (c, caller) => {
 export const submitMcpInstall = forChange(async (c, caller, fields) => {
   const view = await viewOf(c, fields);
   if (!view.ok) return problem(c, caller, view.error);
-  if (fields['reviewed'] !== view.value.reviewed) return consolePage(c, caller, changedSinceReview(view.value), 409);
+  if (fields['reviewed'] !== view.value.reviewed)
+    return consolePage(c, caller, changedSinceReviewPage(view.value), 409);
   const asked = inputsGivenNow(view.value.preview);
   const showAgain = (error: ApiError) =>
     formAgain(
@@ -52,7 +53,7 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
     );
   const { name = '', owner = 'personal' } = fields;
   const body = {
-    ...wantedOf(view.value.subject),
+    ...choiceOf(view.value.subject),
     owner,
     ...(name !== '' && { name }),
     inputs: inputsOf(fields, asked),
@@ -76,7 +77,7 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
 
 async function viewOf(c: AppContext, query: Fields): Promise<Result<InstallView, ApiError>> {
   const subject = subjectOf(query);
-  const parsed = marketplacePreviewInput.safeParse(wantedOf(subject));
+  const parsed = marketplacePreviewInput.safeParse(choiceOf(subject));
   if (!parsed.success) return err(invalidInput('query', parsed.error));
   const context = c.get('context');
   const preview = await previewInstall(context, subject.registry_id, parsed.data);
@@ -94,7 +95,7 @@ function subjectOf({ registry_id = '', version = '', package: item, remote }: Fi
   return { registry_id, version, ...(item && { package: item }), ...(remote && { remote }) };
 }
 
-function wantedOf({ version, package: item, remote }: InstallSubject) {
+function choiceOf({ version, package: item, remote }: InstallSubject) {
   return {
     ...(version !== '' && { version }),
     ...(item !== undefined && { package: Number(item) }),

@@ -37,7 +37,7 @@ export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEve
   const fields =
     parts === null
       ? {}
-      : auditFields(operation, { path: parts.path, given: listGivenInputs(subject), status, document });
+      : auditFields(operation, { path: parts.path, givenInputs: listGivenInputs(subject), status, document });
   return {
     'svc.proxy.source': 'generated_connector_shim',
     'svc.proxy.mediation': result.ok ? 'connector' : 'refused',

@@ -3,10 +3,11 @@ import { commandDangers } from '../../../shared/mcp/command_dangers.ts';
 import type { Danger } from '../../../shared/mcp/dangers/danger.ts';
 import { referenceProblem } from '../../../shared/mcp/references.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { apiError, type ApiError, type FieldProblem } from '../../../shared/wire/errors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { withOwnId } from '../../../shared/wire/mcp/mcp_references.ts';
 import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { type McpConfiguration, toApiDanger } from './mcp_server_records.ts';
+import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 /**
  * Makes the configuration of the server with this id from an input: applies its own references and the defaults of its

@@ -49,7 +49,7 @@ export async function toRecords(
     mcpAuthorizationsOf(context.database, ids),
   ]);
   const now = context.clock.now();
-  return rows.map((row) => toRecord(row, { stored, said, authorizations, now }));
+  return rows.map((row) => toRecord(row, { stored, health: said, authorizations, now }));
 }
 
 export async function toRecordOf(
@@ -65,7 +65,7 @@ export async function toRecordOf(
 interface Known {
   readonly stored: readonly McpCredentialRow[];
   /** Newest first. */
-  readonly said: readonly McpHealthRow[];
+  readonly health: readonly McpHealthRow[];
   readonly authorizations: readonly ConnectorCredentialRow[];
   readonly now: number;
 }
@@ -100,7 +100,7 @@ export function toApiDanger({ code, message }: Danger): { readonly code: string;
 const HEALTH_MS = 5 * 60_000;
 const PASSING_STATES: readonly string[] = ['running', 'starting'];
 
-function healthOf(serverId: string, { said, now }: Known): McpServerRecord['health'] {
+function healthOf(serverId: string, { health: said, now }: Known): McpServerRecord['health'] {
   const newest = said.find((row) => row.serverId === serverId);
   if (newest === undefined) return null;
   const isOld = now - Date.parse(newest.checkedAt) > HEALTH_MS;

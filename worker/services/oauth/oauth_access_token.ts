@@ -128,7 +128,7 @@ async function renew(
   const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;
-  const by = { happening: 'refreshed' as const, actor: null, more: [] };
+  const by = { change: 'refreshed' as const, actor: null, more: [] };
   return ok(await storeTokens(context, held, granted.value, by));
 }
 

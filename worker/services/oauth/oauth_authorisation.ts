@@ -204,7 +204,7 @@ async function redeemCode(
   const redirectUri = flow.redirectUri ?? '';
   const granted = await codeGrant(granteeOf(context, held), { code: callback.code, redirectUri, verifier });
   if (!granted.ok) return err(granted.error.message);
-  const by = { happening: 'stored' as const, actor: flow.userId, more: [] };
+  const by = { change: 'stored' as const, actor: flow.userId, more: [] };
   const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
   return isStored ? ok(held.subject.name) : err('the credential was replaced meanwhile: start the authorisation again');
 }

@@ -32,7 +32,7 @@ async function redeem(context: ServiceContext, flow: OAuthFlowRow): Promise<void
   const granted = await deviceGrant(granteeOf(context, held), secret);
   if (granted.ok) {
     const more = takeFlow(context.database, flow.id);
-    const by = { happening: 'stored' as const, actor: flow.userId, more };
+    const by = { change: 'stored' as const, actor: flow.userId, more };
     const bundle = { ...held.bundle, accessToken: null, refreshToken: null };
     await storeTokens(context, { ...held, bundle }, granted.value, by);
     return;

@@ -15,7 +15,7 @@ import { mcpServerEvent, writableMcpServer } from '../mcp/mcp_servers.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The audit events of an oauth2 credential. */
-export type OAuthHappening = 'stored' | 'refreshed' | 'reauthorisation_required';
+export type OAuthChange = 'stored' | 'refreshed' | 'reauthorisation_required';
 
 /** The owner of an oauth2 credential: a connector or a remote MCP server. */
 export interface OAuthSubject {
@@ -28,7 +28,7 @@ export interface OAuthSubject {
   readonly path: string;
   /** The description of that vault entry. */
   readonly description: string;
-  event(happening: OAuthHappening, actor: string | null): AuditDraft;
+  event(change: OAuthChange, actor: string | null): AuditDraft;
   /** Why its credential gives no token; null if it does. */
   problem(credential: ConnectorCredentialRow | null): ApiError | null;
   /** The refusal if there is no credential. */
@@ -80,7 +80,7 @@ function connectorSubject(connector: ConnectorSummaryRow): OAuthSubject {
     name: fqn,
     path: connectorVaultPath(fqn),
     description: `credential of the connector ${fqn}`,
-    event: (happening, actor) => connectorEvent(CONNECTOR_EVENTS[happening], actor, connector),
+    event: (change, actor) => connectorEvent(CONNECTOR_EVENTS[change], actor, connector),
     problem: (credential) => credentialProblem({ connector, credential }),
     nothingStoredError: () => nothingStoredError(connector),
     reauthorisationRequired: () => reauthorisationRequired(connector),
@@ -102,7 +102,7 @@ export function mcpSubject(server: McpServerRow): OAuthSubject {
     name,
     path: mcpVaultPath(id, MCP_OAUTH_NAME),
     description: `authorisation of the MCP server ${name}`,
-    event: (happening, actor) => mcpServerEvent(MCP_EVENTS[happening], actor, server, MCP_OAUTH_NAME),
+    event: (change, actor) => mcpServerEvent(MCP_EVENTS[change], actor, server, MCP_OAUTH_NAME),
     problem(credential) {
       if (credential?.state === 'ready') return null;
       const isTakenBack = credential?.state === 'reauthorisation_required';

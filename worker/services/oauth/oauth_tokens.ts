@@ -9,7 +9,7 @@ import { nothingStoredError } from '../connectors/connector_problems.ts';
 import { type OAuthBundle, readBundle, writeBundle } from './oauth_bundle.ts';
 import { type OAuthClient, findStoredClient } from './oauth_client.ts';
 import type { Tokens } from './oauth_grants.ts';
-import { findOAuthSubject, type OAuthHappening, type OAuthSubject } from './oauth_subject.ts';
+import { findOAuthSubject, type OAuthChange, type OAuthSubject } from './oauth_subject.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { openRow } from '../vault/secrets.ts';
 import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -51,7 +51,7 @@ export async function storeTokens(
   context: ServiceContext,
   held: HeldCredential,
   tokens: Tokens,
-  by: { readonly happening: OAuthHappening; readonly actor: string | null; readonly more: readonly Statement[] },
+  by: { readonly change: OAuthChange; readonly actor: string | null; readonly more: readonly Statement[] },
 ): Promise<boolean> {
   const { subject, bundle } = held;
   const refreshToken = tokens.refreshToken ?? bundle.refreshToken;
@@ -73,7 +73,7 @@ export async function storeTokens(
 /** Records that the provider no longer accepts the authorisation. False if the credential was replaced meanwhile. */
 export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
   const change = { state: 'reauthorisation_required' as const, ...release(context, held) };
-  const by = { happening: 'reauthorisation_required' as const, actor: null };
+  const by = { change: 'reauthorisation_required' as const, actor: null };
   return changeHeld(context, held, by, async () => changeCredential(context.database, held.credential, change));
 }
 
@@ -84,13 +84,13 @@ function release(context: ServiceContext, { credential }: HeldCredential) {
 async function changeHeld(
   context: ServiceContext,
   { subject, credential }: HeldCredential,
-  by: { readonly happening: OAuthHappening; readonly actor: string | null },
+  by: { readonly change: OAuthChange; readonly actor: string | null },
   statements: () => Promise<readonly Statement[]>,
 ): Promise<boolean> {
   const changed = await commit(context, controlChain(subject), async () => {
     const now = await findOAuthSubject(context, subject.id);
     if (now?.credential?.updatedAt !== credential.updatedAt) return ok({ statements: [], events: [], value: false });
-    const events = [subject.event(by.happening, by.actor)];
+    const events = [subject.event(by.change, by.actor)];
     return ok({ statements: [...(await statements()), bumpPolicy(context.database, subject)], events, value: true });
   });
   return changed.ok && changed.value;

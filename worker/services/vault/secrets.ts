@@ -108,9 +108,9 @@ export async function removeSecret(
     const uses = await bindingsUsing(context.database, row);
     if (uses.length > 0) return err(inUseError(row, uses));
     const connector = await findConnectorAt(context.database, row);
-    if (connector !== null) return err(usedByConnector(row, connector.connector));
+    if (connector !== null) return err(usedByConnectorError(row, connector.connector));
     const server = await mcpServerOf(context, row);
-    if (server !== null) return err(usedByMcpServer(row, server));
+    if (server !== null) return err(usedByMcpServerError(row, server));
     return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
   });
 }
@@ -135,7 +135,10 @@ function notFound(pathOrId: string, owner: Owner): ApiError {
   );
 }
 
-function usedByConnector(row: SecretSummary, { id, fqn }: { readonly id: string; readonly fqn: string }): ApiError {
+function usedByConnectorError(
+  row: SecretSummary,
+  { id, fqn }: { readonly id: string; readonly fqn: string },
+): ApiError {
   const message = `the secret ${row.path} is the credential of the connector ${fqn}: delete it with DELETE /v1/connectors/${id}/credential`;
   return apiError('secret_in_use', message, { bindings: [], connectors: [{ id, fqn, owner: ownerName(row.ownerId) }] });
 }
@@ -146,7 +149,7 @@ async function mcpServerOf(context: ServiceContext, { ownerId, path }: SecretSum
   return prefix === MCP_VAULT_PREFIX ? findMcpServer(context.database, [ownerId], id) : null;
 }
 
-function usedByMcpServer(row: SecretSummary, { id, name }: McpServerRow): ApiError {
+function usedByMcpServerError(row: SecretSummary, { id, name }: McpServerRow): ApiError {
   const credential = row.path.slice(mcpVaultPath(id, '').length);
   const message = `the secret ${row.path} is a credential of the MCP server ${name}: delete it with DELETE /v1/mcp-servers/${id}/credentials/${credential}`;
   const servers = [{ id, name, owner: ownerName(row.ownerId) }];

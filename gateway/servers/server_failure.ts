@@ -1,11 +1,5 @@
 import type { McpHealthState } from '../../shared/model/mcp_server.ts';
-import type { ServerProblemReason } from '../gateway_ports.ts';
-
-/** Why a server does not run. `message` is for a person: the problem and the fix, with secrets masked. */
-export interface ServerProblem {
-  readonly reason: ServerProblemReason;
-  readonly message: string;
-}
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 interface ProblemFacts {
   readonly state: McpHealthState;
@@ -13,7 +7,7 @@ interface ProblemFacts {
   readonly passes: boolean;
 }
 
-const FACTS: Readonly<Record<ServerProblemReason, ProblemFacts>> = {
+const FACTS: Readonly<Record<ServerFailureReason, ProblemFacts>> = {
   command_refused: { state: 'failed', passes: false },
   url_refused: { state: 'failed', passes: false },
   consent_needed: { state: 'needs_consent', passes: false },
@@ -32,11 +26,11 @@ const FACTS: Readonly<Record<ServerProblemReason, ProblemFacts>> = {
 };
 
 /** The server state for this problem. */
-export function stateOf(reason: ServerProblemReason): McpHealthState {
+export function stateOf(reason: ServerFailureReason): McpHealthState {
   return FACTS[reason].state;
 }
 
 /** Whether a later retry may help. */
-export function mayPass(reason: ServerProblemReason): boolean {
+export function mayPass(reason: ServerFailureReason): boolean {
   return FACTS[reason].passes;
 }
