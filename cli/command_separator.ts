@@ -2,7 +2,7 @@
 export const GLOBAL_WITH_VALUE: ReadonlySet<string> = new Set(['--home', '--control']);
 /** The commands that run another command, with their options (and the global ones) that take a value. */
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
-  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp']),
+  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp', '--keep-env']),
   launch: new Set([
     ...GLOBAL_WITH_VALUE,
     '--sandbox',

@@ -118,4 +118,20 @@ describe('svc seal SERVICE', () => {
     expect(JSON.parse(replaced.stdout)).toMatchObject({ secret: { ref: 'vault://user/github', version: 2 } });
     expect((await world.svc.api('GET', '/v1/host-bindings')).body).toEqual(before.body);
   });
+
+  it('is not inherited by a command, unless a person insists, which is recorded', async () => {
+    const env = { COPIED: GITHUB_TOKEN };
+    const script = 'printf "%s" "${COPIED-nothing}"';
+    const done = await world.svc.cli(['run', '--', 'sh', '-c', script], { env });
+    expect(done.stdout).toBe('nothing');
+    expect(done.stderr).toContain(
+      'COPIED was taken out of the environment: it holds the stored secret vault://user/github',
+    );
+    const kept = await world.svc.ok(['run', '--keep-env', 'COPIED', '--', 'sh', '-c', script], { env });
+    expect(kept).toBe(GITHUB_TOKEN);
+    const events = (await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.credential_unsealed');
+    expect(events.map(({ data }) => data)).toEqual([
+      { 'svc.proxy.credential_ref': 'vault://user/github', 'svc.proxy.reason': 'kept in the environment: COPIED' },
+    ]);
+  });
 });

@@ -5,6 +5,12 @@ import { handle, collectValue, type Call, type CommandLine } from '../command_li
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
+import {
+  screenEnvironment,
+  tellOfWithheld,
+  type CredentialVariable,
+  type ScreenedEnvironment,
+} from './screen_environment.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 
 interface RunOptions {
@@ -12,6 +18,7 @@ interface RunOptions {
   readonly ttl?: string;
   readonly relay?: boolean;
   readonly mcp?: readonly string[];
+  readonly keepEnv?: readonly string[];
 }
 
 const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
@@ -26,21 +33,29 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
     .option('--mcp <server>', 'let the command use this MCP server (repeatable)', collectValue)
+    .option(
+      '--keep-env <name>',
+      'pass on this variable although it holds a credential; recorded (repeatable)',
+      collectValue,
+    )
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium');
   handle<RunOptions>(line, run, (call) => runInSession(call, signals));
 }
 
 async function runInSession(call: Call<RunOptions>, signals: SignalSource): Promise<number> {
   const [command = '', ...args] = call.args;
-  const { session, end } = await open(call);
+  const screened = await screen(call);
+  const { session, end } = await open(call, screened.kept);
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
   });
-  const env = { ...sessionEnvironment(call.context.env, session), ...relay.variables };
+  const env = { ...sessionEnvironment(screened.env, session), ...relay.variables };
   for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
     call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
   }
+  const placeholders = session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel);
+  tellOfWithheld(call, screened, placeholders);
   const { workingDirectory: cwd, interactive: terminal } = call.context;
   const ended = await runChild({ command, args, env, cwd, terminal }, signals);
   await relay.close();
@@ -53,7 +68,7 @@ async function runInSession(call: Call<RunOptions>, signals: SignalSource): Prom
 }
 
 /** Opens the session; failures before the command starts have their own exit code. */
-async function open(call: Call<RunOptions>): Promise<OpenSession> {
+async function open(call: Call<RunOptions>, kept: readonly CredentialVariable[]): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const mcpServers = (call.options.mcp ?? []).map(parseServer);
@@ -62,11 +77,29 @@ async function open(call: Call<RunOptions>): Promise<OpenSession> {
       ...(call.options.name !== undefined && { name: call.options.name }),
       ...(ttl !== null && { ttlSeconds: ttl.value }),
       ...(mcpServers.length > 0 && { mcpServers }),
+      ...(kept.length > 0 && { keptEnv: kept }),
     });
   } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    throw new CliError(EXIT.notStarted, error.message, error.fixes);
+    throw notStarted(error);
   }
+}
+
+/** The person's environment without credentials, apart from those of `--keep-env`. */
+async function screen(call: Call<RunOptions>): Promise<ScreenedEnvironment> {
+  const keep = call.options.keepEnv ?? [];
+  const unset = keep.find((name) => call.context.env[name] === undefined);
+  if (unset !== undefined) {
+    throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
+  }
+  try {
+    return await screenEnvironment(call, keep);
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+function notStarted(error: unknown): unknown {
+  return error instanceof CliError ? new CliError(EXIT.notStarted, error.message, error.fixes) : error;
 }
 
 function parseServer(text: string): string {

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { meReply } from '../../shared/wire/account.ts';
+import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
-/** Reply of Reply of Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
+/** Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
 const sessionReply = z.object({
   session_id: z.string(),
   token: z.string(),
@@ -28,7 +29,13 @@ export interface OpenSession {
 /** Opens a session whose policy includes every binding stored so far. */
 export async function openSession(
   call: Call,
-  wanted: { readonly name?: string; readonly ttlSeconds?: number; readonly mcpServers?: readonly string[] },
+  wanted: {
+    readonly name?: string;
+    readonly ttlSeconds?: number;
+    readonly mcpServers?: readonly string[];
+    /** Variables with a credential that the command inherits; each is recorded. */
+    readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
+  },
 ): Promise<OpenSession> {
   const sidecar = sidecarClient(call.context, call.options);
   const version = await policyVersion(call);
@@ -37,6 +44,7 @@ export async function openSession(
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
+    ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
     owner: identify(process.pid),
   };
@@ -57,6 +65,12 @@ export async function openSession(
     }
   };
   return { session, end };
+}
+
+/** The credential of a connector or an MCP server has a place that nobody else may refer to. */
+function keptRecord({ name, reference }: { readonly name: string; readonly reference: string | null }): object {
+  const isOwn = reference !== null && parseVaultReference(reference).ok;
+  return { env: name, ...(isOwn && { reference }) };
 }
 
 /**

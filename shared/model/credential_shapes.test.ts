@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isStandIn, serviceOfShape } from './credential_shapes.ts';
+import { credentialWithin, isStandIn, serviceOfShape } from './credential_shapes.ts';
 
 /** Values of the documented shapes. Joined here, so that no scanner takes one for a real credential. */
 const SAMPLES: readonly (readonly [service: string, value: string])[] = [
@@ -54,4 +54,24 @@ describe('the shape of a credential', () => {
       { numRuns: 50 },
     );
   });
+});
+
+describe('a value that contains a credential', () => {
+  test.each(SAMPLES)('is recognised for %s, also inside a URL or a header', (service, value) => {
+    expect(credentialWithin(value)).toBe(service);
+    expect(credentialWithin(`https://user:${value}@git.example.test/project`)).toBe(service);
+    expect(credentialWithin(`Authorization: Bearer ${value}`)).toBe(service);
+  });
+
+  test('is recognised for a private key', () => {
+    const key = ['-----BEGIN OPENSSH', 'PRIVATE KEY-----'].join(' ');
+    expect(credentialWithin(`${key}\nAAAA`)).toBe('private key');
+  });
+
+  test.each(['', '/usr/bin:/bin', 'https://example.com/?a=b', 'ls=01;34:di=01', 'svc-stand-in-not-a-key-github'])(
+    'is not seen in %j',
+    (value) => {
+      expect(credentialWithin(value)).toBeNull();
+    },
+  );
 });

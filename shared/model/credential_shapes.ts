@@ -43,3 +43,23 @@ export function serviceOfShape(text: string): string | null {
   if (text.length > 1_024 || isStandIn(text)) return null;
   return WHOLE.find(({ pattern }) => pattern.test(text))?.service ?? null;
 }
+
+const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY-----/;
+const SEPARATORS = /[\s"'`:;,@/?&=|<>()[\]{}]+/;
+/** A value with more parts is no setting that a person typed. */
+const MAX_PARTS = 200;
+
+/**
+ * What a value contains that has the shape of a credential: the name of its service, or `private key`. Also finds one inside
+ * a URL or a header. Null if there is none.
+ */
+export function credentialWithin(value: string): string | null {
+  if (PRIVATE_KEY.test(value)) return 'private key';
+  const whole = serviceOfShape(value);
+  if (whole !== null) return whole;
+  for (const part of value.split(SEPARATORS, MAX_PARTS)) {
+    const service = serviceOfShape(part);
+    if (service !== null) return service;
+  }
+  return null;
+}

@@ -220,7 +220,34 @@ describe('creating a session', () => {
     });
   });
 
+  it('records each credential that its command inherits', async () => {
+    const kept = [{ env: 'GITHUB_TOKEN', reference: 'vault://user/github' }, { env: 'MY_KEY' }];
+    const { session_id: id } = await createSession({ kept_env: kept });
+    const event = { type: 'sandbox.proxy.credential_unsealed', session_id: id, actor: 'session' };
+    expect(recorded).toEqual([
+      {
+        ...event,
+        data: {
+          'svc.proxy.credential_ref': 'vault://user/github',
+          'svc.proxy.reason': 'kept in the environment: GITHUB_TOKEN',
+        },
+      },
+      { ...event, data: { 'svc.proxy.reason': 'kept in the environment: MY_KEY' } },
+    ]);
+  });
+
+  it('is refused if an inherited credential could not be recorded', async () => {
+    accepting = false;
+    const body = JSON.stringify({ kept_env: [{ env: 'GITHUB_TOKEN' }] });
+    expect(await codeOf(await call('/v1/sandbox-proxy/sessions', { method: 'POST', body }))).toBe(
+      '503 audit_unavailable',
+    );
+    expect(sessions.count).toBe(0);
+  });
+
   it.each([
+    ['{"kept_env":[{"env":"A=B"}]}', '400 invalid_input'],
+    ['{"kept_env":[{"env":"A","reference":"ghp_secret"}]}', '400 invalid_input'],
     ['{"nam":"x"}', '400 invalid_input'],
     ['{"ttl_seconds":0}', '400 invalid_input'],
     ['{"ttl_seconds":1e99}', '400 invalid_input'],

@@ -55,6 +55,11 @@ export const sessionInput = z.strictObject({
   sandbox: sandboxInput.optional(),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
+  /** Variables with a credential that a person told the launch to pass on; the reference is known for a stored one. */
+  kept_env: z
+    .array(z.strictObject({ env: unsealedFields.env, reference: credentialRefText.optional() }))
+    .max(MAX_UNSEALED)
+    .default([]),
   /** The session belongs to a plan: it has no token of its own. */
   plan: z.strictObject({ lock: z.string().min(1) }).optional(),
 });

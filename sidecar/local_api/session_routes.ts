@@ -5,11 +5,12 @@ import { errorCode } from '../../shared/model/error_code.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../../machine/process_identity.ts';
+import type { AuditSink } from '../ports.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { localError, type LocalError, noSessionError } from './local_error.ts';
+import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
 import { findNamedMcpServers } from './named_mcp_servers.ts';
 import { sessionRecord } from './session_record.ts';
 
@@ -26,8 +27,11 @@ export async function createSession(
   if (!reached.ok) return err(localError(reached.error.reason, reached.error.message));
   const wanted = await checkSession(options, input);
   if (!wanted.ok) return wanted;
+  // A credential that is passed on is always recorded, or there is no session.
+  if (input.kept_env.length > 0 && !options.audit.accepting) return err(auditUnavailableError());
   try {
     const created = await sessions.create(wanted.value.session);
+    for (const kept of input.kept_env) options.audit.record(keptEvent(created.session.id, kept));
     return ok(formatCreated(options, created, wanted.value.listener));
   } catch (error) {
     const code = errorCode(error);
@@ -36,6 +40,22 @@ export async function createSession(
       localError('session_ca_unavailable', `The session's CA could not be created${cause}. Check the state directory.`),
     );
   }
+}
+
+/** A person let the session's command inherit a credential in plaintext. */
+function keptEvent(
+  sessionId: string,
+  { env, reference }: SessionInput['kept_env'][number],
+): Parameters<AuditSink['record']>[0] {
+  return {
+    type: 'sandbox.proxy.credential_unsealed',
+    session_id: sessionId,
+    actor: 'session',
+    data: {
+      ...(reference !== undefined && { 'svc.proxy.credential_ref': reference }),
+      'svc.proxy.reason': `kept in the environment: ${env}`,
+    },
+  };
 }
 
 interface CheckedSession {

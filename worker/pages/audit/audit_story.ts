@@ -8,7 +8,7 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
   'sandbox.proxy.disabled':
     'A launch requested a sandbox without the proxy, or the proxy was unavailable: nothing is sealed in it.',
   'sandbox.proxy.credential_unsealed':
-    'A container received the credential in plaintext, because somebody requested that with a reason. Until another value is stored, the credential counts as unsealed.',
+    'A container, or a command of svc run, received the credential in plaintext, because somebody requested that. Until another value is stored, the credential counts as unsealed.',
   'connector.approval.requested':
     'The connector’s spec requires an approval for this operation, so the request was held for a minute.',
   'connector.approval.expired': 'Nobody decided within the minute that the request was held.',

@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+
+const STORED = 'a stored secret of no known shape';
+const SHAPED = ['ghp', 'a1B2'.repeat(9)].join('_');
+const SESSION = {
+  session_id: 'ses_1',
+  token: 'svc_session_t',
+  expires_at: '2026-01-02T00:00:00.000Z',
+  proxy_url: 'http://ses_1:svc_session_t@127.0.0.1:7421',
+  ca_pem_path: '/s/ca.pem',
+  ca_bundle_path: '/s/bundle.pem',
+  sentinels: [{ env: 'DEMO_TOKEN', value: 'placeholder' }],
+};
+const ME = {
+  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
+  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
+  email: null,
+  display_name: 'Local owner',
+  role: 'admin',
+  policy_version: 7,
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+const FAILURE = { error: { code: 'internal_error', message: 'the vault is damaged', request_id: 'r' } };
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+/** A control plane with one secret, and a sidecar. */
+const both: Answer = ({ method, url, body }) => {
+  if (url.pathname === '/v1/me') return { status: 200, body: ME };
+  if (url.pathname === '/v1/secrets/check') return { status: 200, body: { matches: matchesOf(body) } };
+  return method === 'POST' ? { status: 201, body: SESSION } : { status: 204 };
+};
+
+function matchesOf(body: unknown): readonly object[] {
+  const values: unknown = typeof body === 'object' && body !== null && 'values' in body ? body.values : [];
+  return (Array.isArray(values) ? values : []).flatMap((value: unknown, index) =>
+    value === STORED ? [{ index, path: 'user/demo', owner: 'personal' }] : [],
+  );
+}
+
+const checkFails: Answer = (call) =>
+  call.url.pathname === '/v1/secrets/check' ? { status: 500, body: FAILURE } : both(call);
+const controlAway: Answer = (call) => {
+  if (call.url.port === '7420') throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+  return both(call);
+};
+
+const run = (env: Record<string, string>, flags: readonly string[] = [], answer: Answer = both): Promise<RunResult> =>
+  runCli(home, ['run', ...flags, '--', '/bin/sh', '-c', 'env > out'], { answer, env });
+const inherited = (): string => readFileSync(join(home.path, 'out'), 'utf8');
+const sessionBody = ({ calls }: RunResult): unknown =>
+  calls.find(({ url }) => url.pathname.endsWith('/sessions'))?.body;
+
+describe('a command of svc run', () => {
+  test('does not inherit a stored secret, and is told which it is', async () => {
+    const done = await run({ MY_KEY: STORED, OTHER: 'an ordinary value' });
+    expect(done.code).toBe(0);
+    expect(inherited()).not.toContain(STORED);
+    expect(inherited()).toContain('OTHER=an ordinary value');
+    expect(done.stderr).toContain(
+      'MY_KEY was taken out of the environment: it holds the stored secret vault://user/demo',
+    );
+    expect(done.stderr).not.toContain(STORED);
+  });
+
+  test('does not inherit what has the shape of a credential, also inside a URL', async () => {
+    const done = await run({ GITHUB_TOKEN: SHAPED, REMOTE: `https://user:${SHAPED}@git.example.test/x` });
+    expect(inherited()).not.toContain(SHAPED);
+    expect(done.stderr).toContain('GITHUB_TOKEN was taken out of the environment');
+    expect(done.stderr).toContain('svc seal github --from GITHUB_TOKEN');
+    expect(done.stderr).not.toContain(SHAPED);
+  });
+
+  test('gets a placeholder without a word where the session has one', async () => {
+    const done = await run({ DEMO_TOKEN: STORED });
+    expect(inherited()).toContain('DEMO_TOKEN=placeholder');
+    expect(done.stderr).toBe('');
+  });
+
+  test('inherits one that a person insists on, which the session records', async () => {
+    const done = await run({ MY_KEY: STORED, GITHUB_TOKEN: SHAPED }, ['--keep-env', 'MY_KEY']);
+    expect(inherited()).toContain(`MY_KEY=${STORED}`);
+    expect(inherited()).not.toContain(SHAPED);
+    expect(sessionBody(done)).toMatchObject({ kept_env: [{ env: 'MY_KEY', reference: 'vault://user/demo' }] });
+  });
+
+  test('does not start if a variable to keep is not set', async () => {
+    const done = await run({}, ['--keep-env', 'GITHUB_TOKEN=secret-value']);
+    expect(done).toMatchObject({ code: 125, calls: [] });
+    expect(done.stderr).not.toContain('secret-value');
+  });
+
+  test('does not start if the check fails, because a credential might be among the values', async () => {
+    const done = await run({ MY_KEY: STORED }, [], checkFails);
+    expect(done.code).toBe(125);
+    expect(sessionBody(done)).toBeUndefined();
+  });
+
+  test('loses what has the shape of a credential also while the control plane is away', async () => {
+    const done = await run({ GITHUB_TOKEN: SHAPED }, [], controlAway);
+    expect(done.code).toBe(0);
+    expect(inherited()).not.toContain(SHAPED);
+  });
+
+  test('has no ordinary variable compared with stored secrets', async () => {
+    const { calls } = await run({ HOME: '/home/somebody', LC_ALL: 'C.UTF-8-long', SHORT: 'short' });
+    expect(calls.map(({ url }) => url.pathname)).not.toContain('/v1/secrets/check');
+  });
+});
+
+test('a whole environment is compared in calls of at most 64 values', async () => {
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`VALUE_${n}`, `an ordinary value ${n}`]));
+  const { calls } = await run({ ...many, LAST: STORED });
+  const checks = calls.filter(({ url }) => url.pathname === '/v1/secrets/check');
+  expect(checks).toHaveLength(2);
+  expect(inherited()).not.toContain(STORED);
+});

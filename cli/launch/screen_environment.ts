@@ -1,0 +1,108 @@
+import { credentialWithin } from '../../shared/model/credential_shapes.ts';
+import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES, secretCheckReply } from '../../shared/wire/secrets.ts';
+import { isStripped, type Environment } from '../../sandbox/launch/session_environment.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+/** A variable whose value is a credential. */
+export interface CredentialVariable {
+  readonly name: string;
+  /** `vault://PATH` if the value is stored. */
+  readonly reference: string | null;
+  /** What its shape says, such as `github`; null if only the vault knows it. */
+  readonly shape: string | null;
+}
+
+/** An environment without credentials, and what became of them. */
+export interface ScreenedEnvironment {
+  readonly env: Environment;
+  readonly withheld: readonly CredentialVariable[];
+  /** Those that a person told us to pass on. */
+  readonly kept: readonly CredentialVariable[];
+}
+
+/** Shorter values would match by chance, and are not masked either. */
+const SHORTEST_CREDENTIAL = 8;
+/** Variables that never hold a credential. Their values are not sent to the control plane. */
+const ORDINARY =
+  /^(_|PATH|HOME|PWD|OLDPWD|SHELL|SHLVL|TERM|TERM_.*|COLORTERM|LANG|LANGUAGE|LC_.*|LS_COLORS|USER|USERNAME|LOGNAME|HOSTNAME|HOSTTYPE|OSTYPE|MACHTYPE|MAIL|TZ|EDITOR|VISUAL|PAGER|LESS.*|MANPATH|INFOPATH|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|XDG_.*|DBUS_SESSION_BUS_ADDRESS|SSH_AUTH_SOCK|SSH_TTY|SSH_CLIENT|SSH_CONNECTION|GPG_TTY|TMPDIR|TMUX.*|STY|WINDOWID|NVM_.*|PYENV_.*|CARGO_HOME|RUSTUP_HOME|GOPATH|GOROOT|JAVA_HOME|VIRTUAL_ENV|CONDA_.*)$/;
+
+/**
+ * Takes variables out of an environment whose values are stored secrets, or have the shape of a known credential. If the
+ * control plane cannot be reached, only the shape counts, and the session's start says so. Any other failure of the check
+ * throws: a credential might be among the values.
+ */
+export async function screenEnvironment(call: Call, keep: readonly string[]): Promise<ScreenedEnvironment> {
+  const candidates = Object.entries(call.context.env).flatMap(([name, value]) =>
+    value !== undefined && isCandidate(name, value) ? [{ name, value }] : [],
+  );
+  const references = await storedReferences(call, candidates);
+  const found = candidates.flatMap(({ name, value }): readonly CredentialVariable[] => {
+    const reference = references.get(name) ?? null;
+    const shape = credentialWithin(value);
+    return reference === null && shape === null ? [] : [{ name, reference, shape }];
+  });
+  const withheld = found.filter(({ name }) => !keep.includes(name));
+  const names = new Set(withheld.map(({ name }) => name));
+  const env = Object.fromEntries(Object.entries(call.context.env).filter(([name]) => !names.has(name)));
+  return { env, withheld, kept: found.filter(({ name }) => keep.includes(name)) };
+}
+
+function isCandidate(name: string, value: string): boolean {
+  const fits = value.length >= SHORTEST_CREDENTIAL && value.length <= MAX_SECRET_BYTES;
+  return fits && !ORDINARY.test(name) && !isStripped(name);
+}
+
+async function storedReferences(
+  call: Call,
+  candidates: readonly { readonly name: string; readonly value: string }[],
+): Promise<ReadonlyMap<string, string>> {
+  const references = new Map<string, string>();
+  for (let from = 0; from < candidates.length; from += MAX_CHECKED_VALUES) {
+    const some = candidates.slice(from, from + MAX_CHECKED_VALUES);
+    for (const { index, path } of await checkStored(
+      call,
+      some.map(({ value }) => value),
+    )) {
+      const name = some[index]?.name;
+      if (name !== undefined) references.set(name, `vault://${path}`);
+    }
+  }
+  return references;
+}
+
+async function checkStored(
+  call: Call,
+  values: readonly string[],
+): Promise<readonly { readonly index: number; readonly path: string }[]> {
+  try {
+    const client = controlClient(call.context, call.options);
+    return (await client.call('POST', '/v1/secrets/check', secretCheckReply, { body: { values } })).matches;
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    return [];
+  }
+}
+
+/** Tells the person what was taken out, and how to seal it or to insist. A variable with a placeholder needs no word. */
+export function tellOfWithheld(
+  { print }: Pick<Call, 'print'>,
+  { withheld }: ScreenedEnvironment,
+  replaced: readonly string[],
+): void {
+  const told = withheld.filter(({ name }) => !replaced.includes(name));
+  for (const variable of told) {
+    const { name, shape, reference } = variable;
+    print.warn(`${name} was taken out of the environment: it holds ${contentOf(variable)}`);
+    if (reference === null && shape !== null && shape !== 'private key') {
+      print.note(`  To seal it: svc seal ${shape} --from ${name}`);
+    }
+  }
+  if (told.length > 0) print.note(`  To pass one on in plaintext, which is recorded: --keep-env NAME`);
+}
+
+function contentOf({ reference, shape }: CredentialVariable): string {
+  if (reference !== null) return `the stored secret ${reference}`;
+  return shape === 'private key' ? 'a private key' : `what looks like a credential of ${shape}`;
+}
