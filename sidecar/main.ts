@@ -42,7 +42,7 @@ import { createSessionCa } from './tls/session_ca.ts';
 import { type ConnectionGate, openableConnections } from '../shared/net/connection_gate.ts';
 import { createListener } from './tunnel/listener.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
-import type { TunnelPorts } from './tunnel/tunnel.ts';
+import type { TunnelPorts } from './tunnel/tunnel_ports.ts';
 import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';

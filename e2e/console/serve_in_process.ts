@@ -3,9 +3,9 @@ import { serve } from '@hono/node-server';
 import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
 import type { ProgramContext } from '../../worker/installation/program_context.ts';
-import { SYSTEM_CLOCK } from '../../worker/kernel/service_context.ts';
 import { startInProcess } from '../runtimes/in_process.ts';
 import type { ControlPlaneUnderTest } from '../runtimes/programs.ts';
+import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 /** A local control plane whose database a test can reach, for what no call of the API makes: other people. */
 export async function serveInProcess(): Promise<ControlPlaneUnderTest & { readonly context: ProgramContext }> {

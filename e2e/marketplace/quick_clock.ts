@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Clock } from '../../worker/kernel/service_context.ts';
+import type { Clock } from '../../worker/kernel/clock.ts';
 
 const SPEED = 20;
 

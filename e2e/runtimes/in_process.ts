@@ -15,13 +15,14 @@ import { beginEnterprise } from '../../worker/kernel/commit.ts';
 import { ProgramLifetime } from '../../worker/kernel/lifetime.ts';
 import type { Outbound } from '../../worker/kernel/outbound.ts';
 import type { ProgramContext } from '../../worker/installation/program_context.ts';
-import { type Clock, freshId, nowText } from '../../worker/kernel/service_context.ts';
+import { freshId, nowText } from '../../worker/kernel/service_context.ts';
 import { start, type StartInput } from '../../worker/installation/start.ts';
 import { NO_TURNS } from '../../worker/kernel/turns.ts';
 import { insertAccount } from '../../worker/store/accounts.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { migrate } from '../../worker/store/migrate.ts';
 import { TestSidecar } from './sidecar_client.ts';
+import type { Clock } from '../../worker/kernel/clock.ts';
 
 /** A clock that a test moves; sleeping moves it too, and takes no time. */
 export class TestClock implements Clock {

@@ -10,11 +10,11 @@ import { sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { Caller } from '../../worker/kernel/caller.ts';
-import { SYSTEM_CLOCK } from '../../worker/kernel/service_context.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { signInBrowser } from './hosted_users.ts';
 import { addUser, type InProcess, parsed, startInProcess } from './in_process.ts';
 import { freePort, listening, ROOT, run, type Running, until } from './programs.ts';
+import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 /** Spec section 5, design sections 6 and 10: a machine without a control plane of its own. */
 let server: string;

@@ -7,7 +7,6 @@ import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
 import { clientAddress } from '../../worker/entries/client_address.ts';
-import { SYSTEM_CLOCK } from '../../worker/kernel/service_context.ts';
 import type { StartInput } from '../../worker/installation/start.ts';
 import { type InProcess, startInProcess } from '../runtimes/in_process.ts';
 import { startChromium } from '../support/chromium.ts';
@@ -17,6 +16,7 @@ import { listen } from '../support/tls_upstream.ts';
 import { CODE_HOST_CLIENT_ID, CODE_HOST_CLIENT_SECRET, type CodeHost, startCodeHost } from './code_host.ts';
 import { forwarded, namedOutbound } from './named_outbound.ts';
 import { OPENID_CLIENT_ID, OPENID_CLIENT_SECRET, type OpenIdProvider, startOpenIdProvider } from './openid_provider.ts';
+import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 const OPENID_HOST = 'id.acme.test';
 const CODE_HOST = 'code.acme.test';

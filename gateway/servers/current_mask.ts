@@ -1,5 +1,11 @@
-import type { FilledBearer } from './fill_launch.ts';
 import { SecretMask } from './secret_mask.ts';
+
+/** An access token as it is sent, and its end. */
+export interface FilledBearer {
+  readonly text: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number | null;
+}
 
 /** A server's clock may be late, so it may accept a token after its expiry. */
 const KEPT_AFTER_END_MS = 300_000;

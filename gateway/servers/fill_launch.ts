@@ -1,7 +1,7 @@
 import { type LaunchValues, withReferences } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { CurrentMask } from './current_mask.ts';
+import { CurrentMask, type FilledBearer } from './current_mask.ts';
 import type { BearerToken, ReleasedValues } from '../gateway_ports.ts';
 
 /** A server's values with credentials inserted, and the mask for its output. */
@@ -9,12 +9,6 @@ export interface FilledLaunch {
   readonly values: LaunchValues;
   readonly mask: CurrentMask;
   readonly bearer: FilledBearer | null;
-}
-
-export interface FilledBearer {
-  readonly text: string;
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number | null;
 }
 
 /** Replaces a server's references with the released values. The error is the rest of a sentence and contains no value. */

@@ -6,7 +6,7 @@ import type { CurrentMask } from './current_mask.ts';
 import { connectClient, type Downstream, type DownstreamEvents, hasEndedAtProbe } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
-import { fillBearer, fillLaunch, type FilledBearer, type FilledLaunch } from './fill_launch.ts';
+import { fillBearer, fillLaunch, type FilledLaunch } from './fill_launch.ts';
 import type { LocalLaunch } from './local_launch.ts';
 import { ProcessTransport } from './process_transport.ts';
 import { openRemote } from './remote_launch.ts';
@@ -17,6 +17,7 @@ import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
+import type { FilledBearer } from './current_mask.ts';
 
 export interface LauncherOptions {
   readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;

@@ -7,11 +7,12 @@ import {
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
-import type { FilledBearer, FilledLaunch } from './fill_launch.ts';
+import type { FilledLaunch } from './fill_launch.ts';
 import { createRemoteFetch } from './remote_fetch.ts';
 import { remoteUrlProblem } from './remote_url.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
+import type { FilledBearer } from './current_mask.ts';
 
 export interface RemoteLaunchOptions {
   /** The control plane is on this machine. */

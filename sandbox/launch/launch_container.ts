@@ -6,7 +6,7 @@ import { holdBackSignals, type Interruption } from './interruption.ts';
 import { LaunchError, valueOrThrow } from './launch_error.ts';
 import type { LaunchPorts, NewSandboxSession, SandboxSession } from './launch_ports.ts';
 import { removeContainer } from '../engine/remove_container.ts';
-import { runAttached } from '../engine/run_attached.ts';
+import { attachContainer } from '../engine/attached_container.ts';
 import { mayHoldSentinel } from './session_environment.ts';
 import { UndoStack } from './undo_stack.ts';
 import { openListenerWhenStarted } from './open_listener.ts';
@@ -143,4 +143,29 @@ function containerSpec(
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+interface AttachedRun {
+  readonly launch: Pick<ContainerLaunch, 'relay' | 'tty'>;
+  readonly session: Pick<SandboxSession, 'sessionId'>;
+  readonly containerId: string;
+  readonly interruption: Interruption;
+}
+
+/** Runs a created container with our streams until it ends; returns the exit code. */
+async function runAttached(ports: LaunchPorts, run: AttachedRun): Promise<number> {
+  const { launch, session, containerId, interruption } = run;
+  interruption.check();
+  const container = attachContainer(ports, containerId, launch.tty);
+  // From here on, signals are forwarded to the command, and we end when it ends.
+  interruption.stop();
+  try {
+    const target = { sessionId: session.sessionId, containerId, relay: launch.relay };
+    await openListenerWhenStarted(ports, target, container.hasEnded);
+  } catch (error) {
+    container.abandon();
+    await container.exitCode;
+    throw error;
+  }
+  return container.exitCode;
 }

@@ -26,7 +26,7 @@ import type { Authority } from '../tls/certificates.ts';
 import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
 import { StrangerRefusals } from '../tunnel/stranger_refusals.ts';
-import type { TunnelPorts } from '../tunnel/tunnel.ts';
+import type { TunnelPorts } from '../tunnel/tunnel_ports.ts';
 import { createDialer } from '../upstream/dialer.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import {

@@ -12,7 +12,7 @@ import { readHead } from '../../machine/connection/read_head.ts';
 import { admitSocket } from '../../machine/connection/socket_gate.ts';
 import { ARRIVED } from '../local_api/api_server.ts';
 import { isProxyShaped } from './connect_target.ts';
-import type { TunnelPorts } from './tunnel.ts';
+import type { TunnelPorts } from './tunnel_ports.ts';
 import { refuseUnread, tunnel } from './tunnel.ts';
 
 /**

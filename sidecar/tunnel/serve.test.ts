@@ -25,7 +25,7 @@ import { createListener } from './listener.ts';
 import type { ServedTunnel } from './serve.ts';
 import { serve } from './serve.ts';
 import { StrangerRefusals } from './stranger_refusals.ts';
-import type { TunnelPorts } from './tunnel.ts';
+import type { TunnelPorts } from './tunnel_ports.ts';
 
 const HOST = 'api.example.test';
 const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;

@@ -12,7 +12,7 @@ import type { Outcome } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
 import { relay } from './relay.ts';
-import type { TunnelPorts } from './tunnel.ts';
+import type { TunnelPorts } from './tunnel_ports.ts';
 
 /** A tunnel whose TLS is terminated. */
 export interface ServedTunnel {

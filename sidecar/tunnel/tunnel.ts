@@ -4,34 +4,17 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { Admission, ConnectionGate } from '../../shared/net/connection_gate.ts';
+import type { Admission } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
-import type { ExchangePorts } from '../exchange/exchange_ports.ts';
-import type { Log, Metrics } from '../../machine/ports.ts';
-import type { AuditSink, LiveSession, SessionDirectory, UpstreamLanes } from '../ports.ts';
+import type { LiveSession } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
 import { checkReach, isPublicOnly } from './sealed_reach.ts';
 import { serve } from './serve.ts';
-import type { StrangerRefusals } from './stranger_refusals.ts';
 import { terminateTls } from './terminate_tls.ts';
-
-/** The dependencies of all tunnels. */
-export interface TunnelPorts {
-  readonly sessions: SessionDirectory;
-  /** Admits connections. */
-  readonly gate: ConnectionGate;
-  readonly exchange: ExchangePorts;
-  readonly audit: AuditSink;
-  /** Records refusals of clients without a session. */
-  readonly strangers: StrangerRefusals;
-  readonly metrics: Metrics;
-  readonly log: Log;
-  /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is called before each dial. */
-  openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
-}
+import type { TunnelPorts } from './tunnel_ports.ts';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 

@@ -4,7 +4,6 @@ import type { Settings } from '../../shared/model/settings.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
-import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { start } from '../installation/start.ts';
 import { NO_TURNS } from '../kernel/turns.ts';
 import { closeFile, openDatabase } from '../store/database.ts';
@@ -13,6 +12,7 @@ import { type Clients, openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { masterKeys } from './vault_key_files.ts';
+import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({

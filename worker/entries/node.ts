@@ -13,7 +13,6 @@ import { fileTemplates } from './file_templates.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 import { makeMasterKey, openLocalKey, parseLocalKey } from '../installation/local_home.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
-import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { start } from '../installation/start.ts';
 import { QueuedTurns } from '../kernel/turns.ts';
 import { readSettings } from './node_command.ts';
@@ -31,6 +30,7 @@ import { contextOfKeys, keyVersion } from './node_vault_key.ts';
 import { startAuditTimer } from './audit_timer.ts';
 import { auditTurns } from './audit_turns.ts';
 import { masterKeys } from './vault_key_files.ts';
+import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 /** How long open requests may take when the program stops; less in local mode, where a person waits. */
 const LOCAL_GRACE_MS = 300;

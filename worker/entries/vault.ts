@@ -2,7 +2,6 @@
 import { parseArgs } from 'node:util';
 import type { Settings } from '../../shared/model/settings.ts';
 import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../installation/master_key_rotation.ts';
-import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { type VaultStatus, vaultStatus } from '../installation/vault_status.ts';
 import { closeFile, type Database, openDatabase } from '../store/database.ts';
 import { migrate } from '../store/migrate.ts';
@@ -11,6 +10,7 @@ import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { beginKeyChange, endKeyChange, keyChange, masterKeys } from './vault_key_files.ts';
+import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });

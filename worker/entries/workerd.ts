@@ -11,11 +11,11 @@ import { fetchOutbound } from '../kernel/fetch_outbound.ts';
 import { parseLocalKey } from '../installation/local_home.ts';
 import { type Lifetime, requestLifetime } from '../kernel/lifetime.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
-import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { start } from '../installation/start.ts';
 import { NO_TURNS } from '../kernel/turns.ts';
 import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
 import { withSealGuard } from '../store/installation.ts';
+import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 /** The platform keeps the rest of a request for half a minute. */
 const SYNC_MS = 20_000;

@@ -5,10 +5,10 @@ import type { Database, Statement } from '../store/database.ts';
 import { forget, readInstallation, withSealGuard, setAnew, guardInstalled } from '../store/installation.ts';
 import { BACKOFF, LEASE_MS } from '../services/oauth/oauth_access_token.ts';
 import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed_kinds.ts';
-import { type Clock, SYSTEM_CLOCK } from '../kernel/service_context.ts';
 import { Vault } from '../kernel/vault.ts';
 import { opensVaultKeyCheck, sealVaultKeyCheck } from './vault_key_check.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
+import { type Clock, SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 /** The master key that everything will be sealed with, and the one used so far. */
 export interface KeyPair {

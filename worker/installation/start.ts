@@ -21,11 +21,12 @@ import type { Lifetime } from '../kernel/lifetime.ts';
 import { OpenCalls } from '../kernel/open_calls.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import type { ProgramContext } from './program_context.ts';
-import { type Clock, freshId, type LocalMode, nowText } from '../kernel/service_context.ts';
+import { freshId, type LocalMode, nowText } from '../kernel/service_context.ts';
 import type { Turns } from '../kernel/turns.ts';
 import { checkVaultKey, sealVaultKeyCheck, type VaultKeyRefusalReason } from './vault_key_check.ts';
 import { Vault } from '../kernel/vault.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Clock } from '../kernel/clock.ts';
 
 export interface StartInput {
   readonly database: Database;

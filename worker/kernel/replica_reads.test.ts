@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type InProcess, newMasterKey, startInProcess, TestClock } from '../../e2e/runtimes/in_process.ts';
 import { openDatabase } from '../store/database.ts';
-import { type Clock, SYSTEM_CLOCK } from './service_context.ts';
+import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 
 const page = z.object({ items: z.array(z.object({ path: z.string(), description: z.string().nullable() })) });
 

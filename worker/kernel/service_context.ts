@@ -8,6 +8,7 @@ import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
+import type { Clock } from './clock.ts';
 
 /** What every service needs. It is made once per program, or once per request if the runtime needs that. */
 export interface ServiceContext extends Lifetime {
@@ -29,13 +30,6 @@ export interface ServiceContext extends Lifetime {
   readonly publicUrl: string | null;
 }
 
-export interface Clock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Resolves after this time, or at once when the signal is aborted. */
-  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
-}
-
 /** Local mode: one user, signed in by a key file. */
 export interface LocalMode {
   readonly userId: string;
@@ -47,22 +41,6 @@ export interface LocalMode {
    */
   readonly consoleHost: string;
 }
-
-/** The clock of the runtime. */
-export const SYSTEM_CLOCK: Clock = {
-  now: () => Date.now(),
-  sleep: (milliseconds, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      const done = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, milliseconds);
-      signal?.addEventListener('abort', done, { once: true });
-    }),
-};
 
 /** The current time, in the format of all stored times. */
 export function nowText(context: { readonly clock: Clock }): string {

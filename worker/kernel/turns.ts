@@ -1,4 +1,4 @@
-import type { Clock } from './service_context.ts';
+import type { Clock } from './clock.ts';
 
 /**
  * Queues work on the same key, so that it does not conflict and need a retry. This is only an optimisation: writes are

@@ -1,5 +1,5 @@
 import type { Lifetime } from '../kernel/lifetime.ts';
-import type { Clock } from '../kernel/service_context.ts';
+import type { Clock } from '../kernel/clock.ts';
 
 /** What starts the work and how long callers wait for it. */
 type Joining = Pick<Lifetime, 'defer'> & { readonly clock: Clock };

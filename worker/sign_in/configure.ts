@@ -2,11 +2,11 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { MailSettings, SignInSettings } from '../../shared/model/sign_in_settings.ts';
 import { PASSWORD_COST, type PasswordCost } from '../services/people/passwords.ts';
 import type { Outbound } from '../kernel/outbound.ts';
-import type { Clock } from '../kernel/service_context.ts';
 import { HeldIssuers } from './issuer_documents.ts';
 import { type Mail, createPostedMail, createPrintedMail, type PrintMail } from './mail.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
+import type { Clock } from '../kernel/clock.ts';
 
 /** The configured ways to sign in. */
 export interface SignInMethods {

@@ -1,5 +1,5 @@
 import type { AuthorizationServer, JWKSCacheInput } from 'oauth4webapi';
-import type { Clock } from '../kernel/service_context.ts';
+import type { Clock } from '../kernel/clock.ts';
 
 /** The documents that an OpenID provider publishes. */
 export interface IssuerDocuments {

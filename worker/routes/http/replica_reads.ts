@@ -1,6 +1,5 @@
 import { readFromReplica } from '../../kernel/replica_reads.ts';
 import type { AppContext } from './app_env.ts';
-import type { Method } from './operation.ts';
 
 /**
  * The only operations that may read from a database replica: lists for people, which change only together with an audit
@@ -17,7 +16,7 @@ const FROM_REPLICA: ReadonlySet<string> = new Set([
 /** Runs the operation of a route on the database that it may use. */
 export async function onFittingDatabase<T>(
   c: AppContext,
-  route: readonly [Method, string],
+  route: readonly [method: string, path: string],
   answer: () => Promise<T>,
 ): Promise<T> {
   if (!FROM_REPLICA.has(route.join(' '))) return answer();

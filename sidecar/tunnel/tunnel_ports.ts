@@ -1,0 +1,20 @@
+import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
+import type { ExchangePorts } from '../exchange/exchange_ports.ts';
+import type { Log, Metrics } from '../../machine/ports.ts';
+import type { AuditSink, SessionDirectory, UpstreamLanes } from '../ports.ts';
+import type { StrangerRefusals } from './stranger_refusals.ts';
+
+/** The dependencies of all tunnels. */
+export interface TunnelPorts {
+  readonly sessions: SessionDirectory;
+  /** Admits connections. */
+  readonly gate: ConnectionGate;
+  readonly exchange: ExchangePorts;
+  readonly audit: AuditSink;
+  /** Records refusals of clients without a session. */
+  readonly strangers: StrangerRefusals;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is called before each dial. */
+  openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
+}
