@@ -11,7 +11,8 @@ test('pauses a binding for a session above the limit of masked replies, until it
   expect([masked.count(USE), masked.count(USE)]).toEqual(['now_paused', 'paused']);
   expect(masked.refuse('ses_a', 'bnd_1')).toMatchObject({
     reason: 'binding_paused',
-    message: expect.stringContaining('svc sessions resume ses_a') as unknown,
+    message:
+      'replies of api.example.test to this session contained its credential 4 times, which is more than SVC_MAX_MASKED_REPLIES allows; if that is expected, run `svc sessions resume ses_a`',
   });
   expect(masked.countsOfSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: true }]);
   expect(masked.resume('ses_a')).toEqual(['api.example.test']);

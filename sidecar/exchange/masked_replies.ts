@@ -56,7 +56,7 @@ export class MaskedReplies {
     const count = sessionId === null ? undefined : this.#sessions.get(sessionId)?.get(binding);
     if (count === undefined || count.recent <= this.#most) return null;
     const message =
-      `replies of ${count.host} to this session contained its credential ${count.recent} times, which is more than` +
+      `replies of ${count.host} to this session contained its credential ${count.recent} times, which is more than ` +
       `SVC_MAX_MASKED_REPLIES allows; if that is expected, run \`svc sessions resume ${sessionId}\``;
     return refusal('binding_paused', message);
   }

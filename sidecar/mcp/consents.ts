@@ -112,7 +112,7 @@ export class Consents {
     } catch (error) {
       const why = errorCode(error) || 'unknown error';
       const message = `cannot write ${this.#path} (${why}). Give this user write access and enough disk space there.`;
-      return err({ reason: 'state_file_unreadable', path: this.#path, message });
+      return err({ reason: 'state_file_unreadable', message });
     }
     for (const listener of this.#listeners) listener();
     return ok(undefined);

@@ -29,14 +29,44 @@ export function readOwnAddresses(interfaces = networkInterfaces(), readProc: Rea
  * container bridge that no container uses, and whole networks with a local route. Its routing tables have them all.
  */
 function addLocalRoutes(own: BlockList, readProc: ReadProc): void {
-  const ipv4 = readProc('/proc/net/fib_trie') ?? '';
-  for (const [, network = '', prefix] of ipv4.matchAll(/\|-- (\S+)\n(?: +\/\d+ .*\n)*? +\/(\d+) host LOCAL/g)) {
-    own.addSubnet(network, Number(prefix), 'ipv4');
+  for (const { network, prefix, family } of [
+    ...localIpv4Routes(readProc('/proc/net/fib_trie') ?? ''),
+    ...localIpv6Routes(readProc('/proc/net/ipv6_route') ?? ''),
+  ]) {
+    // A local route for every address belongs to a transparent proxy. It does not tell the machine from other hosts.
+    if (prefix > 0) own.addSubnet(network, prefix, family);
   }
-  for (const line of (readProc('/proc/net/ipv6_route') ?? '').split('\n')) {
+}
+
+interface LocalRoute {
+  readonly network: string;
+  readonly prefix: number;
+  readonly family: 'ipv4' | 'ipv6';
+}
+
+/**
+ * Reads `/proc/net/fib_trie`: a line names each table, `|-- NETWORK` a network, and the lines below it its routes. Other tables
+ * than these two (`Id 100:`) apply only to the packets that a policy rule selects. `Main:` has both if there are no such rules.
+ */
+function* localIpv4Routes(trie: string): Generator<LocalRoute> {
+  let table = '';
+  let network = '';
+  for (const line of trie.split('\n')) {
+    if (/^\S/.test(line)) table = line;
+    network = /^ *\|-- (\S+)$/.exec(line)?.[1] ?? network;
+    const prefix = /^ +\/(\d+) host LOCAL\b/.exec(line)?.[1];
+    if (prefix !== undefined && (table === 'Main:' || table === 'Local:')) {
+      yield { network, prefix: Number(prefix), family: 'ipv4' };
+    }
+  }
+}
+
+/** Reads `/proc/net/ipv6_route`, which does not say which table a route is in. */
+function* localIpv6Routes(routes: string): Generator<LocalRoute> {
+  for (const line of routes.split('\n')) {
     const [network = '', prefix = '', , , , , , , flags = ''] = line.split(/\s+/);
     if ((Number.parseInt(flags, 16) & RTF_LOCAL) === 0) continue;
-    own.addSubnet(network.replace(/(.{4})(?!$)/g, '$1:'), Number.parseInt(prefix, 16), 'ipv6');
+    yield { network: network.replace(/(.{4})(?!$)/g, '$1:'), prefix: Number.parseInt(prefix, 16), family: 'ipv6' };
   }
 }
 
