@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { errorCode } from '../../shared/model/error_code.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { CallOptions, HttpClient } from '../terminal/http_client.ts';
@@ -6,6 +7,12 @@ import type { CallOptions, HttpClient } from '../terminal/http_client.ts';
 /** Maximum size of an event; audit events are far smaller. */
 const MAX_EVENT_CHARACTERS = 1024 * 1024;
 const RECONNECT_MS = 1_000;
+
+/** What following needs of a command. */
+export interface FollowingCall {
+  readonly context: Pick<Call['context'], 'stop' | 'pause'>;
+  readonly print: Pick<Call['print'], 'warn'>;
+}
 
 export interface FollowedStream {
   readonly client: HttpClient;
@@ -17,17 +24,20 @@ export interface FollowedStream {
   readonly onEvents: (events: readonly string[]) => void | Promise<void>;
 }
 
-/** Follows the stream of audit events until the command is stopped. Reconnects when the stream ends; a first connection that fails throws. */
-export async function followEvents(call: Call, stream: FollowedStream): Promise<void> {
+/**
+ * Follows the stream of audit events until the command is stopped. Reconnects when the stream ends or breaks off. Throws if
+ * there is no answer to the first connection.
+ */
+export async function followEvents(call: FollowingCall, stream: FollowedStream): Promise<void> {
   const { stop, pause } = call.context;
-  const state: StreamState = { lastId: null };
-  for (let first = true; !stop.aborted; first = false) {
+  const state: StreamState = { lastId: null, hasAnswered: false };
+  while (!stop.aborted) {
     try {
       await followOnce(stream, state, stop);
     } catch (error) {
       if (stop.aborted) break;
-      if (first || (error instanceof CliError && error.exitCode !== EXIT.unreachable)) throw error;
-      call.print.warn(`${error instanceof Error ? error.message : String(error)}; trying again`);
+      if (!state.hasAnswered || !(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+      call.print.warn(`${error.message}; trying again`);
     }
     await pause(RECONNECT_MS, stop);
   }
@@ -35,6 +45,7 @@ export async function followEvents(call: Call, stream: FollowedStream): Promise<
 
 interface StreamState {
   lastId: string | null;
+  hasAnswered: boolean;
 }
 
 async function followOnce(stream: FollowedStream, state: StreamState, signal: AbortSignal): Promise<void> {
@@ -45,10 +56,21 @@ async function followOnce(stream: FollowedStream, state: StreamState, signal: Ab
     headers: { accept: 'text/event-stream', ...(lastId !== null && { 'last-event-id': lastId }) },
     signal,
   });
+  state.hasAnswered = true;
   await onOpen?.();
-  for await (const events of eventsIn(response.body ?? [])) {
+  for await (const events of eventsIn(readPieces(response, client.origin))) {
     state.lastId = events.findLast(({ id }) => id !== undefined)?.id ?? state.lastId;
     await onEvents(events.filter(({ event }) => event === 'audit').map(({ data }) => data));
+  }
+}
+
+/** The body as it arrives. A lost connection is a `CliError`. */
+async function* readPieces({ body }: Response, origin: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body ?? [];
+  } catch (error) {
+    const why = errorCode(error instanceof Error ? error.cause : error) || 'the connection was lost';
+    throw new CliError(EXIT.unreachable, `the audit events of ${origin} broke off (${why})`);
   }
 }
 
@@ -61,7 +83,8 @@ export async function* eventsIn(
     maxBufferSize: MAX_EVENT_CHARACTERS,
     onEvent: (event) => events.push(event),
     onError: (error) => {
-      if (error.type === 'max-buffer-size-exceeded') throw new Error('an event of the stream is too large');
+      if (error.type === 'max-buffer-size-exceeded')
+        throw new CliError(EXIT.failed, 'an event of the stream is too large');
     },
   });
   const decoder = new TextDecoder();

@@ -70,15 +70,17 @@ export class LocalApi {
     const address = this.#locate();
     if (address === null) return err(unreachableProblem('it is not running'));
     const client = isOnce === true ? clientOf(address.origin) : this.#clientFor(address.origin);
-    const reply = await client.call({
+    const call = {
       method,
       target,
       headers: { ...headers, authorization: `Bearer ${address.hostToken}`, 'content-type': 'application/json' },
       body: body === undefined ? '' : JSON.stringify(body),
       timeoutMs,
       ...(signal !== undefined && { signal }),
+    };
+    const reply = await client.call(call).finally(() => {
+      if (isOnce === true) client.close();
     });
-    if (isOnce === true) client.close();
     if (!reply.ok) return err(unreachableProblem(reply.error.message));
     if (reply.value.status < 400) return reply;
     const refused = refusalBody.safeParse(parseJson(reply.value.body));
