@@ -12,6 +12,7 @@ import { createTestCa } from './support/test_ca.ts';
 
 const GITHUB_TOKEN = plantSecret();
 const NPM_TOKEN = plantSecret();
+const UNBOUND_HOST = 'copilot.example.test';
 const NPM_HOST = 'npm.example.test';
 
 interface World {
@@ -26,13 +27,16 @@ let world: World;
 async function startWorld(): Promise<World> {
   const ca = await createTestCa();
   const certify = (host: string) => ca.issue([host]);
-  const api = await startService(await certify('api.github.com'), `token ${GITHUB_TOKEN}`, (request, response) =>
-    sendJson(response, 200, { login: 'octo', path: request.path }),
+  const api = await startService(
+    await ca.issue(['api.github.com', UNBOUND_HOST]),
+    `token ${GITHUB_TOKEN}`,
+    (request, response) => sendJson(response, 200, { login: 'octo', path: request.path }),
   );
   const registry = await startService(await certify(NPM_HOST), `Bearer ${NPM_TOKEN}`, npmRegistry());
   const git = await startGitUpstream(await certify('github.com'), 'x-access-token', GITHUB_TOKEN);
   const resolve = [
     `api.github.com:127.0.0.1:${api.port}`,
+    `${UNBOUND_HOST}:127.0.0.1:${api.port}`,
     `github.com:127.0.0.1:${git.port}`,
     `${NPM_HOST}:127.0.0.1:${registry.port}`,
   ];
@@ -133,5 +137,14 @@ describe('svc seal SERVICE', () => {
     expect(events.map(({ data }) => data)).toEqual([
       { 'svc.proxy.credential_ref': 'vault://user/github', 'svc.proxy.reason': 'kept in the environment: COPIED' },
     ]);
+  });
+
+  it('tells of a placeholder that was sent to an unbound host, and what to check before binding it', async () => {
+    const script = `curl -sS -o /dev/null -H "Authorization: Bearer $GH_TOKEN" https://${UNBOUND_HOST}/`;
+    const done = await world.svc.cli(['run', '--', 'sh', '-c', script]);
+    expect(done.code).toBe(0);
+    expect(done.stderr).toContain(`svc: bind ${UNBOUND_HOST}? The placeholder of api.github.com was sent there.`);
+    const listed = await world.svc.ok(['audit', 'list', '--host', UNBOUND_HOST]);
+    expect(listed).toContain('placeholder_unbound');
   });
 });

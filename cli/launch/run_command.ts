@@ -11,6 +11,7 @@ import {
   type CredentialVariable,
   type ScreenedEnvironment,
 } from './screen_environment.ts';
+import { printPlaceholderHints } from './placeholder_hints.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 
 interface RunOptions {
@@ -60,6 +61,7 @@ async function runInSession(call: Call<RunOptions>, signals: SignalSource): Prom
   const ended = await runChild({ command, args, env, cwd, terminal }, signals);
   await relay.close();
   await end();
+  if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId);
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
+import { sampleBinding } from '../inject/sample_requests.ts';
 import { auditEventData } from '../wire/audit_events.ts';
 import { exchangeEvent, type ExchangeFacts, type ExchangeResult } from './exchange_event.ts';
 
@@ -24,6 +25,28 @@ const FACTS: ExchangeFacts = {
   },
 };
 const REPLIED: ExchangeResult = { kind: 'replied', mediation: 'connector', status: 200 };
+
+describe('the event of a request that passes through', () => {
+  const { operation: _operation, ...facts } = FACTS;
+  const passed: ExchangeResult = { kind: 'replied', mediation: 'passthrough', status: 401 };
+
+  test('says whose placeholder went to a host without a binding', () => {
+    const event = exchangeEvent(
+      { ...facts, stray: { ...sampleBinding({ scheme: 'bearer' }), host: 'api.github.com' } },
+      passed,
+    );
+    expect(event?.data).toMatchObject({
+      'svc.proxy.reason': 'placeholder_unbound',
+      'svc.proxy.binding.host': 'api.github.com',
+      'svc.proxy.upstream.host': 'api.example.com',
+    });
+    expect(auditEventData.safeParse(event?.data).success).toBe(true);
+  });
+
+  test('has no reason otherwise', () => {
+    expect(exchangeEvent(facts, passed)?.data).not.toHaveProperty('svc.proxy.reason');
+  });
+});
 
 describe('the event of a connector request', () => {
   test('has the operation, its credential reference and its typed fields', () => {

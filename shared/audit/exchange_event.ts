@@ -1,6 +1,12 @@
 import { redactPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
-import type { AuditEvent, AuditEventData, AuditEventType, ProxySource } from '../model/audit_event.ts';
+import {
+  PLACEHOLDER_UNBOUND,
+  type AuditEvent,
+  type AuditEventData,
+  type AuditEventType,
+  type ProxySource,
+} from '../model/audit_event.ts';
 import type { InstalledConnector } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
@@ -28,6 +34,8 @@ export interface ExchangeFacts {
   /** Without the query. */
   readonly path: string | null;
   readonly binding: HostBinding | null;
+  /** The binding whose placeholder a request carries to a host without a binding. */
+  readonly stray?: HostBinding | undefined;
   readonly operation?: OperationFacts | null;
   /** The tool name that the caller of a run by name gave. */
   readonly tool?: string | undefined;
@@ -120,6 +128,10 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
   if (path !== null) data['svc.proxy.upstream.path'] = path.slice(0, MOST_PATH_CHARACTERS);
   if (result.kind === 'replied') addReply(data, facts, result);
   else data['svc.proxy.reason'] = result.reason;
+  if (facts.stray !== undefined && result.kind === 'replied') {
+    data['svc.proxy.reason'] = PLACEHOLDER_UNBOUND;
+    data['svc.proxy.binding.host'] = facts.stray.host;
+  }
   if (binding !== null) {
     data['svc.proxy.binding.host'] = binding.host;
     data['svc.proxy.binding.scheme'] = binding.injection.scheme;

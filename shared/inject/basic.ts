@@ -30,13 +30,13 @@ export const BASIC: SchemeAdapter<'basic'> = {
   },
 };
 
-interface BasicPair {
+export interface BasicPair {
   readonly username: string;
   readonly password: string;
 }
 
 /** The decoded pair of a Basic value, as byte text; null if it is none. */
-function basicPair(value: string): BasicPair | null {
+export function basicPair(value: string): BasicPair | null {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(value)?.[1];
   if (encoded === undefined) return null;
   const pair = decodeBase64(encoded);

@@ -61,6 +61,9 @@ export const AUDIT_EVENT_TYPES = [
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 
+/** The reason of a request that passed through with a placeholder to a host without a binding. */
+export const PLACEHOLDER_UNBOUND = 'placeholder_unbound';
+
 /** The endpoint of a connector request (specification section 6). */
 export const PROXY_SOURCES = [
   'generated_connector_shim',

@@ -25,6 +25,8 @@ export interface Policy {
    * suffix a shorter one. Empty if no pattern matches.
    */
   bindingsFor(host: string): readonly HostBinding[];
+  /** The bindings that hand out a placeholder. */
+  readonly placeholders: readonly HostBinding[];
 }
 
 /** The parts of a request that decide its path through the proxy. */
@@ -91,6 +93,7 @@ export function compilePolicy(
     connectors: compileConnectors(connectors),
     installed: [...byName.values()],
     connectorNamed: (fqn) => byName.get(fqn),
+    placeholders: bindings.filter(({ emit }) => emit.mechanism === 'sentinel-swap'),
     bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host),
   };
 }

@@ -1,5 +1,6 @@
 import { chooseBinding } from '../../shared/inject/choose.ts';
 import { emitDecision } from '../../shared/inject/emit_decision.ts';
+import { findStrayPlaceholder } from '../../shared/inject/stray_placeholder.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
@@ -50,7 +51,10 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
-  if (resolution.kind === 'passthrough') return exchangePassthrough(incoming, facts, tunnel, ports);
+  if (resolution.kind === 'passthrough') {
+    const stray = findStrayPlaceholder(policy.value.placeholders, incoming.head);
+    return exchangePassthrough(incoming, stray === null ? facts : { ...facts, stray }, tunnel, ports);
+  }
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
   if (resolution.kind === 'connector') {

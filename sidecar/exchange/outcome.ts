@@ -19,6 +19,8 @@ export interface Facts {
   /** Without the query. */
   readonly path: string | null;
   readonly binding: HostBinding | null;
+  /** Set if a request to an unbound host carries the placeholder of this binding. */
+  readonly stray?: HostBinding;
   /** Set if the request is an operation of a connector. */
   readonly operation?: OperationFacts;
   /** Set if the request was sent to a connector's GraphQL endpoint but was not recognised. */

@@ -111,9 +111,9 @@ function recordOutcome(
   { sessionId, stepId }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> | undefined {
-  const { host, method, path, binding, operation = null, connector = null } = outcome.facts;
+  const { host, method, path, binding, operation = null, connector = null, stray } = outcome.facts;
   const event = exchangeEvent(
-    { sessionId, stepId, host, method, path, binding, operation, connector },
+    { sessionId, stepId, host, method, path, binding, operation, connector, stray },
     resultOf(outcome),
   );
   if (outcome.kind === 'refused') {

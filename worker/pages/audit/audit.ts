@@ -138,7 +138,8 @@ export function verificationPage(verified: AuditVerification): Page {
     <p class="quiet">
       The seals show whether a chain or an event is missing. Only data outside of the database shows whether all of it
       was restored to an older copy: the sidecars remember their chains, and copies of
-      <a href="/v1/audit-events/heads">the signed heads</a> are compared by <code>svc audit verify --against FILE</code>.
+      <a href="/v1/audit-events/heads">the signed heads</a> are compared by
+      <code>svc audit verify --against FILE</code>.
     </p>
     <div class="actions"><a class="button" href="/audit">Back to the audit log</a></div>`;
   return layout('Verify the audit log', content, 'narrow');

@@ -1,4 +1,4 @@
-import type { AuditEventData, AuditEventType } from '../../../shared/model/audit_event.ts';
+import { PLACEHOLDER_UNBOUND, type AuditEventData, type AuditEventType } from '../../../shared/model/audit_event.ts';
 import { REFUSALS, type RefusalReason } from '../../../shared/model/refusal.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { BadgeKind } from '../components/badge.ts';
@@ -181,6 +181,11 @@ function credentialSentences(type: AuditEventType, data: AuditEventData): string
   if (type === 'connector.proxy.proxied')
     return ['The connector’s credential was added outside the sandbox; the agent never saw it.'];
   if (type === 'sandbox.proxy.foreign_credential_kept') return ['The client sent its own credential, which was kept.'];
+  if (data['svc.proxy.reason'] === PLACEHOLDER_UNBOUND) {
+    return [
+      `The client sent the placeholder of the host binding for ${data['svc.proxy.binding.host'] ?? 'another host'}, so it expects a credential here. Bind ${data['svc.proxy.upstream.host'] ?? 'this host'}, if the credential may go there.`,
+    ];
+  }
   if (type === 'sandbox.proxy.passthrough') return ['No credential was added; the client’s own one, if any, was kept.'];
   return [];
 }

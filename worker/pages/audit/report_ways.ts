@@ -44,8 +44,8 @@ function connectorWays(connectors: OpenCredential['connectors'], host: string | 
   }
   return connectors.map(
     ({ id, fqn }) =>
-      html`The connector <a class="mono" href="/connectors/${id}">${fqn}</a> is installed for <code>${host ?? ''}</code>:
-        give it the credential.`,
+      html`The connector <a class="mono" href="/connectors/${id}">${fqn}</a> is installed for
+        <code>${host ?? ''}</code>: give it the credential.`,
   );
 }
 
