@@ -16,6 +16,8 @@ export interface Call<Options = unknown> {
 export interface CommandLine {
   readonly program: Command;
   readonly context: CliContext;
+  /** True for the name of an agent's profile. */
+  readonly isAgent: (word: string) => boolean;
   /** The exit code of the command that ran. */
   exitCode: number;
 }
@@ -38,7 +40,11 @@ export function collectValue(value: string, previous: readonly string[] | undefi
 }
 
 /** A command line that throws usage errors instead of exiting. The errors never quote a value, because it may be a secret. */
-export function commandLine(context: CliContext, program: Command): CommandLine {
+export function commandLine(
+  context: CliContext,
+  program: Command,
+  isAgent: (word: string) => boolean = () => false,
+): CommandLine {
   program.exitOverride().configureOutput({
     writeOut: (text) => {
       context.stdout.write(text);
@@ -52,7 +58,7 @@ export function commandLine(context: CliContext, program: Command): CommandLine 
     getOutHasColors: () => false,
     getErrHasColors: () => false,
   });
-  return { program, context, exitCode: EXIT.ok };
+  return { program, context, isAgent, exitCode: EXIT.ok };
 }
 
 function withoutValues(text: string): string {
@@ -64,7 +70,7 @@ function withoutValues(text: string): string {
 /** Parses the arguments and runs the command; returns the exit code. Every expected error is printed here and nowhere else. */
 export async function runCommandLine(line: CommandLine, argv: readonly string[]): Promise<number> {
   try {
-    await line.program.parseAsync([...withCommandSeparator(argv)], { from: 'user' });
+    await line.program.parseAsync([...withCommandSeparator(argv, line.isAgent)], { from: 'user' });
     return line.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;

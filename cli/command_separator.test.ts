@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { withCommandSeparator } from './command_separator.ts';
 import { referenceProgram } from './reference/reference_program.ts';
 
-const separated = (text: string): string => withCommandSeparator(text.split(' ')).join(' ');
+const isAgent = (word: string): boolean => word === 'claude';
+const separated = (text: string): string => withCommandSeparator(text.split(' '), isAgent).join(' ');
 
 test.each([
   ['run agent --json', 'run -- agent --json'],
@@ -14,6 +15,16 @@ test.each([
   ['run --help', 'run --help'],
   ['audit list run x', 'audit list run x'],
   ['secret set run', 'secret set run'],
+  ['claude -p hi --json', 'claude -- -p hi --json'],
+  ['--json claude --help', '--json claude -- --help'],
+  ['claude -- hi', 'claude -- -- hi'],
+  ['run claude -p hi', 'run --agent=claude -- claude -p hi'],
+  ['run --quiet --name n claude', 'run --quiet --name n --agent=claude -- claude'],
+  ['run -- claude -p hi', 'run -- claude -p hi'],
+  ['run --name claude x', 'run --name claude -- x'],
+  ['launch claude -p', 'launch -- claude -p'],
+  ['login claude', 'login claude'],
+  ['help claude', 'help claude'],
 ])('%s is read as %s', (typed, read) => {
   expect(separated(typed)).toBe(read);
 });

@@ -1,8 +1,10 @@
 /** The global options that take a value. */
 export const GLOBAL_WITH_VALUE: ReadonlySet<string> = new Set(['--home', '--control']);
+/** `svc run`: the profile that was named instead of a command. */
+export const AGENT_FLAG = '--agent';
 /** The commands that run another command, with their options (and the global ones) that take a value. */
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
-  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp', '--keep-env']),
+  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp', '--keep-env', '--login', AGENT_FLAG]),
   launch: new Set([
     ...GLOBAL_WITH_VALUE,
     '--sandbox',
@@ -21,22 +23,30 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
 
 /**
  * Inserts `--` before the command of `svc run` and `svc launch` if the user left it out. Everything after the command's first
- * word belongs to the command: `svc run agent --json` passes `--json` to the agent.
+ * word belongs to the command: `svc run agent --json` passes `--json` to the agent. Where that word is the name of an agent's
+ * profile, `svc run` runs the agent by its profile; after a `--` of the user's own it is a command like any other. Everything
+ * after the name in `svc NAME` belongs to the agent, including `--help` and `--`.
  */
-export function withCommandSeparator(argv: readonly string[]): readonly string[] {
-  let withValue: ReadonlySet<string> | null = null;
+export function withCommandSeparator(argv: readonly string[], isAgent: (word: string) => boolean): readonly string[] {
+  let runner: string | null = null;
   for (let index = 0; index < argv.length; index += 1) {
     const word = argv[index] ?? '';
+    const [before, after] = [argv.slice(0, index), argv.slice(index)];
     if (word === '--') return argv;
     if (word.startsWith('-')) {
-      if ((withValue ?? GLOBAL_WITH_VALUE).has(word)) index += 1;
-    } else if (withValue !== null) {
-      return [...argv.slice(0, index), '--', ...argv.slice(index)];
+      if ((runner === null ? GLOBAL_WITH_VALUE : optionsWithValue(runner)).has(word)) index += 1;
+    } else if (runner !== null) {
+      if (runner === 'run' && isAgent(word)) return [...before, `${AGENT_FLAG}=${word}`, '--', ...after];
+      return [...before, '--', ...after];
     } else if (Object.hasOwn(WITH_VALUE, word)) {
-      withValue = WITH_VALUE[word] ?? GLOBAL_WITH_VALUE;
+      runner = word;
     } else {
-      return argv;
+      return isAgent(word) ? [...before, word, '--', ...after.slice(1)] : argv;
     }
   }
   return argv;
+}
+
+function optionsWithValue(runner: string): ReadonlySet<string> {
+  return WITH_VALUE[runner] ?? GLOBAL_WITH_VALUE;
 }

@@ -1,9 +1,10 @@
 import { Command } from 'commander';
 import type { SignalSource } from '../sandbox/engine/run_child.ts';
+import { AGENT_TITLES } from './agents/agent_names.ts';
 import { commandLine, type CommandLine } from './command_line.ts';
 import { GLOBAL_WITH_VALUE } from './command_separator.ts';
 import type { CliContext } from './context.ts';
-import { EXIT_CODE_ROWS } from './exit_codes.ts';
+import { CliError, EXIT_CODE_ROWS } from './exit_codes.ts';
 
 /** Adds a group's commands to the command line. */
 type AddGroup = (line: CommandLine, signals: SignalSource) => void;
@@ -30,6 +31,8 @@ const GROUPS: readonly Group[] = [
   [['connector'], async () => (await import('./connectors/connector_commands.ts')).addConnectorCommands],
   [['mcp'], loadMcpCommands],
   [['approvals'], async () => (await import('./approvals/approvals_commands.ts')).addApprovalsCommands],
+  [['agents'], async () => (await import('./agents/agents_commands.ts')).addAgentsCommand],
+  ...Object.keys(AGENT_TITLES).map(agentGroup),
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
   [['sessions'], async () => (await import('./launch/sessions_commands.ts')).addSessionsCommands],
@@ -42,6 +45,17 @@ const GROUPS: readonly Group[] = [
   [['export'], async () => (await import('./bindings/export_command.ts')).addExportCommand],
   [['db'], async () => (await import('./vault/db_commands.ts')).addDbCommands],
 ];
+
+/** `svc NAME` for the profile of an agent. */
+function agentGroup(name: string): Group {
+  return [
+    [name],
+    async () => {
+      const { addAgentCommand } = await import('./agents/agents_commands.ts');
+      return (line, signals) => addAgentCommand(line, signals, name);
+    },
+  ];
+}
 
 async function loadImageCommands(): Promise<AddGroup> {
   const { addImageCommands } = await import('./launch/image_commands.ts');
@@ -80,11 +94,15 @@ export async function buildProgram(
     .option('--json', 'print data as JSON')
     .helpOption('-h, --help', 'print this help')
     .addHelpText('after', exitCodesText());
-  const line = commandLine(context, program);
-  const groups = argv === null ? GROUPS : groupsFor(argv);
+  const called = argv === null ? null : findCalledCommand(argv);
+  const own = await ownAgents(context, argv ?? [], called);
+  const isAgent = (word: string): boolean => Object.hasOwn(AGENT_TITLES, word) || own.includes(word);
+  const line = commandLine(context, program, isAgent);
+  const known = [...GROUPS, ...own.filter((name) => !isKnown(name)).map(agentGroup)];
+  const groups = called === null ? known : groupsFor(called, known);
   const added = await Promise.all(groups.map(async ([, load]) => await load()));
   for (const add of added) add(line, signals);
-  if (groups === GROUPS) {
+  if (groups === known) {
     const { addCompletionCommand } = await import('./completion.ts');
     addCompletionCommand(program, (script) => {
       context.stdout.write(script);
@@ -94,11 +112,43 @@ export async function buildProgram(
 }
 
 /** The group of the command that is called; all groups where none is known, such as for `--help` and for a mistyped name. */
-function groupsFor(argv: readonly string[]): readonly Group[] {
-  const name = findCalledCommand(argv);
+function groupsFor(name: string, known: readonly Group[]): readonly Group[] {
   if (name === '--version') return [];
-  const group = GROUPS.find(([names]) => name !== null && names.includes(name));
-  return group === undefined ? GROUPS : [group];
+  const group = known.find(([names]) => names.includes(name));
+  return group === undefined ? known : [group];
+}
+
+function isKnown(name: string | null): boolean {
+  return GROUPS.some(([names]) => name !== null && names.includes(name));
+}
+
+/** The user's own profiles. They are looked for only where they matter: for `svc run`, and where the command is none of svc's. */
+async function ownAgents(
+  context: CliContext,
+  argv: readonly string[],
+  called: string | null,
+): Promise<readonly string[]> {
+  if (called === '--version' || (called !== 'run' && isKnown(called))) return [];
+  const [{ listOwnNames }, { homeOf }] = await Promise.all([import('./agents/own_names.ts'), import('./up/home.ts')]);
+  const home = globalValue(argv, '--home');
+  try {
+    return listOwnNames(homeOf(context, home === null || home === '' ? {} : { home }));
+  } catch (error) {
+    // The command itself says what is wrong with a setting.
+    if (error instanceof CliError) return [];
+    throw error;
+  }
+}
+
+/** The value of a global option before the command. */
+function globalValue(argv: readonly string[], option: string): string | null {
+  for (let at = 0; at < argv.length; at += 1) {
+    const [name = '', value] = (argv[at] ?? '').split(/=(.*)/s);
+    if (name === option) return value ?? argv[at + 1] ?? null;
+    if (GLOBAL_WITH_VALUE.has(argv[at] ?? '')) at += 1;
+    else if (!name.startsWith('-')) return null;
+  }
+  return null;
 }
 
 /** The first argument that is no global option or its value; null where there is none. */

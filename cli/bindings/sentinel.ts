@@ -4,6 +4,9 @@ const HEX = '0123456789abcdef';
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const DIGITS = '0123456789';
 
+const ALPHABETS = { alnum: ALNUM, lower: LOWER, hex: HEX, digits: DIGITS, base32: BASE32 } as const;
+export type Alphabet = keyof typeof ALPHABETS;
+
 /** Secure random bytes. */
 export type RandomBytes = (count: number) => Uint8Array;
 type Shape = (text: (alphabet: string, length: number) => string) => string;
@@ -49,6 +52,11 @@ export function makeSentinel(host: string, scheme: string, randomBytes: RandomBy
   const name = host.replace(/^\*\./, '').toLowerCase();
   const shape = SHAPES.find(([suffix]) => name === suffix || name.endsWith(`.${suffix}`))?.[1];
   return shape === undefined ? text(ALNUM, 40) : shape(text);
+}
+
+/** That many characters of an alphabet, drawn uniformly. */
+export function randomText(alphabet: Alphabet, length: number, randomBytes: RandomBytes): string {
+  return pick(ALPHABETS[alphabet], length, randomBytes);
 }
 
 /** Draws characters uniformly: bytes beyond the last whole multiple of the alphabet's size are rejected. */

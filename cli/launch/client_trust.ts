@@ -91,7 +91,8 @@ export function outcomeOf(output: string): TrustOutcome {
   return 'unclear';
 }
 
-function isOnPath(command: string, path: string): boolean {
+/** True if a program of this name can be executed from a folder of PATH. */
+export function isOnPath(command: string, path: string): boolean {
   return path.split(delimiter).some((folder) => {
     try {
       accessSync(join(folder, command), constants.X_OK);

@@ -1,35 +1,15 @@
-import { exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
-import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
-import type { RelayAccess } from '../../sandbox/relay/relay_environment.ts';
-import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
-import { parseMcpServer } from '../mcp/mcp_server_option.ts';
-import { parseDuration } from '../terminal/relative_time.ts';
-import {
-  screenEnvironment,
-  tellOfWithheld,
-  type CredentialVariable,
-  type ScreenedEnvironment,
-} from './screen_environment.ts';
-import { printPlaceholderHints } from './placeholder_hints.ts';
-import { openSession, type OpenSession } from './session_access.ts';
-
-interface RunOptions {
-  readonly name?: string;
-  readonly ttl?: string;
-  readonly relay?: boolean;
-  readonly mcp?: readonly string[];
-  readonly keepEnv?: readonly string[];
-}
-
-const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
+import { Option } from 'commander';
+import type { SignalSource } from '../../sandbox/engine/run_child.ts';
+import { handle, collectValue, type CommandLine } from '../command_line.ts';
+import { AGENT_FLAG } from '../command_separator.ts';
+import { runInSession, type RunOptions } from './run_in_session.ts';
 
 /** `svc run -- COMMAND`. */
 export function addRunCommand(line: CommandLine, signals: SignalSource): void {
   const run = line.program
     .command('run')
-    .description('run a command; its HTTPS goes through the proxy')
-    .usage('[options] -- COMMAND [ARGUMENT...]')
+    .description('run a command, or an agent by its name (`svc agents`); its HTTPS goes through the proxy')
+    .usage('[options] -- COMMAND [ARGUMENT...], or [options] AGENT [ARGUMENT...]')
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
@@ -39,83 +19,17 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
       'pass on this variable although it holds a credential; recorded (repeatable)',
       collectValue,
     )
-    .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium');
-  handle<RunOptions>(line, run, (call) => runInSession(call, signals));
-}
-
-async function runInSession(call: Call<RunOptions>, signals: SignalSource): Promise<number> {
-  const [command = '', ...args] = call.args;
-  const screened = await screen(call);
-  const { session, end } = await open(call, screened.kept);
-  const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
-    await end();
-    throw error;
+    .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
+    .option('--login <name>', 'agents: use this one of its logins, such as key or subscription')
+    .option('--quiet', 'agents: do not print the number of requests at the end')
+    .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
+  handle<RunOptions>(line, run, async (call) => {
+    const [command = '', ...args] = call.args;
+    if (call.options.agent !== undefined) {
+      // Loaded on use, so that a run of a command starts faster.
+      const { runAgent } = await import('../agents/agent_run.ts');
+      return runAgent(call, signals, call.options.agent, args);
+    }
+    return (await runInSession(call, signals, { command, args })).status;
   });
-  const env = { ...sessionEnvironment(screened.env, session), ...relay.variables };
-  for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
-    call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
-  }
-  const placeholders = session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel);
-  tellOfWithheld(call, screened, placeholders);
-  const { workingDirectory: cwd, interactive: terminal } = call.context;
-  const ended = await runChild({ command, args, env, cwd, terminal }, signals);
-  await relay.close();
-  await end();
-  if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId);
-  if (ended.kind === 'not_started') {
-    const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
-    call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
-  }
-  return exitStatusOf(ended);
-}
-
-/** Opens the session; failures before the command starts have their own exit code. */
-async function open(call: Call<RunOptions>, kept: readonly CredentialVariable[]): Promise<OpenSession> {
-  const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
-  if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
-  const mcpServers = (call.options.mcp ?? []).map(parseServer);
-  try {
-    return await openSession(call, {
-      ...(call.options.name !== undefined && { name: call.options.name }),
-      ...(ttl !== null && { ttlSeconds: ttl.value }),
-      ...(mcpServers.length > 0 && { mcpServers }),
-      ...(kept.length > 0 && { keptEnv: kept }),
-    });
-  } catch (error) {
-    throw notStarted(error);
-  }
-}
-
-/** The person's environment without credentials, apart from those of `--keep-env`. */
-async function screen(call: Call<RunOptions>): Promise<ScreenedEnvironment> {
-  const keep = call.options.keepEnv ?? [];
-  const unset = keep.find((name) => call.context.env[name] === undefined);
-  if (unset !== undefined) {
-    throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
-  }
-  try {
-    return await screenEnvironment(call, keep);
-  } catch (error) {
-    throw notStarted(error);
-  }
-}
-
-function notStarted(error: unknown): unknown {
-  return error instanceof CliError ? new CliError(EXIT.notStarted, error.message, error.fixes) : error;
-}
-
-function parseServer(text: string): string {
-  const parsed = parseMcpServer(text);
-  if (parsed.ok) return parsed.value;
-  throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);
-}
-
-/** The session's relay, if requested. */
-async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Promise<RelayAccess> {
-  if (call.options.relay !== true) return NO_RELAY;
-  // Loaded on use, so that a run without a relay starts faster.
-  const { openRelay } = await import('../../sandbox/relay/relay_environment.ts');
-  const opened = await openRelay(session, call.context.env, process.getuid?.() ?? null);
-  if (opened.ok) return opened.value;
-  throw new CliError(EXIT.notStarted, `--relay: ${opened.error.message}`, ['Run the command without --relay.']);
 }

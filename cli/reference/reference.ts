@@ -63,7 +63,8 @@ function pathOf(command: Command): string {
 
 function argumentText(argument: Command['registeredArguments'][number]): string {
   const name = argument.name().toUpperCase();
-  if (argument.variadic) return `-- ${name}...`;
+  // An agent's arguments follow its name; other commands take a command of the user after `--`.
+  if (argument.variadic) return argument.name() === 'argument' ? `[${name}...]` : `-- ${name}...`;
   return argument.required ? name : `[${name}]`;
 }
 

@@ -10,15 +10,23 @@ export type SealStep =
   | { readonly kind: 'create'; readonly binding: ValidHostBinding }
   | { readonly kind: 'keep'; readonly binding: ValidHostBinding; readonly record: HostBindingRecord };
 
+/** A value for the vault. */
+interface NewSecret {
+  readonly path: string;
+  readonly value: string;
+  readonly owner: string;
+  readonly description: string;
+}
+
 /** A binding that a seal has made, or found. */
 export interface SealedBinding {
   readonly record: HostBindingRecord;
   readonly created: boolean;
 }
 
-/** The result of a seal. */
-export interface Sealed {
-  readonly secret: SecretRecord;
+/** The result of a seal; no secret if the bindings use one that is stored already. */
+export interface Sealed<S = SecretRecord> {
+  readonly secret: S;
   readonly bindings: readonly SealedBinding[];
 }
 
@@ -67,11 +75,13 @@ function injectionOf(binding: ValidHostBinding | HostBindingRecord): unknown {
  * Makes the bindings and stores the value, in this order: a value cannot be brought back once it is replaced, so that is the
  * last step. If a step fails, the bindings made before are deleted.
  */
+export async function carryOutSeal(client: HttpClient, steps: readonly SealStep[], secret: NewSecret): Promise<Sealed>;
+export async function carryOutSeal(client: HttpClient, steps: readonly SealStep[], secret: null): Promise<Sealed<null>>;
 export async function carryOutSeal(
   client: HttpClient,
   steps: readonly SealStep[],
-  secret: { readonly path: string; readonly value: string; readonly owner: string; readonly description: string },
-): Promise<Sealed> {
+  secret: NewSecret | null,
+): Promise<Sealed<SecretRecord | null>> {
   const made: HostBindingRecord[] = [];
   try {
     const bindings: SealedBinding[] = [];
@@ -84,6 +94,7 @@ export async function carryOutSeal(
       made.push(record);
       bindings.push({ record, created: true });
     }
+    if (secret === null) return { secret, bindings };
     return { secret: await client.call('POST', '/v1/secrets', secretRecord, { body: secret }), bindings };
   } catch (error) {
     throw await undone(client, made, error);

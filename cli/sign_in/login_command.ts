@@ -1,8 +1,10 @@
 import { hostname } from 'node:os';
 import { deviceReply, type DeviceReply, type TokenPair, tokenPair } from '../../shared/wire/device.ts';
 import { meReply } from '../../shared/wire/account.ts';
+import type { AgentLoginOptions } from '../agents/agent_setup.ts';
 import { controlClient, controlUrlOf } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { withSecretSource } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
 import { httpClient, type HttpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
@@ -20,10 +22,17 @@ interface LoginOptions {
 export function addLoginCommand(line: CommandLine): void {
   const login = line.program
     .command('login')
-    .description("sign in to a hosted control plane (--control URL) in your browser, and enrol this machine's sidecar")
+    .description("sign in to a hosted control plane (--control URL) in your browser; or store an agent's credential")
+    .argument('[agent]', 'the agent whose credential is stored, such as claude')
     .option('--name <name>', "this machine's name in the control plane (default: its host name)")
-    .option('--no-sidecar', 'sign in only the command line');
-  handle<LoginOptions>(line, login, logIn);
+    .option('--no-sidecar', 'sign in only the command line')
+    .option('--as <login>', 'agents: which of its logins the credential is for, such as key or subscription')
+    .option('--secret <path>', 'agents: use a secret that is stored already');
+  handle<LoginOptions & AgentLoginOptions>(line, withSecretSource(login), async (call) => {
+    if (call.args.length === 0) return logIn(call);
+    const { logInAgent } = await import('../agents/agent_setup.ts');
+    return logInAgent(call);
+  });
 }
 
 async function logIn(call: Call<LoginOptions>): Promise<undefined> {

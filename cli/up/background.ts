@@ -6,11 +6,9 @@ import { findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { LONGEST_STOP_MS, stillRunningError } from './down_command.ts';
 import { prepareHome, readTokenFile } from './home.ts';
 import { logFolder, prepareLog } from './log_files.ts';
 import { readLastLines } from './logs_command.ts';
-import { parseLastWords } from './node_program.ts';
 import { RotatingLog } from './rotating_log.ts';
 import type { RunFile } from './run_file.ts';
 import { askControl, askSidecar } from './status_command.ts';
@@ -67,14 +65,18 @@ export function backgroundNotice(context: CliContext, home: string): (text: stri
  * fails or is interrupted, everything it started is ended and `CliError` has the cause.
  */
 export async function startInBackground(call: Call, home: string, args: readonly string[]): Promise<void> {
-  for (const text of prepareHome(home, process.getuid?.())) call.print.note(`svc: ${text}`);
-  const running = UpLock.readRunning(home);
-  const run =
-    running === null ? await startAndWait(call, home, args) : await joinRunning(call, home, running.supervisor.pid);
+  const run = await bringUp(call, home, args);
   const key = readTokenFile(join(home, 'local.key'));
   if (key === null) throw new CliError(EXIT.failed, `${join(home, 'local.key')} is missing`);
   const { control_url: controlUrl, proxy_url: proxyUrl } = run;
   await announce(call, { home, controlUrl, proxyUrl, key, inBackground: true });
+}
+
+/** The same, without printing where it listens. */
+export async function bringUp(call: Call, home: string, args: readonly string[]): Promise<RunFile> {
+  for (const text of prepareHome(home, process.getuid?.())) call.print.note(`svc: ${text}`);
+  const running = UpLock.readRunning(home);
+  return running === null ? startAndWait(call, home, args) : joinRunning(call, home, running.supervisor.pid);
 }
 
 /** Waits for the svc that another command has started. */
@@ -90,8 +92,10 @@ async function startAndWait(call: Call, home: string, args: readonly string[]): 
   try {
     const before = fstatSync(fd).size;
     const child = spawnBackground(call.context, args, fd);
-    // Without a listener, a child that cannot be started or signalled would end this process.
-    child.on('error', () => {});
+    const exited = new Promise<void>((done) => {
+      child.once('error', () => done());
+      child.once('exit', () => done());
+    });
     const hasEnded = (): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
     const run = await waitUntilHealthy(call, home, { pid: child.pid ?? 0, hasEnded });
     if (run !== null) {
@@ -99,7 +103,8 @@ async function startAndWait(call: Call, home: string, args: readonly string[]): 
       return run;
     }
     const endedByItself = hasEnded();
-    if (!endedByItself) await endStarted(child, home, call.context.pause);
+    child.kill('SIGTERM');
+    await exited;
     if (call.context.stop.aborted) throw new CliError(EXIT.failed, 'stopped before it was ready');
     const other = UpLock.readRunning(home);
     if (other !== null) return await joinRunning(call, home, other.supervisor.pid);
@@ -107,22 +112,6 @@ async function startAndWait(call: Call, home: string, args: readonly string[]): 
   } finally {
     closeSync(fd);
   }
-}
-
-/** Ends the background process; throws `CliError` if it still runs after the time that `svc down` waits. */
-export async function endStarted(child: StartedChild, home: string, pause: CliContext['pause']): Promise<void> {
-  const ended = new AbortController();
-  child.once('exit', () => ended.abort());
-  child.kill('SIGTERM');
-  await pause(LONGEST_STOP_MS, ended.signal);
-  if (ended.signal.aborted) return;
-  child.unref();
-  throw stillRunningError(home, child.pid ?? 0);
-}
-
-interface StartedChild extends Pick<ChildProcess, 'pid' | 'unref'> {
-  once(event: 'exit', listener: () => void): unknown;
-  kill(signal: 'SIGTERM'): boolean;
 }
 
 function spawnBackground(context: CliContext, args: readonly string[], fd: number): ChildProcess {
@@ -192,24 +181,17 @@ function readSaid(fd: number, from: number): readonly string[] {
   const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - from));
   const count = readSync(fd, bytes, 0, bytes.length, from);
   const lines = bytes.toString('utf8', 0, count).split('\n');
-  return lines.filter((line) => line.trim() !== '' && !line.startsWith('{'));
+  return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('{'));
 }
 
-/**
- * The background process prints its error as `svc up` does: `svc: PROBLEM`, then one line for each fix. An uncaught error is
- * printed by Node, with its stack.
- */
-export function startError(
-  child: Pick<ChildProcess, 'exitCode' | 'signalCode'>,
-  home: string,
-  said: readonly string[],
-): CliError {
+/** The background process prints its error as `svc up` does: `svc: PROBLEM`, then one line for each fix. */
+function startError(child: ChildProcess, home: string, said: readonly string[]): CliError {
   const at = said.findIndex((line) => line.startsWith('svc: '));
-  const [problem, ...fixes] = at < 0 ? [] : said.slice(at).map((line) => line.trim());
+  const [problem, ...fixes] = at < 0 ? [] : said.slice(at);
   if (problem !== undefined) return new CliError(EXIT.failed, problem.slice('svc: '.length), fixes);
   const end = child.signalCode === null ? `with exit status ${child.exitCode}` : `by ${child.signalCode}`;
   return new CliError(EXIT.failed, `svc was ended ${end} before it was ready`, [
-    ...parseLastWords(said),
+    ...said.slice(-SHOWN_LINES),
     `See ${logFolder(home)}.`,
   ]);
 }

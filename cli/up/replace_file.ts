@@ -12,12 +12,17 @@ const NEW_FILE_MODE = 0o600;
 
 /**
  * Replaces a user's file atomically, so that it contains either the old text or the new. For a symbolic link, the target is
- * written. The mode is kept. A backup is kept beside the file.
+ * written. The mode is kept. A backup is kept beside the file, unless it is not wanted.
  */
-export async function replaceFile(path: string, text: string, now: number): Promise<ReplacedFile> {
+export async function replaceFile(
+  path: string,
+  text: string,
+  now: number,
+  { keepsBackup = true }: { readonly keepsBackup?: boolean } = {},
+): Promise<ReplacedFile> {
   const stats = statSync(path, { throwIfNoEntry: false });
   const target = stats === undefined ? path : realpathSync(path);
-  const backup = stats === undefined ? null : `${target}.${stamp(now)}.bak`;
+  const backup = stats === undefined || !keepsBackup ? null : `${target}.${stamp(now)}.bak`;
   if (backup !== null) copyFileSync(target, backup, constants.COPYFILE_EXCL);
   const temporary = `${target}.${randomBytes(6).toString('hex')}.tmp`;
   try {

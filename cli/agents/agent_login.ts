@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto';
+import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
+import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
+import { secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { carryOutSeal, type SealStep } from '../seal/seal_service.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { bindingsOf, type AgentLogin, type AgentProfile } from './agent_profile.ts';
+import { makePlaceholder } from './placeholder_shape.ts';
+
+/** What is stored: every binding of the caller, and every secret without its value. */
+export interface Stored {
+  readonly bindings: readonly HostBindingRecord[];
+  readonly secrets: readonly SecretRecord[];
+}
+
+/** A login of an agent whose credential is stored and bound. */
+export interface ReadyLogin {
+  readonly login: AgentLogin;
+  readonly placeholder: string;
+  /** `vault://PATH`. */
+  readonly reference: string;
+}
+
+export async function readStored(client: HttpClient): Promise<Stored> {
+  const [bindings, secrets] = await Promise.all([
+    fetchAllPages(client, '/v1/host-bindings', hostBindingsPage),
+    fetchAllPages(client, '/v1/secrets', secretsPage),
+  ]);
+  return { bindings, secrets };
+}
+
+/** The logins that work: every host is bound with one placeholder, and the secret is stored. */
+export function readyLogins(profile: AgentProfile, stored: Stored): readonly ReadyLogin[] {
+  return profile.logins.flatMap((login) => readyLogin(login, stored) ?? []);
+}
+
+function readyLogin(login: AgentLogin, { bindings, secrets }: Stored): ReadyLogin | null {
+  for (const first of bindings.filter((record) => servesLogin(record, login))) {
+    const placeholder = first.sentinel?.value ?? '';
+    const serves = (host: string): boolean =>
+      bindings.some(
+        (record) => record.host === host && servesLogin(record, login) && record.sentinel?.value === placeholder,
+      );
+    const { credential_ref: reference, owner } = first;
+    const isStored = secrets.some((secret) => secret.ref === reference && secret.owner === owner);
+    if (isStored && login.bindings.every(({ host }) => serves(host))) return { login, placeholder, reference };
+  }
+  return null;
+}
+
+/** A binding that hands out its placeholder in the login's variable, and writes the credential as the agent does. */
+function servesLogin(record: HostBindingRecord, login: AgentLogin): boolean {
+  return (
+    record.sentinel?.env === login.variable &&
+    login.bindings.some(
+      (fields) =>
+        fields.host === record.host &&
+        fields.scheme === record.scheme &&
+        fields.header?.toLowerCase() === record.header?.toLowerCase() &&
+        fields.template === record.template &&
+        fields.query_param === record.query_param &&
+        fields.username === record.username,
+    )
+  );
+}
+
+/** The credential for a login: its value, or the path of a secret that is stored already. */
+export type Credential = { readonly value: string } | { readonly path: string };
+
+/** Binds the login's hosts, and stores the credential if its value is given. If a step fails, the bindings made are deleted. */
+export async function storeLogin(
+  client: HttpClient,
+  profile: AgentProfile,
+  login: AgentLogin,
+  credential: Credential,
+): Promise<ReadyLogin> {
+  const stored = await readStored(client);
+  const ready = readyLogin(login, stored);
+  const path = 'path' in credential ? credential.path : (ready?.reference.replace(VAULT_SCHEME, '') ?? login.secret);
+  const isStored = stored.secrets.some(
+    (secret) => secret.ref === `${VAULT_SCHEME}${path}` && secret.owner === 'personal',
+  );
+  if ('value' in credential && ready === null && isStored) throw pathTakenError(profile, login);
+  const { placeholder, steps } = planLogin(profile, login, path, stored.bindings);
+  if ('value' in credential) {
+    const secret = { path, value: credential.value, owner: 'personal', description: login.title };
+    await carryOutSeal(client, steps, secret);
+  } else {
+    await carryOutSeal(client, steps, null);
+  }
+  return { login, placeholder, reference: `${VAULT_SCHEME}${path}` };
+}
+
+/** The bindings of a login that are missing, and those that are there: they tell the placeholder. */
+function planLogin(
+  profile: AgentProfile,
+  login: AgentLogin,
+  path: string,
+  bindings: readonly HostBindingRecord[],
+): { readonly placeholder: string; readonly steps: readonly SealStep[] } {
+  const reference = `${VAULT_SCHEME}${path}`;
+  const known = bindings.filter((record) => servesLogin(record, login) && record.owner === 'personal');
+  const elsewhere = known.find((record) => record.credential_ref !== reference);
+  if (elsewhere !== undefined) {
+    throw new CliError(
+      EXIT.failed,
+      `${elsewhere.host} is already bound to ${elsewhere.credential_ref} for ${login.variable}: nothing was changed`,
+      [`To bind the host anew, first: svc binding rm ${elsewhere.id}`],
+    );
+  }
+  const placeholder = known[0]?.sentinel?.value ?? makePlaceholder(login.placeholder, randomBytes);
+  const steps = bindingsOf(profile, login, { path, placeholder }).map((binding): SealStep => {
+    const record = known.find(({ host, sentinel }) => host === binding.host && sentinel?.value === placeholder);
+    return record === undefined ? { kind: 'create', binding } : { kind: 'keep', binding, record };
+  });
+  return { placeholder, steps };
+}
+
+function pathTakenError(profile: AgentProfile, login: AgentLogin): CliError {
+  return new CliError(
+    EXIT.failed,
+    `vault://${login.secret} is stored already, and ${profile.title} does not use it: nothing was changed`,
+    [
+      `To use it: svc login ${profile.name} --as ${login.name} --secret ${login.secret}`,
+      `To use another one: svc secret set PATH, then svc login ${profile.name} --as ${login.name} --secret PATH`,
+    ],
+  );
+}
+
+/**
+ * The login that a credential is for, by what it begins with. A credential of another service is refused, so that a paste in
+ * the wrong place is not sent there.
+ */
+export function loginOf(
+  profile: AgentProfile,
+  value: string,
+  all: readonly AgentProfile[],
+  as: string | undefined,
+): AgentLogin {
+  if (as !== undefined) return namedLogin(profile, as);
+  const fitting = profile.logins.filter(({ prefix }) => prefix === undefined || value.startsWith(prefix));
+  const best = fitting.toSorted((a, b) => prefixLength(b) - prefixLength(a))[0];
+  const others = all
+    .flatMap(({ logins }) => logins)
+    .filter((other) => other.prefix !== undefined && value.startsWith(other.prefix))
+    .filter((other) => best === undefined || prefixLength(other) > prefixLength(best));
+  const [other] = others.toSorted((a, b) => prefixLength(b) - prefixLength(a));
+  if (best !== undefined && other === undefined) return best;
+  const wanted = profile.logins.map(({ title, prefix }) => (prefix === undefined ? title : `${title} (${prefix}…)`));
+  const looksLike = other === undefined ? '' : `; it looks like: ${other.title}`;
+  throw new CliError(EXIT.usage, `this is no ${wanted.join(' and no ')}${looksLike}: nothing was stored`, [
+    `If it is one all the same: svc login ${profile.name} --as ${profile.logins[0]?.name ?? 'LOGIN'}`,
+  ]);
+}
+
+function prefixLength({ prefix }: AgentLogin): number {
+  return prefix?.length ?? 0;
+}
+
+export function namedLogin(profile: AgentProfile, name: string): AgentLogin {
+  const found = profile.logins.find((login) => login.name === name);
+  if (found !== undefined) return found;
+  const names = profile.logins.map((login) => login.name).join(', ');
+  throw new CliError(EXIT.usage, `${profile.title} has no login ${JSON.stringify(name)}: it has ${names || 'none'}`);
+}
+
+/** Reads what is stored; null if the control plane cannot be reached. */
+export async function readStoredIfReachable(client: () => HttpClient): Promise<Stored | null> {
+  try {
+    return await readStored(client());
+  } catch (error) {
+    if (error instanceof CliError && error.exitCode === EXIT.unreachable) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,199 @@
+import { z } from 'zod';
+import { mayHoldSentinel } from '../../sandbox/launch/session_environment.ts';
+import { findVariableRefusal } from '../../shared/mcp/dangers/environment_dangers.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { escapeHidden, replaceHidden } from '../../shared/model/shown_text.ts';
+import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
+import { parseHostPattern } from '../../shared/net/host_pattern.ts';
+import { fieldProblems } from '../../shared/wire/errors.ts';
+import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { checkedText } from '../../shared/wire/checked_text.ts';
+import { AGENT_NAME } from './agent_names.ts';
+import { randomCharacters, shapeProblem } from './placeholder_shape.ts';
+
+/** A placeholder with fewer random characters could occur in a request by chance, or be guessed. */
+const LEAST_RANDOM_CHARACTERS = 16;
+
+const line = checkedText(300, 'write one line of text', (text) =>
+  text === '' || replaceHidden(text, { keepsLines: false, write: escapeHidden }) !== text
+    ? 'must be one line of visible text'
+    : null,
+);
+const link = z.url({ protocol: /^https$/, error: 'must be a link that begins with https://' });
+
+/** A variable that the profile sets or removes. It must not decide which code a program loads, or how it reaches the proxy. */
+const variableName = checkedText(128, 'write the name of a variable', variableProblem);
+
+function variableProblem(name: string): string | null {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return 'is not a name of A-Z, a-z, 0-9 and "_"';
+  const refusal = findVariableRefusal(name);
+  if (refusal !== null) return `is ${name}, which ${refusal}`;
+  return mayHoldSentinel(name) ? null : `is ${name}, which decides what code programs load or how they reach the proxy`;
+}
+
+/** Exact: a profile brings a credential to the hosts that it names, and a wildcard would take in hosts that nobody looked at. */
+const exactHost = checkedText(255, 'write a host such as api.example.com', (text) => {
+  const host = parseHostPattern(text);
+  if (!host.ok) return host.error.message;
+  return host.value.kind === 'exact' ? null : 'has a "*" in it: a profile names each host';
+});
+
+/** A file below the user's home. */
+const homePath = checkedText(200, 'write a path such as ~/.agent/settings.json', (text) =>
+  /^~\/\.\w[\w.-]*(?:\/(?!\.\.?(?:\/|$))[\w.-]+)*$/.test(text)
+    ? null
+    : 'must begin with "~/." and have no ".." or empty part: a profile names only files of its agent',
+);
+
+/** Other programs read these for commands and keys; no profile writes there. */
+const NOT_FOR_PROFILES = /^~\/\.(?:ssh|gnupg|svc|aws|kube|docker|local|config\/(?:systemd|autostart|git|fish))(?:\/|$)/;
+
+const writtenPath = homePath.superRefine((path, context) => {
+  if (!path.endsWith('.json'))
+    context.addIssue({ code: 'custom', message: 'must end in .json: no other file is written' });
+  if (NOT_FOR_PROFILES.test(path)) context.addIssue({ code: 'custom', message: 'belongs to another program' });
+});
+
+const bindingFields = z.strictObject({
+  host: exactHost,
+  scheme: z.enum(['bearer', 'header-template', 'query-param', 'basic']),
+  header: z.string().optional(),
+  template: z.string().optional(),
+  query_param: z.string().optional(),
+  username: z.string().optional(),
+});
+
+const login = z.strictObject({
+  /** The word for `--as`. */
+  name: checkedText(32, 'write a word such as key', (text) =>
+    AGENT_NAME.test(text) ? null : 'must be one lower-case word',
+  ),
+  title: line,
+  /** Where a person gets the credential: a page or a command. */
+  get: line,
+  /** What the credential begins with. It tells the logins of a profile apart, and a credential of another service is refused. */
+  prefix: line.optional(),
+  /** Where the credential is stored if nothing else is said. */
+  secret: checkedText(128, 'write a path of the vault', (text) => {
+    const path = parseOwnVaultPath(text);
+    return path.ok ? null : path.error.message;
+  }),
+  /** The variable in which every session gets the placeholder. */
+  variable: variableName,
+  /** More variables for the placeholder, when `svc` runs this agent. */
+  also: z.array(variableName).default([]),
+  placeholder: checkedText(256, 'write the shape of the placeholder', (text) => {
+    const problem = shapeProblem(text);
+    if (problem !== null) return problem;
+    return randomCharacters(text) < LEAST_RANDOM_CHARACTERS
+      ? `has fewer than ${LEAST_RANDOM_CHARACTERS} random characters: such a placeholder could be guessed`
+      : null;
+  }),
+  bindings: z.array(bindingFields).min(1).max(10),
+});
+
+const json = z.json();
+
+const profile = z
+  .strictObject({
+    name: checkedText(32, 'write the name of the agent', (text) =>
+      AGENT_NAME.test(text) ? null : 'must be lower-case words joined by "-"',
+    ),
+    title: line,
+    /** The program, as it is found on PATH. */
+    command: checkedText(64, 'write the name of the program', (text) =>
+      /^[A-Za-z0-9][\w.+-]*$/.test(text) ? null : 'must be a name that is looked up on PATH: no path, no arguments',
+    ),
+    /** How a person installs it. */
+    install: line,
+    /** The version that the end-to-end tests run; null for a profile that nobody has tried. */
+    tried: z
+      .string()
+      .regex(/^\d+\.\d+\.\d+$/, 'must be a version such as 1.2.3')
+      .nullable(),
+    source: z.strictObject({ title: line, url: link }),
+    notes: z.array(line).default([]),
+    logins: z.array(login).max(5),
+    /** The agent uses all logins that are stored, such as one for each model; otherwise it uses one. */
+    several: z.boolean().default(false),
+    /** Set unless the user has set them. */
+    variables: z.record(variableName, line).default({}),
+    /** Taken away: with one of them the agent would use a credential that svc does not hold. */
+    clears: z.array(variableName).default([]),
+    /** JSON that has to be in a file of the agent before it accepts its placeholder. */
+    files: z
+      .array(
+        z.strictObject({
+          path: writtenPath,
+          /** The variable that moves the file's folder. */
+          moved_by: variableName.optional(),
+          login: z.string(),
+          /** `create` leaves a file that exists as it is. */
+          write: z.enum(['merge', 'create']),
+          json: z.record(z.string(), json),
+        }),
+      )
+      .default([]),
+    /** Where the agent keeps a login of its own: a person is told about one that is there. */
+    credential_files: z.array(z.strictObject({ path: homePath, moved_by: variableName.optional() })).default([]),
+    /** Hosts that it calls without a credential. */
+    hosts: z.array(exactHost).default([]),
+  })
+  .superRefine(checkReferences);
+
+/** How `svc` runs a coding agent: a file of `catalog/agents/`, or of `agents/` in the state directory. */
+export type AgentProfile = z.output<typeof profile>;
+export type AgentLogin = AgentProfile['logins'][number];
+
+/** Checks a profile file's content, as returned by the YAML parser. Each problem is one line. */
+export function parseAgentProfile(value: unknown): Result<AgentProfile, readonly string[]> {
+  const parsed = profile.safeParse(value);
+  if (parsed.success) return ok(parsed.data);
+  return err(fieldProblems(parsed.error).map(({ field, message }) => `${field || 'the profile'}: ${message}`));
+}
+
+/** The bindings of a login, for a secret and a placeholder. */
+export function bindingsOf(
+  { title }: AgentProfile,
+  { variable, bindings }: AgentLogin,
+  credential: { readonly path: string; readonly placeholder: string },
+): readonly ValidHostBinding[] {
+  return bindings.map((fields) =>
+    hostBindingInput.parse({
+      ...fields,
+      credential_ref: `vault://${credential.path}`,
+      emit_mechanism: 'sentinel-swap',
+      sentinel: { value: credential.placeholder, env: variable },
+      // Agents send whole conversations with files: they would be larger than what is buffered.
+      body: 'stream',
+      description: title,
+    }),
+  );
+}
+
+interface Checked {
+  readonly logins: readonly z.output<typeof login>[];
+  readonly files: readonly { readonly login: string }[];
+}
+
+function checkReferences({ logins, files }: Checked, context: z.RefinementCtx): void {
+  for (const [at, { name, variable, bindings }] of logins.entries()) {
+    const issue = (path: readonly (string | number)[], message: string): void =>
+      context.addIssue({ code: 'custom', path: ['logins', at, ...path], message });
+    if (logins.findIndex((other) => other.name === name) !== at) issue(['name'], 'is there twice');
+    for (const [index, fields] of bindings.entries()) {
+      const checked = hostBindingInput.safeParse({
+        ...fields,
+        credential_ref: 'vault://user/demo',
+        emit_mechanism: 'sentinel-swap',
+        sentinel: { value: 'x'.repeat(LEAST_RANDOM_CHARACTERS), env: variable },
+      });
+      for (const { path, message } of checked.error?.issues ?? [])
+        issue(['bindings', index, ...path.map(String)], message);
+    }
+  }
+  for (const [at, file] of files.entries()) {
+    if (logins.some(({ name }) => name === file.login)) continue;
+    context.addIssue({ code: 'custom', path: ['files', at, 'login'], message: 'names none of the logins' });
+  }
+}

@@ -1,0 +1,128 @@
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { nearMatch } from '../../shared/model/near_match.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { modeText } from '../up/home.ts';
+import { AGENT_TITLES } from './agent_names.ts';
+import { parseAgentProfile, type AgentProfile } from './agent_profile.ts';
+import { listOwnNames, ownFolder } from './own_names.ts';
+
+const MAX_PROFILE_BYTES = 64 * 1024;
+
+/** Where profiles are: the checkout, and the state directory with the user's own. */
+export interface ProfilePlaces {
+  readonly root: string;
+  readonly home: string;
+  readonly uid: number | undefined;
+}
+
+/** A profile and the file that it was read from. */
+export interface FoundProfile {
+  readonly profile: AgentProfile;
+  readonly file: string;
+  /** Written by the user, not part of svc. */
+  readonly own: boolean;
+}
+
+/** Finds a profile by name; the error suggests the nearest name. */
+export function findProfile(places: ProfilePlaces, name: string): FoundProfile {
+  if (Object.hasOwn(AGENT_TITLES, name)) return readCatalogProfile(places.root, name);
+  const own = listOwnNames(places.home);
+  if (own.includes(name)) return readOwnProfile(places, name);
+  const near = nearMatch(name, [...Object.keys(AGENT_TITLES), ...own]);
+  throw new CliError(EXIT.usage, `there is no agent ${JSON.stringify(name)}`, [
+    ...(near === null ? [] : [`Did you mean ${near}?`]),
+    '`svc agents` lists them.',
+  ]);
+}
+
+/** All profiles that can be used; `onProblem` receives what is wrong with each of the user's own that cannot. */
+export function loadProfiles(places: ProfilePlaces, onProblem: (problem: CliError) => void): readonly FoundProfile[] {
+  const catalog = Object.keys(AGENT_TITLES).map((name) => readCatalogProfile(places.root, name));
+  const own = listOwnNames(places.home).flatMap((name) => {
+    try {
+      return [readOwnProfile(places, name)];
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      onProblem(error);
+      return [];
+    }
+  });
+  return [...catalog, ...own];
+}
+
+function readCatalogProfile(root: string, name: string): FoundProfile {
+  const file = join(root, 'catalog', 'agents', `${name}.yaml`);
+  const checked = parseAgentProfile(parse(readFileSync(file, 'utf8')));
+  if (checked.ok) return { profile: checked.value, file, own: false };
+  throw new CliError(EXIT.failed, `${file} is damaged: ${checked.error.join('; ')}`, ['Get a complete checkout.']);
+}
+
+function readOwnProfile({ home, uid }: ProfilePlaces, name: string): FoundProfile {
+  const file = join(ownFolder(home), `${name}.yaml`);
+  const checked = parseAgentProfile(parseYaml(file, readOwnFile(ownFolder(home), file, uid)));
+  if (!checked.ok) throw new CliError(EXIT.failed, `${file} is no profile of an agent:`, checked.error);
+  if (checked.value.name === name) return { profile: checked.value, file, own: true };
+  throw new CliError(EXIT.failed, `${file} has the name ${checked.value.name}: it must be the file's name`);
+}
+
+/**
+ * A profile decides which program gets a credential, and for which hosts. So nobody but the user may be able to write it: not
+ * the file, and not the folder, in which it could be replaced. A link is refused, because its target may be anyone's.
+ */
+function readOwnFile(folder: string, file: string, uid: number | undefined): string {
+  requireOwn(folder, lstatSync(folder), uid);
+  const fd = openOwn(file);
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile()) throw new CliError(EXIT.failed, `${file} is not a file`);
+    requireOwn(file, stats, uid);
+    if (stats.size > MAX_PROFILE_BYTES) {
+      throw new CliError(
+        EXIT.failed,
+        `${file} is larger than ${MAX_PROFILE_BYTES} bytes: it is no profile of an agent`,
+      );
+    }
+    return readFileSync(fd, 'utf8');
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function openOwn(file: string): number {
+  try {
+    return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (errorCode(error) === 'ELOOP') {
+      throw new CliError(EXIT.failed, `${file} is a link: put the profile itself there`);
+    }
+    throw new CliError(EXIT.failed, `${file} cannot be read: ${errorCode(error)}`);
+  }
+}
+
+function requireOwn(
+  path: string,
+  stats: { readonly uid: number; readonly mode: number },
+  uid: number | undefined,
+): void {
+  if (uid !== undefined && stats.uid !== uid) {
+    throw new CliError(
+      EXIT.failed,
+      `${path} belongs to user ${stats.uid}, not to you (${uid}): it could send your credential elsewhere`,
+    );
+  }
+  if ((stats.mode & 0o022) === 0) return;
+  throw new CliError(EXIT.failed, `${path} can be written by other users (mode ${modeText(stats)})`, [
+    `Read it, and if it is as you wrote it: chmod go-w ${path}`,
+  ]);
+}
+
+function parseYaml(file: string, text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new CliError(EXIT.failed, `${file} is not YAML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,148 @@
+import { existsSync } from 'node:fs';
+import type { z } from 'zod';
+import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
+import type { SignalSource } from '../../sandbox/engine/run_child.ts';
+import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { isOnPath } from '../launch/client_trust.ts';
+import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { agentPath, prepareAgentFiles } from './agent_files.ts';
+import { namedLogin, readStoredIfReachable, readyLogins, type ReadyLogin } from './agent_login.ts';
+import type { AgentProfile } from './agent_profile.ts';
+import { findProfile } from './agent_profiles.ts';
+import { askForLogin, placesOf } from './agent_setup.ts';
+import { ensureStarted } from './agent_start.ts';
+
+/** `svc NAME` and `svc run NAME`: runs an agent with what it needs; the exit status is the agent's. */
+export async function runAgent(
+  call: Call<RunOptions>,
+  signals: SignalSource,
+  name: string,
+  args: readonly string[],
+): Promise<number> {
+  const { profile } = findProfile(placesOf(call), name);
+  if (!isOnPath(profile.command, call.context.env['PATH'] ?? '')) {
+    throw new CliError(EXIT.notFound, `${profile.title} is not installed: ${profile.command} is not on PATH`, [
+      `Install it: ${profile.install}`,
+    ]);
+  }
+  const logins = await prepare(call, profile);
+  const { status, sessionId } = await runInSession(call, signals, {
+    command: profile.command,
+    args,
+    name: profile.name,
+    environment: (environment, session) =>
+      agentEnvironment(environment, profile, logins ?? handedOut(profile, session)),
+  });
+  if (sessionId !== null) await printSummary(call, sessionId);
+  return status;
+}
+
+/** Everything before the session. Its failures have the exit code of a command that svc could not start. */
+async function prepare(call: Call<RunOptions>, profile: AgentProfile): Promise<readonly ReadyLogin[] | null> {
+  try {
+    const wanted = call.options.login === undefined ? null : namedLogin(profile, call.options.login);
+    await ensureStarted(call);
+    const logins = await loginsToUse(call, profile, wanted?.name ?? null);
+    for (const { login, placeholder } of logins ?? []) {
+      for (const { path, why } of await prepareAgentFiles(call.context, profile, login, placeholder)) {
+        call.print.warn(`${path} ${why}, so it was not changed: ${profile.title} may ask about its placeholder`);
+      }
+    }
+    warnOfCredentialFiles(call, profile, logins ?? []);
+    return logins;
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(EXIT.notStarted, error.message, error.fixes);
+  }
+}
+
+/** The logins for this run, asked for if there is none; null if the control plane is away, and the sidecar's policy decides. */
+async function loginsToUse(
+  call: Call<RunOptions>,
+  profile: AgentProfile,
+  wanted: string | null,
+): Promise<readonly ReadyLogin[] | null> {
+  if (profile.logins.length === 0) return [];
+  const stored = await readStoredIfReachable(() => controlClient(call.context, call.options));
+  if (stored === null) return null;
+  const ready = readyLogins(profile, stored).filter(({ login }) => wanted === null || login.name === wanted);
+  if (ready.length > 0) return profile.several ? ready : ready.slice(0, 1);
+  const asked =
+    wanted === null ? profile : { ...profile, logins: profile.logins.filter(({ name }) => name === wanted) };
+  return [await askForLogin(call, asked, stored)];
+}
+
+function handedOut(profile: AgentProfile, session: SessionAccess): readonly ReadyLogin[] {
+  const found = profile.logins.flatMap((login) =>
+    session.sentinels
+      .filter(({ env }) => env === login.variable)
+      .map(({ value }) => ({ login, placeholder: value, reference: '' })),
+  );
+  return profile.several ? found : found.slice(0, 1);
+}
+
+/**
+ * The environment of the agent: a placeholder for each login that it uses. The variables of its other logins are taken away,
+ * because a credential that the user has there would be the agent's to read.
+ */
+export function agentEnvironment(
+  session: Readonly<Record<string, string>>,
+  profile: AgentProfile,
+  logins: readonly ReadyLogin[],
+): Record<string, string> {
+  const removed = new Set([...profile.clears, ...profile.logins.flatMap(({ variable, also }) => [variable, ...also])]);
+  const kept = Object.entries(session).filter(([name]) => !removed.has(name));
+  const placeholders = logins.flatMap(({ login: { variable, also }, placeholder }) =>
+    [variable, ...also].map((name) => [name, placeholder] as const),
+  );
+  return { ...profile.variables, ...Object.fromEntries(kept), ...Object.fromEntries(placeholders) };
+}
+
+/** A login of the agent's own is a credential that the agent can read, and it may use it instead of the placeholder. */
+function warnOfCredentialFiles(call: Call, profile: AgentProfile, logins: readonly ReadyLogin[]): void {
+  const written = profile.files
+    .filter((file) => logins.some(({ login }) => login.name === file.login))
+    .map((file) => agentPath(call.context, file));
+  for (const file of profile.credential_files) {
+    const path = agentPath(call.context, file);
+    if (!existsSync(path) || written.includes(path)) continue;
+    call.print.warn(`${path} holds a login of ${profile.title} itself: the agent can read it and may use it`);
+  }
+}
+
+/** A session with more events than this is counted as "more than". */
+const MOST_COUNTED = 10_000;
+
+async function printSummary(call: Call<RunOptions>, sessionId: string): Promise<void> {
+  const { context, options, print } = call;
+  if (options.json === true || options.quiet === true) return;
+  try {
+    const client = controlClient(context, options);
+    const events = await fetchAllPages(
+      client,
+      '/v1/audit-events',
+      auditEventsPage,
+      { session: sessionId },
+      MOST_COUNTED,
+    );
+    print.note(`svc: ${countText(events)}; svc audit list --session ${sessionId}`);
+  } catch (error) {
+    // The agent's exit status counts, not this line.
+    if (!(error instanceof CliError)) throw error;
+  }
+}
+
+/** `12 requests, 9 with a credential, 0 refused`. A connection that passes through unread counts as one request. */
+export function countText(events: readonly Pick<z.infer<typeof storedAuditEvent>, 'data'>[]): string {
+  const count = (...kinds: readonly string[]): number =>
+    events.filter(({ data }) => kinds.includes(data['svc.proxy.mediation'] ?? '')).length;
+  const given = count('binding', 'connector');
+  const refused = count('refused');
+  const all = given + refused + count('passthrough');
+  const more = events.length >= MOST_COUNTED ? 'more than ' : '';
+  return `${more}${all} ${all === 1 ? 'request' : 'requests'}, ${given} with a credential, ${refused} refused`;
+}

@@ -1,0 +1,34 @@
+import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT } from '../../shared/model/settings.ts';
+import { findRunning } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { readSignIn } from '../sign_in/sign_in_file.ts';
+import { backgroundArgs, bringUp } from '../up/background.ts';
+import { homeOf } from '../up/home.ts';
+import { requireFreePort } from '../up/up_programs.ts';
+
+/** Starts svc in the background if it is down. The ports are those of `svc up`, or free ones if another program has them. */
+export async function ensureStarted(call: Call): Promise<void> {
+  const home = homeOf(call.context, call.options);
+  if (findRunning(home) !== null) return;
+  const signIn = readSignIn(home);
+  if (signIn !== null) {
+    throw new CliError(EXIT.unreachable, `the sidecar for ${signIn.control_url} is not running on ${home}`, [
+      'Start it: svc sidecar',
+    ]);
+  }
+  const [controlPort, port] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(DEFAULT_PROXY_PORT)]);
+  const rest = { upstreamCa: [], resolve: [], denyPrivateUpstreams: false, registryUrl: null };
+  await bringUp(call, home, backgroundArgs({ home, port, controlPort, ...rest }));
+  call.print.note('svc: started in the background; "svc down" stops it');
+}
+
+async function freePort(port: number): Promise<number> {
+  try {
+    await requireFreePort(port, '');
+    return port;
+  } catch (error) {
+    if (error instanceof CliError) return 0;
+    throw error;
+  }
+}

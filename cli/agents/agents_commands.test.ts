@@ -1,0 +1,327 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { FakeVault } from '../testing/fake_vault.ts';
+import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
+import { countText } from './agent_run.ts';
+
+const KEY = 'sk-ant-api03-a-real-key-of-the-person';
+const TOKEN = 'sk-ant-oat01-a-real-token-of-the-person';
+const ME = {
+  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
+  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
+  email: null,
+  display_name: 'Local owner',
+  role: 'admin',
+  policy_version: 7,
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+const SESSION = {
+  session_id: 'ses_1',
+  token: 'svc_session_t',
+  expires_at: '2026-01-02T00:00:00.000Z',
+  proxy_url: 'http://ses_1:svc_session_t@127.0.0.1:7421',
+  ca_pem_path: '/s/ca.pem',
+  ca_bundle_path: '/s/bundle.pem',
+  sentinels: [],
+};
+
+let home: TestHome;
+let vault: FakeVault;
+let sentinels: readonly { env: string; value: string }[];
+beforeEach(() => {
+  home = new TestHome();
+  vault = new FakeVault();
+  sentinels = [];
+  mkdirSync(join(home.path, 'bin'));
+  program('claude', 'printf "%s\\n" "$0" "$@" > args; env > env; exit 7');
+  program('opencode', 'env > env');
+});
+afterEach(() => home.remove());
+
+function program(name: string, script: string): void {
+  writeFileSync(join(home.path, 'bin', name), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(home.path, 'bin', name), 0o755);
+}
+
+const answer: Answer = (call) => {
+  const path = call.url.pathname;
+  if (path === '/v1/me') return { status: 200, body: ME };
+  if (path === '/v1/audit-events') return { status: 200, body: { items: [], next_cursor: null } };
+  if (!path.startsWith('/v1/sandbox-proxy/')) return vault.answer(call);
+  return call.method === 'POST' ? { status: 201, body: { ...SESSION, sentinels } } : { status: 204 };
+};
+const controlAway: Answer = (call) => {
+  if (call.url.port === '7420') throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+  return answer(call);
+};
+const svc = (args: readonly string[], options: RunOptions = {}): Promise<RunResult> => {
+  vault.beginCommand();
+  const PATH = `${join(home.path, 'bin')}:/usr/bin:/bin`;
+  return runCli(home, args, { answer, ...options, env: { PATH, ...options.env } });
+};
+const logIn = (agent: string, value: string, ...flags: readonly string[]): Promise<RunResult> =>
+  svc(['login', agent, '--stdin', ...flags], { stdin: `${value}\n` });
+const seenEnv = (): ReadonlyMap<string, string> =>
+  new Map(
+    readFileSync(join(home.path, 'env'), 'utf8')
+      .split('\n')
+      .map((line) => {
+        const [name = '', value = ''] = line.split(/=(.*)/s);
+        return [name, value];
+      }),
+  );
+const placeholderOf = (variable: string): string => {
+  const found = vault.bindings.find((record) => JSON.stringify(record['sentinel']).includes(`"${variable}"`));
+  return String(Reflect.get(found?.['sentinel'] ?? {}, 'value'));
+};
+
+describe('svc login AGENT', () => {
+  test('stores the credential and binds the hosts of the login that it is for', async () => {
+    expect(await logIn('claude', TOKEN)).toMatchObject({ code: 0 });
+    expect(vault.values).toEqual({ 'user/claude-subscription': TOKEN });
+    expect(vault.bindings).toMatchObject([
+      { host: 'api.anthropic.com', scheme: 'bearer', sentinel: { env: 'CLAUDE_CODE_OAUTH_TOKEN' }, body: 'stream' },
+    ]);
+    expect(placeholderOf('CLAUDE_CODE_OAUTH_TOKEN')).toMatch(/^sk-ant-oat01-[A-Za-z0-9]{93}AA$/);
+  });
+
+  test('again replaces the value, and keeps bindings and placeholder', async () => {
+    await logIn('claude', KEY);
+    const before = structuredClone(vault.bindings);
+    expect(await logIn('claude', `${KEY}2`)).toMatchObject({ code: 0 });
+    expect(vault.values).toEqual({ 'user/anthropic': `${KEY}2` });
+    expect(vault.bindings).toEqual(before);
+  });
+
+  test('uses what svc seal has made', async () => {
+    await svc(['seal', 'anthropic', '--stdin'], { stdin: KEY });
+    const before = structuredClone(vault.bindings);
+    await logIn('claude', `${KEY}2`);
+    expect(vault.bindings).toEqual(before);
+    expect(vault.values).toEqual({ 'user/anthropic': `${KEY}2` });
+  });
+
+  test.each([
+    ['claude', 'ghp_something'],
+    ['claude', 'sk-proj-something'],
+    ['codex', KEY],
+    ['gemini', TOKEN],
+  ])('refuses for %s a credential of another service, without repeating it', async (agent, value) => {
+    const run = await logIn(agent, value);
+    expect(run).toMatchObject({ code: 2, stdout: '' });
+    expect(run.stderr).toContain('nothing was stored');
+    expect(run.stderr).not.toContain(value);
+    expect(vault.values).toEqual({});
+    expect(vault.bindings).toEqual([]);
+  });
+
+  test('takes it all the same with --as', async () => {
+    expect(await logIn('claude', 'another-form-of-key', '--as', 'key')).toMatchObject({ code: 0 });
+    expect(vault.values).toEqual({ 'user/anthropic': 'another-form-of-key' });
+    expect(await logIn('claude', KEY, '--as', 'nothing')).toMatchObject({ code: 2 });
+  });
+
+  test('does not overwrite a secret that the agent does not use', async () => {
+    await svc(['secret', 'set', 'user/anthropic', '--stdin'], { stdin: 'of something else' });
+    const run = await logIn('claude', KEY);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('--secret user/anthropic');
+    expect(vault.values).toEqual({ 'user/anthropic': 'of something else' });
+    expect(vault.bindings).toEqual([]);
+  });
+
+  test('binds a secret that is stored already', async () => {
+    await svc(['secret', 'set', 'team/claude', '--stdin'], { stdin: KEY });
+    expect((await svc(['login', 'claude', '--secret', 'team/claude'])).stderr).toContain('--as key: Anthropic API key');
+    expect(await svc(['login', 'claude', '--as', 'key', '--secret', 'team/claude'])).toMatchObject({ code: 0 });
+    expect(vault.bindings).toMatchObject([{ credential_ref: 'vault://team/claude' }]);
+    const missing = await svc(['login', 'codex', '--secret', 'team/nothing']);
+    expect(missing).toMatchObject({ code: 1 });
+    expect(missing.stderr).toContain('vault://team/nothing is not stored');
+  });
+
+  test('binds every host of a login with one placeholder', async () => {
+    await logIn('copilot', 'github_pat_11ABCDEFG');
+    expect(vault.hosts()).toHaveLength(5);
+    expect(new Set(vault.bindings.map((record) => JSON.stringify(record['sentinel']))).size).toBe(1);
+  });
+
+  test.each([1, 2, 3, 4, 5, 6])('changes nothing if call %d fails', async (failing) => {
+    vault.failAtChange = failing;
+    const run = await logIn('copilot', 'github_pat_11ABCDEFG');
+    expect(run).toMatchObject({ code: 1 });
+    expect(run.stderr).toContain('nothing was changed');
+    expect(vault.bindings).toEqual([]);
+    expect(vault.values).toEqual({});
+  });
+
+  test('refuses a credential as an argument', async () => {
+    const run = await svc(['login', 'claude', KEY]);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('the process list and the shell history would show it');
+    expect(run.stderr).not.toContain(KEY);
+  });
+});
+
+describe('svc NAME', () => {
+  test('runs the agent with a placeholder, its arguments as they are, and its exit status', async () => {
+    await logIn('claude', KEY);
+    const run = await svc(['claude', '-p', 'say hi', '--json', '--', '-x']);
+    expect(run.code).toBe(7);
+    expect(readFileSync(join(home.path, 'args'), 'utf8').split('\n').slice(1, -1)).toEqual([
+      '-p',
+      'say hi',
+      '--json',
+      '--',
+      '-x',
+    ]);
+    expect(seenEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
+    expect(JSON.parse(readFileSync(join(home.path, '.claude.json'), 'utf8'))).toMatchObject({
+      customApiKeyResponses: { approved: [placeholderOf('ANTHROPIC_API_KEY').slice(-20)] },
+    });
+    expect(run.stderr).toBe('svc: 0 requests, 0 with a credential, 0 refused; svc audit list --session ses_1\n');
+    expect(
+      run.calls.find(({ url, method }) => method === 'POST' && url.pathname.endsWith('/sessions'))?.body,
+    ).toMatchObject({ name: 'claude' });
+  });
+
+  test('says nothing at the end with --quiet or --json', async () => {
+    await logIn('claude', KEY);
+    expect(await svc(['run', '--quiet', 'claude'])).toMatchObject({ code: 7, stderr: '' });
+    expect(await svc(['--json', 'claude'])).toMatchObject({ code: 7, stderr: '', stdout: '' });
+  });
+
+  test('takes away every other credential that the agent would use', async () => {
+    await logIn('claude', TOKEN);
+    const env = { ANTHROPIC_API_KEY: KEY, ANTHROPIC_AUTH_TOKEN: KEY, CLAUDE_CODE_OAUTH_TOKEN: TOKEN, KEPT: '1' };
+    await svc(['claude'], { env });
+    const seen = seenEnv();
+    expect(seen.get('CLAUDE_CODE_OAUTH_TOKEN')).toBe(placeholderOf('CLAUDE_CODE_OAUTH_TOKEN'));
+    expect([seen.get('ANTHROPIC_API_KEY'), seen.get('ANTHROPIC_AUTH_TOKEN'), seen.get('KEPT')]).toEqual([
+      undefined,
+      undefined,
+      '1',
+    ]);
+    expect(readFileSync(join(home.path, 'env'), 'utf8')).not.toContain('of-the-person');
+  });
+
+  test('uses one login of several, the one that --login names', async () => {
+    await logIn('claude', KEY);
+    await logIn('claude', TOKEN);
+    await svc(['claude']);
+    expect(seenEnv().has('CLAUDE_CODE_OAUTH_TOKEN')).toBe(false);
+    await svc(['run', '--login', 'subscription', 'claude']);
+    expect(seenEnv().has('ANTHROPIC_API_KEY')).toBe(false);
+    expect(seenEnv().get('CLAUDE_CODE_OAUTH_TOKEN')).toMatch(/^sk-ant-oat01-/);
+  });
+
+  test('uses all logins where the agent has a model of each', async () => {
+    await logIn('claude', KEY);
+    await logIn('codex', 'sk-proj-a-real-key-of-the-person');
+    await svc(['opencode']);
+    expect([seenEnv().get('ANTHROPIC_API_KEY'), seenEnv().get('OPENAI_API_KEY')]).toEqual([
+      placeholderOf('ANTHROPIC_API_KEY'),
+      placeholderOf('OPENAI_API_KEY'),
+    ]);
+  });
+
+  test('does not start without a credential, and says how to give it', async () => {
+    const run = await svc(['claude', '-p', 'x']);
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('svc login claude --stdin');
+    expect(run.calls.some(({ method }) => method === 'POST')).toBe(false);
+  });
+
+  test('counts as not stored if the secret is gone', async () => {
+    await logIn('claude', KEY);
+    delete vault.values['user/anthropic'];
+    expect(await svc(['claude'])).toMatchObject({ code: 125 });
+  });
+
+  test('says that the agent is not installed before it asks for anything', async () => {
+    const run = await svc(['gemini']);
+    expect(run).toMatchObject({ code: 127, calls: [] });
+    expect(run.stderr).toContain('npm install -g @google/gemini-cli');
+  });
+
+  test('takes the placeholder that the sidecar hands out while the control plane is away', async () => {
+    sentinels = [{ env: 'CLAUDE_CODE_OAUTH_TOKEN', value: 'sk-ant-oat01-placeholder' }];
+    expect(await svc(['claude'], { answer: controlAway, env: { ANTHROPIC_API_KEY: KEY } })).toMatchObject({ code: 7 });
+    expect(seenEnv().get('CLAUDE_CODE_OAUTH_TOKEN')).toBe('sk-ant-oat01-placeholder');
+    expect(seenEnv().has('ANTHROPIC_API_KEY')).toBe(false);
+  });
+
+  test('warns of a login of the agent itself', async () => {
+    await logIn('claude', KEY);
+    mkdirSync(join(home.path, '.claude'));
+    home.write('.claude/.credentials.json', '{}');
+    expect((await svc(['claude'])).stderr).toContain('.credentials.json holds a login of Claude Code itself');
+  });
+});
+
+describe('svc run', () => {
+  test('runs an agent by its profile, and a command of the same name after --', async () => {
+    await logIn('claude', KEY);
+    await svc(['run', '--name', 'n', 'claude', '--quiet']);
+    expect(seenEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
+    expect(readFileSync(join(home.path, 'args'), 'utf8')).toContain('--quiet\n');
+    await svc(['run', '--', 'claude']);
+    expect(seenEnv().has('ANTHROPIC_API_KEY')).toBe(false);
+  });
+});
+
+describe("a user's own profile", () => {
+  const MINE = {
+    name: 'mine',
+    title: 'My agent',
+    command: 'opencode',
+    install: 'make install',
+    tried: null,
+    source: { title: 'My notes', url: 'https://example.com/' },
+    logins: [],
+    variables: { MY_MODEL: 'small' },
+  };
+
+  test('is a command, and is listed', async () => {
+    mkdirSync(join(home.path, 'agents'), { mode: 0o700 });
+    home.write('agents/mine.yaml', stringify(MINE));
+    expect(await svc(['mine'])).toMatchObject({ code: 0 });
+    expect(seenEnv().get('MY_MODEL')).toBe('small');
+    await svc(['mine'], { env: { MY_MODEL: 'large' } });
+    expect(seenEnv().get('MY_MODEL')).toBe('large');
+    expect(await svc(['run', 'mine'])).toMatchObject({ code: 0 });
+    expect((await svc(['--help'])).stdout).toContain('run mine, by your own profile');
+    expect((await svc(['completion', 'bash'])).stdout).toContain("'mine'");
+    expect((await svc(['miine'])).stderr).toContain('Did you mean mine?');
+    expect((await svc(['agents'])).stdout).toContain('mine\tMy agent\tyes\tyour own\tnone');
+  });
+});
+
+describe('svc agents', () => {
+  test('lists what is installed, tried and stored', async () => {
+    await logIn('claude', KEY);
+    const { stdout } = await svc(['agents', '--json']);
+    const { items } = z.object({ items: z.array(z.looseObject({ name: z.string() })) }).parse(JSON.parse(stdout));
+    const row = (name: string): unknown => items.find((each) => each.name === name);
+    expect(row('claude')).toMatchObject({
+      title: 'Claude Code',
+      installed: true,
+      logins: [{ name: 'key', credential_ref: 'vault://user/anthropic' }],
+      profile: null,
+    });
+    expect(row('goose')).toMatchObject({ installed: false, tried: null });
+    expect(stdout).not.toContain(KEY);
+  });
+});
+
+test.each([
+  [[], '0 requests, 0 with a credential, 0 refused'],
+  [['binding'], '1 request, 1 with a credential, 0 refused'],
+  [['binding', 'connector', 'passthrough', 'refused', null], '4 requests, 2 with a credential, 1 refused'],
+] as const)('%j are counted as %s', (kinds, text) => {
+  const events = kinds.map((kind) => ({ data: kind === null ? {} : { 'svc.proxy.mediation': kind } }));
+  expect(countText(events)).toBe(text);
+});

@@ -1,0 +1,126 @@
+import { exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
+import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
+import type { RelayAccess } from '../../sandbox/relay/relay_environment.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { parseMcpServer } from '../mcp/mcp_server_option.ts';
+import { parseDuration } from '../terminal/relative_time.ts';
+import {
+  screenEnvironment,
+  tellOfWithheld,
+  type CredentialVariable,
+  type ScreenedEnvironment,
+} from './screen_environment.ts';
+import { printPlaceholderHints } from './placeholder_hints.ts';
+import { openSession, type OpenSession } from './session_access.ts';
+
+export interface RunOptions {
+  readonly name?: string;
+  readonly ttl?: string;
+  readonly relay?: boolean;
+  readonly mcp?: readonly string[];
+  readonly keepEnv?: readonly string[];
+  readonly login?: string;
+  readonly quiet?: boolean;
+  /** The profile that was named instead of a command. */
+  readonly agent?: string;
+}
+
+/** A command for a session, and what it changes in the session's environment. */
+export interface RunInSession {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** The session's name, unless `--name` gives one. */
+  readonly name?: string;
+  readonly environment?: (environment: Record<string, string>, session: SessionAccess) => Record<string, string>;
+}
+
+const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
+
+/** Runs a command in a session of its own; gives its exit status, and the session if the command was started. */
+export async function runInSession(
+  call: Call<RunOptions>,
+  signals: SignalSource,
+  wanted: RunInSession,
+): Promise<{ readonly status: number; readonly sessionId: string | null }> {
+  const { command, args } = wanted;
+  const screened = await screen(call);
+  const { session, end } = await open(call, screened.kept, wanted.name);
+  const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
+  const environment = { ...sessionEnvironment(screened.env, session), ...relay.variables };
+  const env = wanted.environment?.(environment, session) ?? environment;
+  for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
+    call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
+  }
+  const placeholders = session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel);
+  tellOfWithheld(call, screened, placeholders);
+  const { workingDirectory: cwd, interactive: terminal } = call.context;
+  const ended = await runChild({ command, args, env, cwd, terminal }, signals);
+  await relay.close();
+  await end();
+  if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId);
+  if (ended.kind === 'not_started') {
+    const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
+    call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
+  }
+  return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
+}
+
+/** Opens the session; failures before the command starts have their own exit code. */
+async function open(
+  call: Call<RunOptions>,
+  kept: readonly CredentialVariable[],
+  byDefault: string | undefined,
+): Promise<OpenSession> {
+  const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
+  if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
+  const mcpServers = (call.options.mcp ?? []).map(parseServer);
+  const name = call.options.name ?? byDefault;
+  try {
+    return await openSession(call, {
+      ...(name !== undefined && { name }),
+      ...(ttl !== null && { ttlSeconds: ttl.value }),
+      ...(mcpServers.length > 0 && { mcpServers }),
+      ...(kept.length > 0 && { keptEnv: kept }),
+    });
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+/** The person's environment without credentials, apart from those of `--keep-env`. */
+async function screen(call: Call<RunOptions>): Promise<ScreenedEnvironment> {
+  const keep = call.options.keepEnv ?? [];
+  const unset = keep.find((name) => call.context.env[name] === undefined);
+  if (unset !== undefined) {
+    throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
+  }
+  try {
+    return await screenEnvironment(call, keep);
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+function notStarted(error: unknown): unknown {
+  return error instanceof CliError ? new CliError(EXIT.notStarted, error.message, error.fixes) : error;
+}
+
+function parseServer(text: string): string {
+  const parsed = parseMcpServer(text);
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);
+}
+
+/** The session's relay, if requested. */
+async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Promise<RelayAccess> {
+  if (call.options.relay !== true) return NO_RELAY;
+  // Loaded on use, so that a run without a relay starts faster.
+  const { openRelay } = await import('../../sandbox/relay/relay_environment.ts');
+  const opened = await openRelay(session, call.context.env, process.getuid?.() ?? null);
+  if (opened.ok) return opened.value;
+  throw new CliError(EXIT.notStarted, `--relay: ${opened.error.message}`, ['Run the command without --relay.']);
+}
