@@ -4,9 +4,8 @@ import {
   type ConnectorRecord,
   type ConnectorSummary,
 } from '../../shared/wire/connectors.ts';
-import { didYouMean } from '../../shared/model/near_match.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
+import { pickNamed } from '../terminal/pick_named.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** Lists the caller's connectors. */
@@ -23,19 +22,13 @@ export async function findConnector(client: HttpClient, wanted: string, owner?: 
   const named = all.filter(({ id, fqn }) => id === wanted || fqn === wanted);
   const alike = named.length > 0 ? named : all.filter(({ fqn }) => fqn.endsWith(`/${wanted}`));
   const found = alike.filter((connector) => owner === undefined || connector.owner === owner);
-  const [only] = found;
-  if (only !== undefined && found.length === 1) return only;
-  if (only === undefined) {
-    const near = didYouMean(
-      wanted,
-      all.map(({ fqn }) => fqn),
-    );
-    throw new CliError(EXIT.failed, `no connector ${JSON.stringify(wanted)} is installed${near}`, [
-      '`svc connector list` shows them; `svc connector catalog` shows what can be installed.',
-    ]);
-  }
-  const lines = found.map(({ id, fqn, owner: whose }) => `${id}  ${fqn}  ${whose}`);
-  throw new CliError(EXIT.failed, `${found.length} connectors are named ${wanted}: give the id of one`, lines);
+  return pickNamed(wanted, all, found, {
+    nameOf: ({ fqn }) => fqn,
+    line: ({ id, fqn, owner: whose }) => `${id}  ${fqn}  ${whose}`,
+    none: `no connector ${JSON.stringify(wanted)} is installed`,
+    hint: '`svc connector list` shows them; `svc connector catalog` shows what can be installed.',
+    plural: 'connectors',
+  });
 }
 
 /** A connector with its spec. */

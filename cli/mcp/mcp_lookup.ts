@@ -1,9 +1,9 @@
 import { marketplaceDetail, type MarketplaceDetail } from '../../shared/wire/marketplace.ts';
 import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
-import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { entryPath, formatPublished } from './mcp_entry_text.ts';
+import { pickNamed } from '../terminal/pick_named.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** Lists the caller's servers. */
@@ -16,26 +16,16 @@ export async function findMcpServer(client: HttpClient, wanted: string, owner?: 
   const all = await listAllMcpServers(client);
   const named = all.filter(({ id, name }) => id === wanted || name === wanted);
   const found = named.filter((server) => owner === undefined || server.owner === owner);
-  const [only] = found;
-  if (only !== undefined && found.length === 1) return only;
-  if (only === undefined) {
-    const near = didYouMean(
-      wanted,
-      all.map(({ name }) => name),
-    );
-    const isEntry = wanted.includes('/');
-    throw new CliError(EXIT.failed, `there is no MCP server ${JSON.stringify(wanted)}${near}`, [
-      isEntry
-        ? `\`svc mcp view ${formatPublished(wanted)}\` shows an entry of the registry.`
-        : '`svc mcp list` shows them.',
-    ]);
-  }
-  const lines = found.map(({ id, name, owner: whose }) => `${id}  ${name}  ${whose}`);
-  throw new CliError(
-    EXIT.failed,
-    `${found.length} servers are named ${wanted}: give the id of one, or use --owner`,
-    lines,
-  );
+  return pickNamed(wanted, all, found, {
+    nameOf: ({ name }) => name,
+    line: ({ id, name, owner: whose }) => `${id}  ${name}  ${whose}`,
+    none: `there is no MCP server ${JSON.stringify(wanted)}`,
+    hint: wanted.includes('/')
+      ? `\`svc mcp view ${formatPublished(wanted)}\` shows an entry of the registry.`
+      : '`svc mcp list` shows them.',
+    plural: 'servers',
+    advice: 'give the id of one, or use --owner',
+  });
 }
 
 /** A registry entry in its newest version, or in `release`. */

@@ -1,10 +1,10 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
-import { didYouMean } from '../../shared/model/near_match.ts';
+import { pickNamed } from '../terminal/pick_named.ts';
 import { type ListedServer, serversReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { CliError } from '../exit_codes.ts';
 import { policyVersion } from '../launch/session_access.ts';
 
 /** A server as this machine's sidecar has it. */
@@ -50,17 +50,11 @@ export async function serversAfterChange(call: Call): Promise<readonly MachineSe
 /** Finds a server by its id or by a unique name. */
 export function machineServer(servers: readonly MachineServer[], wanted: string): MachineServer {
   const found = servers.filter(({ server: { id, name } }) => id === wanted || name === wanted);
-  const [only, ...others] = found;
-  if (only === undefined) {
-    const near = didYouMean(
-      wanted,
-      servers.map(({ server }) => server.name),
-    );
-    throw new CliError(EXIT.failed, `this machine has no MCP server ${JSON.stringify(wanted)}${near}`, [
-      '`svc mcp status` shows them.',
-    ]);
-  }
-  if (others.length === 0) return only;
-  const lines = found.map(({ server: { id, owner } }) => `${id}  ${owner}`);
-  throw new CliError(EXIT.failed, `${found.length} servers are named ${wanted}: give the id of one`, lines);
+  return pickNamed(wanted, servers, found, {
+    nameOf: ({ server }) => server.name,
+    line: ({ server: { id, owner } }) => `${id}  ${owner}`,
+    none: `this machine has no MCP server ${JSON.stringify(wanted)}`,
+    hint: '`svc mcp status` shows them.',
+    plural: 'servers',
+  });
 }

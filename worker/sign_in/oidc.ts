@@ -29,6 +29,7 @@ import { targetProblem } from '../kernel/outbound.ts';
 import { parseEmail } from '../../shared/model/email.ts';
 import type { HeldIssuers, IssuerDocuments } from './issuer_documents.ts';
 import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';
+import { authorizationLink } from '../services/oauth/authorization_link.ts';
 import { outboundFetch } from '../services/oauth/oauth_fetch.ts';
 import { attempt, type ClientVariables, ProviderError } from './provider_client.ts';
 
@@ -71,19 +72,14 @@ const extra = z.strictObject({ verifier: z.string(), nonce: z.string() });
 async function authorizationURL(settings: OidcSettings, { state, redirectURL }: AuthorizationRequest) {
   const { server } = await discover(settings);
   const kept = { verifier: generateRandomCodeVerifier(), nonce: generateRandomNonce() };
-  const url = new URL(authorizationEndpoint(settings, server));
-  const parameters = {
-    response_type: 'code',
-    client_id: settings.clientId,
-    redirect_uri: redirectURL,
-    scope: SCOPE,
+  const url = authorizationLink(authorizationEndpoint(settings, server), {
+    clientId: settings.clientId,
+    redirectURL,
     state,
-    nonce: kept.nonce,
-    code_challenge: await calculatePKCECodeChallenge(kept.verifier),
-    code_challenge_method: 'S256',
-  };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  return { url: url.href, extraState: btoa(JSON.stringify(kept)) };
+    challenge: await calculatePKCECodeChallenge(kept.verifier),
+    more: { scope: SCOPE, nonce: kept.nonce },
+  });
+  return { url, extraState: btoa(JSON.stringify(kept)) };
 }
 
 async function exchange(settings: OidcSettings, callback: CallbackRequest): Promise<Identity> {

@@ -1,5 +1,6 @@
-import { and, eq, gt, lt, sql } from 'drizzle-orm';
-import { type Database, guard, type Statement } from './database.ts';
+import { and, eq, gt } from 'drizzle-orm';
+import type { Database, Statement } from './database.ts';
+import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { browserSessions, signInLinks } from './tables.ts';
 
 export type BrowserSessionRow = typeof browserSessions.$inferSelect;
@@ -7,10 +8,7 @@ export type SignInLinkRow = typeof signInLinks.$inferSelect;
 
 /** Stores a sign-in link by the hash of its code, and deletes expired ones. */
 export function insertSignInLink(database: Database, row: SignInLinkRow, nowSeconds: number): Statement[] {
-  return [
-    database.read.delete(signInLinks).where(lt(signInLinks.expiresAt, nowSeconds)),
-    database.read.insert(signInLinks).values(row),
-  ];
+  return insertExpiring(database, signInLinks, row, nowSeconds);
 }
 
 export async function findSignInLink(database: Database, codeHash: string): Promise<SignInLinkRow | null> {
@@ -26,10 +24,8 @@ export function exchangeSignInLink(
   nowSeconds: number,
 ): Statement[] {
   return [
-    ...guard(sql`EXISTS (SELECT 1 FROM sign_in_links WHERE code_hash = ${codeHash})`),
-    database.read.delete(signInLinks).where(eq(signInLinks.codeHash, codeHash)),
-    database.read.delete(browserSessions).where(lt(browserSessions.expiresAt, nowSeconds)),
-    database.read.insert(browserSessions).values(session),
+    ...takeRow(database, signInLinks, signInLinks.codeHash, codeHash),
+    ...insertBrowserSession(database, session, nowSeconds),
   ];
 }
 
@@ -47,10 +43,7 @@ export async function findBrowserSession(
 
 /** Creates a session, and deletes expired ones. */
 export function insertBrowserSession(database: Database, session: BrowserSessionRow, nowSeconds: number): Statement[] {
-  return [
-    database.read.delete(browserSessions).where(lt(browserSessions.expiresAt, nowSeconds)),
-    database.read.insert(browserSessions).values(session),
-  ];
+  return insertExpiring(database, browserSessions, session, nowSeconds);
 }
 
 export function touchBrowserSession(database: Database, id: string, lastSeenAt: string): Statement {

@@ -1,15 +1,13 @@
-import { and, eq, gt, inArray, lt, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
+import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { deviceCodes } from './tables.ts';
 
 export type DeviceCodeRow = typeof deviceCodes.$inferSelect;
 
 /** Stores a program's request, and deletes expired ones. A conflict if its code is in use. */
 export function insertDeviceCode(database: Database, row: DeviceCodeRow, nowSeconds: number): Statement[] {
-  return [
-    database.read.delete(deviceCodes).where(lt(deviceCodes.expiresAt, nowSeconds)),
-    database.read.insert(deviceCodes).values(row),
-  ];
+  return insertExpiring(database, deviceCodes, row, nowSeconds);
 }
 
 export async function findDeviceCode(
@@ -66,8 +64,5 @@ export function decideDevice(
 
 /** Uses up a decided request; a conflict if it was used. */
 export function takeDeviceCode(database: Database, codeHash: string): Statement[] {
-  return [
-    ...guard(sql`EXISTS (SELECT 1 FROM device_codes WHERE code_hash = ${codeHash})`),
-    database.read.delete(deviceCodes).where(eq(deviceCodes.codeHash, codeHash)),
-  ];
+  return takeRow(database, deviceCodes, deviceCodes.codeHash, codeHash);
 }

@@ -1,5 +1,6 @@
-import { and, desc, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
+import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { oauthFlows } from './tables.ts';
 
 export type OAuthFlowRow = typeof oauthFlows.$inferSelect;
@@ -9,9 +10,8 @@ export function insertFlow(database: Database, row: OAuthFlowRow, nowSeconds: nu
   const { connectorId, userId, grant } = row;
   const same = [eq(oauthFlows.connectorId, connectorId), eq(oauthFlows.userId, userId), eq(oauthFlows.grant, grant)];
   return [
-    database.read.delete(oauthFlows).where(lt(oauthFlows.expiresAt, nowSeconds)),
     database.read.delete(oauthFlows).where(and(...same)),
-    database.read.insert(oauthFlows).values(row),
+    ...insertExpiring(database, oauthFlows, row, nowSeconds),
   ];
 }
 
@@ -41,10 +41,7 @@ export async function findDeviceFlow(
 
 /** Uses up an authorisation; of two concurrent callbacks one succeeds. */
 export function takeFlow(database: Database, id: string): Statement[] {
-  return [
-    ...guard(sql`EXISTS (SELECT 1 FROM oauth_flows WHERE id = ${id})`),
-    database.read.delete(oauthFlows).where(eq(oauthFlows.id, id)),
-  ];
+  return takeRow(database, oauthFlows, oauthFlows.id, id);
 }
 
 /** Sets when a device's code is redeemed next; of two concurrent callers one succeeds. */

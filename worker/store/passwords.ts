@@ -1,6 +1,7 @@
-import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import { deleteSessionsOfUser } from './browser_sessions.ts';
 import { type Database, guard, type Statement } from './database.ts';
+import { insertExpiring } from './expiring_rows.ts';
 import { revokeFamiliesOf } from './refresh_tokens.ts';
 import { deviceCodes, passwords, signups } from './tables.ts';
 
@@ -35,10 +36,7 @@ export function endAllSignIns(database: Database, userId: string, now: string): 
 
 /** Stores a signup, and deletes expired ones. */
 export function insertSignup(database: Database, row: SignupRow, nowSeconds: number): Statement[] {
-  return [
-    database.read.delete(signups).where(lt(signups.expiresAt, nowSeconds)),
-    database.read.insert(signups).values(row),
-  ];
+  return insertExpiring(database, signups, row, nowSeconds);
 }
 
 /** Uses up one attempt of a signup. Affects a row if an attempt is left and it has not expired. */

@@ -1,5 +1,6 @@
-import { and, eq, gt, isNull, lt, sql } from 'drizzle-orm';
+import { and, eq, gt, isNull, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
+import { insertExpiring } from './expiring_rows.ts';
 import { refreshTokens, tokenFamilies } from './tables.ts';
 
 export type TokenFamilyRow = typeof tokenFamilies.$inferSelect;
@@ -13,10 +14,8 @@ export function insertFamily(
   nowSeconds: number,
 ): Statement[] {
   return [
-    database.read.delete(refreshTokens).where(lt(refreshTokens.expiresAt, nowSeconds)),
-    database.read.delete(tokenFamilies).where(lt(tokenFamilies.expiresAt, nowSeconds)),
-    database.read.insert(tokenFamilies).values(family),
-    database.read.insert(refreshTokens).values(first),
+    ...insertExpiring(database, tokenFamilies, family, nowSeconds),
+    ...insertExpiring(database, refreshTokens, first, nowSeconds),
   ];
 }
 

@@ -1,5 +1,6 @@
-import { and, asc, count, eq, gt, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, isNull, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
+import { insertExpiring } from './expiring_rows.ts';
 import { sidecarCalls, sidecars } from './tables.ts';
 
 export type SidecarRow = typeof sidecars.$inferSelect;
@@ -46,10 +47,7 @@ export async function takeCallId(
   call: { readonly sidecarId: string; readonly jti: string; readonly expiresAt: number },
   nowSeconds: number,
 ): Promise<boolean> {
-  const taken = await database.write([
-    database.read.delete(sidecarCalls).where(lt(sidecarCalls.expiresAt, nowSeconds)),
-    database.read.insert(sidecarCalls).values(call),
-  ]);
+  const taken = await database.write(insertExpiring(database, sidecarCalls, call, nowSeconds));
   return taken.ok;
 }
 

@@ -1,15 +1,13 @@
-import { and, eq, gt, lt, sql } from 'drizzle-orm';
-import { type Database, guard, type Statement } from './database.ts';
+import { and, eq, gt } from 'drizzle-orm';
+import type { Database, Statement } from './database.ts';
+import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { signInFlows } from './tables.ts';
 
 export type SignInFlowRow = typeof signInFlows.$inferSelect;
 
 /** Stores a sign-in started at a provider, and deletes expired ones. */
 export function insertSignInFlow(database: Database, row: SignInFlowRow, nowSeconds: number): Statement[] {
-  return [
-    database.read.delete(signInFlows).where(lt(signInFlows.expiresAt, nowSeconds)),
-    database.read.insert(signInFlows).values(row),
-  ];
+  return insertExpiring(database, signInFlows, row, nowSeconds);
 }
 
 export async function findSignInFlow(
@@ -26,8 +24,5 @@ export async function findSignInFlow(
 
 /** Uses up a sign-in; of two concurrent callbacks one succeeds. */
 export function takeSignInFlow(database: Database, stateHash: string): Statement[] {
-  return [
-    ...guard(sql`EXISTS (SELECT 1 FROM sign_in_flows WHERE state_hash = ${stateHash})`),
-    database.read.delete(signInFlows).where(eq(signInFlows.stateHash, stateHash)),
-  ];
+  return takeRow(database, signInFlows, signInFlows.stateHash, stateHash);
 }

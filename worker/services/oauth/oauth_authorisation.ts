@@ -1,5 +1,6 @@
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { authorizationLink } from './authorization_link.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { AuthorizeReply } from '../../../shared/wire/connector_credentials.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
@@ -87,32 +88,15 @@ export async function beginBrowser(
     intervalSeconds: 0,
   });
   const challenge = await calculatePKCECodeChallenge(verifier);
-  const url = linkOf(held.client, authorizationUrl, { redirectUri, state, challenge });
-  return { grant: 'browser', authorization_url: url, redirect_uri: redirectUri, expires_at: expiresAt };
-}
-
-/**
- * The link that a person opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3). Parameters that the URL already has
- * stay.
- */
-function linkOf(
-  client: OAuthClient,
-  authorizationUrl: string,
-  { redirectUri, state, challenge }: { redirectUri: string; state: string; challenge: string },
-): string {
-  const url = new URL(authorizationUrl);
-  const parameters = {
-    response_type: 'code',
-    client_id: client.client_id,
-    redirect_uri: redirectUri,
-    ...(client.scopes.length > 0 && { scope: client.scopes.join(' ') }),
-    ...(client.resource !== undefined && { resource: client.resource }),
+  const { client_id: clientId, scopes, resource } = held.client;
+  const url = authorizationLink(authorizationUrl, {
+    clientId,
+    redirectURL: redirectUri,
     state,
-    code_challenge: challenge,
-    code_challenge_method: 'S256',
-  };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  return url.href;
+    challenge,
+    more: { ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...(resource !== undefined && { resource }) },
+  });
+  return { grant: 'browser', authorization_url: url, redirect_uri: redirectUri, expires_at: expiresAt };
 }
 
 async function beginDevice(

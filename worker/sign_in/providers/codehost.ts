@@ -11,6 +11,7 @@ import {
 } from 'oauth4webapi';
 import { z } from 'zod';
 import { ok } from '../../../shared/model/result.ts';
+import { authorizationLink } from '../../services/oauth/authorization_link.ts';
 import { oauthFetch, outboundFetch } from '../../services/oauth/oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { parseEmail } from '../../../shared/model/email.ts';
@@ -51,18 +52,14 @@ export const CODEHOST: ProviderEntry = {
 /** PKCE is also sent to servers that may not support it: by RFC 7636 section 5 they ignore it. */
 async function authorizationURL(settings: Settings, { state, redirectURL }: AuthorizationRequest) {
   const verifier = generateRandomCodeVerifier();
-  const url = new URL(`${settings.baseUrl}/login/oauth/authorize`);
-  const parameters = {
-    response_type: 'code',
-    client_id: settings.clientId,
-    redirect_uri: redirectURL,
-    scope: SCOPE,
+  const url = authorizationLink(`${settings.baseUrl}/login/oauth/authorize`, {
+    clientId: settings.clientId,
+    redirectURL,
     state,
-    code_challenge: await calculatePKCECodeChallenge(verifier),
-    code_challenge_method: 'S256',
-  };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  return { url: url.href, extraState: verifier };
+    challenge: await calculatePKCECodeChallenge(verifier),
+    more: { scope: SCOPE },
+  });
+  return { url, extraState: verifier };
 }
 
 async function exchange(settings: Settings, callback: CallbackRequest): Promise<Identity> {
