@@ -6,9 +6,11 @@ import { findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { LONGEST_STOP_MS, stillRunningError } from './down_command.ts';
 import { prepareHome, readTokenFile } from './home.ts';
 import { logFolder, prepareLog } from './log_files.ts';
 import { readLastLines } from './logs_command.ts';
+import { parseLastWords } from './node_program.ts';
 import { RotatingLog } from './rotating_log.ts';
 import type { RunFile } from './run_file.ts';
 import { askControl, askSidecar } from './status_command.ts';
@@ -92,10 +94,8 @@ async function startAndWait(call: Call, home: string, args: readonly string[]): 
   try {
     const before = fstatSync(fd).size;
     const child = spawnBackground(call.context, args, fd);
-    const exited = new Promise<void>((done) => {
-      child.once('error', () => done());
-      child.once('exit', () => done());
-    });
+    // Without a listener, a child that cannot be started or signalled would end this process.
+    child.on('error', () => {});
     const hasEnded = (): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
     const run = await waitUntilHealthy(call, home, { pid: child.pid ?? 0, hasEnded });
     if (run !== null) {
@@ -103,8 +103,7 @@ async function startAndWait(call: Call, home: string, args: readonly string[]): 
       return run;
     }
     const endedByItself = hasEnded();
-    child.kill('SIGTERM');
-    await exited;
+    if (!endedByItself) await endStarted(child, home, call.context.pause);
     if (call.context.stop.aborted) throw new CliError(EXIT.failed, 'stopped before it was ready');
     const other = UpLock.readRunning(home);
     if (other !== null) return await joinRunning(call, home, other.supervisor.pid);
@@ -112,6 +111,22 @@ async function startAndWait(call: Call, home: string, args: readonly string[]): 
   } finally {
     closeSync(fd);
   }
+}
+
+/** Ends the background process; throws `CliError` if it still runs after the time that `svc down` waits. */
+export async function endStarted(child: StartedChild, home: string, pause: CliContext['pause']): Promise<void> {
+  const ended = new AbortController();
+  child.once('exit', () => ended.abort());
+  child.kill('SIGTERM');
+  await pause(LONGEST_STOP_MS, ended.signal);
+  if (ended.signal.aborted) return;
+  child.unref();
+  throw stillRunningError(home, child.pid ?? 0);
+}
+
+interface StartedChild extends Pick<ChildProcess, 'pid' | 'unref'> {
+  once(event: 'exit', listener: () => void): unknown;
+  kill(signal: 'SIGTERM'): boolean;
 }
 
 function spawnBackground(context: CliContext, args: readonly string[], fd: number): ChildProcess {
@@ -181,17 +196,24 @@ function readSaid(fd: number, from: number): readonly string[] {
   const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - from));
   const count = readSync(fd, bytes, 0, bytes.length, from);
   const lines = bytes.toString('utf8', 0, count).split('\n');
-  return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('{'));
+  return lines.filter((line) => line.trim() !== '' && !line.startsWith('{'));
 }
 
-/** The background process prints its error as `svc up` does: `svc: PROBLEM`, then one line for each fix. */
-function startError(child: ChildProcess, home: string, said: readonly string[]): CliError {
+/**
+ * The background process prints its error as `svc up` does: `svc: PROBLEM`, then one line for each fix. An uncaught error is
+ * printed by Node, with its stack.
+ */
+export function startError(
+  child: Pick<ChildProcess, 'exitCode' | 'signalCode'>,
+  home: string,
+  said: readonly string[],
+): CliError {
   const at = said.findIndex((line) => line.startsWith('svc: '));
-  const [problem, ...fixes] = at < 0 ? [] : said.slice(at);
+  const [problem, ...fixes] = at < 0 ? [] : said.slice(at).map((line) => line.trim());
   if (problem !== undefined) return new CliError(EXIT.failed, problem.slice('svc: '.length), fixes);
   const end = child.signalCode === null ? `with exit status ${child.exitCode}` : `by ${child.signalCode}`;
   return new CliError(EXIT.failed, `svc was ended ${end} before it was ready`, [
-    ...said.slice(-SHOWN_LINES),
+    ...parseLastWords(said),
     `See ${logFolder(home)}.`,
   ]);
 }

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
@@ -88,8 +88,9 @@ describe('svc down', () => {
 
   test('ends the programs of a supervisor that was killed', async () => {
     lock(null, [identity() ?? {}]);
-    const { code, stdout } = await runCli(home, ['down', '--json']);
+    const { code, stdout, stderr } = await runCli(home, ['down', '--json']);
     expect(code).toBe(0);
+    expect(stderr).toBe(`svc: ending process ${child.pid}, left behind by an earlier svc\n`);
     expect(JSON.parse(stdout)).toEqual({ home: home.path, stopped: true });
     expect(identity()).toBeNull();
     expect(existsSync(join(home.path, 'run.json'))).toBe(false);
@@ -100,6 +101,15 @@ describe('svc down', () => {
     const { code, stdout } = await runCli(home, ['down']);
     expect([code, stdout]).toEqual([0, `svc is not running on ${home.path}\n`]);
     expect(runs()).toBe(true);
+  });
+
+  test.each(['up.lock', 'run.json'])('does not say that nothing runs if %s cannot be read', async (name) => {
+    rmSync(join(home.path, name), { force: true });
+    // Also root cannot read a directory as a file, unlike another user's file.
+    mkdirSync(join(home.path, name));
+    const { code, stderr } = await runCli(home, [name === 'up.lock' ? 'down' : 'status']);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(`${join(home.path, name)} cannot be read (EISDIR)`);
   });
 
   test('says so if nothing runs', async () => {

@@ -9,7 +9,7 @@ import { UpLock } from './up_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
 /** The supervisor gives each of its two programs five seconds, and the rest to a busy machine. */
-const LONGEST_STOP_MS = 30_000;
+export const LONGEST_STOP_MS = 30_000;
 const LOOK_AGAIN_MS = 50;
 const SAY_SO_AFTER_MS = 1_000;
 
@@ -50,7 +50,7 @@ async function endSupervisor(call: Call, home: string, supervisor: ProcessIdenti
   sendTerm(home, supervisor);
   for (let waitedMs = 0; isRunning(supervisor); waitedMs += LOOK_AGAIN_MS) {
     if (waitedMs === SAY_SO_AFTER_MS) print.note('svc: waiting for the programs to end');
-    if (waitedMs >= LONGEST_STOP_MS || context.stop.aborted) throw stillRunning(home, supervisor);
+    if (waitedMs >= LONGEST_STOP_MS || context.stop.aborted) throw stillRunningError(home, supervisor.pid);
     await pause(LOOK_AGAIN_MS, context.stop);
   }
 }
@@ -66,7 +66,7 @@ function sendTerm(home: string, { pid }: ProcessIdentity): void {
   }
 }
 
-function stillRunning(home: string, { pid }: ProcessIdentity): CliError {
+export function stillRunningError(home: string, pid: number): CliError {
   return new CliError(EXIT.failed, `svc on ${home} (process ${pid}) is still stopping`, [
     `Look into its logs with "svc logs"; "kill -9 ${pid}" and then "svc down" end it and its programs.`,
   ]);

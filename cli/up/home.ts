@@ -1,5 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, type Stats } from 'node:fs';
 import { resolve } from 'node:path';
+import { errorCode } from '../../shared/model/error_code.ts';
 import { settingsOf, type CliContext, type GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
@@ -47,6 +48,21 @@ function statOf(path: string): Stats | null {
 /** `0644`. */
 export function modeText(stats: { readonly mode: number }): string {
   return `0${(stats.mode & 0o777).toString(8)}`;
+}
+
+/**
+ * Reads a file of the state directory; null if there is none. A file that cannot be read, as in another user's directory, says
+ * nothing about what runs there.
+ */
+export function readStateText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return null;
+    throw new CliError(EXIT.failed, `${path} cannot be read (${errorCode(error)})`, [
+      'Run the command as the owner of the state directory, or choose your own with --home DIR.',
+    ]);
+  }
 }
 
 /** Reads a token file of the state directory (mode 0600); null if there is none. */

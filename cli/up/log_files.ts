@@ -51,7 +51,7 @@ export class LogReader {
 
   /** The whole lines since the last call. */
   readNew(): readonly LogEntry[] {
-    const lines = this.#file === null ? this.#readFirst() : this.#readOn();
+    const lines = this.#file === null ? this.#readFirst() : this.#readOn(this.#file);
     return lines.map((line) => this.#entryOf(line));
   }
 
@@ -61,11 +61,11 @@ export class LogReader {
     return [...this.#take(old), ...this.#take(current)];
   }
 
-  #readOn(): readonly string[] {
-    const current = readFrom(this.#path, 0, this.#file === null ? undefined : { file: this.#file, from: this.#offset });
-    if (current === null || current.file === this.#file) return this.#take(current);
+  #readOn(file: number): readonly string[] {
+    const current = readFrom(this.#path, 0, { file, from: this.#offset });
+    if (current === null || current.file === file) return this.#take(current);
     const old = readFrom(`${this.#path}.1`, this.#offset);
-    const end = old?.file === this.#file ? this.#take(old) : [];
+    const end = old?.file === file ? this.#take(old) : [];
     return [...end, ...this.#take(current)];
   }
 

@@ -1,6 +1,8 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { parseJson } from '../../shared/model/json.ts';
+import { readStateText } from './home.ts';
 
 const runFile = z.object({
   control_url: z.string(),
@@ -18,12 +20,8 @@ const NAME = 'run.json';
 
 /** The running programs of the state directory; null if there are none or the file is damaged. */
 export function readRunFile(home: string): RunFile | null {
-  try {
-    const parsed = runFile.safeParse(JSON.parse(readFileSync(join(home, NAME), 'utf8')));
-    return parsed.success ? parsed.data : null;
-  } catch {
-    return null;
-  }
+  const parsed = runFile.safeParse(parseJson(readStateText(join(home, NAME)) ?? ''));
+  return parsed.success ? parsed.data : null;
 }
 
 /** Writes the file atomically: a reader sees the old content or the new. */

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { holdPort, type HeldPort } from './held_port.ts';
-import { prepareHome } from './home.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { logFolder, prepareLog, type LogName } from './log_files.ts';
@@ -47,9 +46,8 @@ export class Supervisor {
     this.#port = { notice, delay: context.pause, now: context.now, onChanged: () => this.#changed() };
   }
 
-  /** Locks the state directory for this process; throws `CliError` if another one holds it. */
+  /** Locks the prepared state directory for this process; throws `CliError` if another one holds it. */
   static async open(context: CliContext, home: string, notice: (text: string) => void): Promise<Supervisor> {
-    for (const text of prepareHome(home, process.getuid?.())) notice(text);
     const lock = await takeLock(home, notice);
     removeRunFile(home);
     return new Supervisor(context, home, lock, notice);
@@ -172,7 +170,7 @@ export function alreadyRunning(home: string, pid: number): CliError {
 
 /** Ends a program that a killed supervisor left behind: it still holds a port or the database. */
 async function endLeftOver(program: ProcessIdentity, notice: (text: string) => void): Promise<void> {
-  notice(`ending its leftover process ${program.pid}`);
+  notice(`ending process ${program.pid}, left behind by an earlier svc`);
   kill(program, 'SIGTERM');
   const never = new AbortController().signal;
   for (let waitedMs = 0; isRunning(program) && waitedMs < STOP_TIMEOUT_MS; waitedMs += LOOK_AGAIN_MS) {

@@ -6,7 +6,7 @@ import { controlUrlOf } from '../clients.ts';
 import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { homeOf } from './home.ts';
+import { homeOf, prepareHome } from './home.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { backgroundArgs, backgroundNotice, IN_BACKGROUND_FLAG, startInBackground } from './background.ts';
@@ -159,7 +159,9 @@ async function supervise(
 ): Promise<number> {
   const { context, print } = call;
   const home = homeOf(context, call.options);
+  const changes = prepareHome(home, process.getuid?.());
   const notice = inBackground ? backgroundNotice(context, home) : (text: string) => print.note(`svc: ${text}`);
+  for (const text of changes) notice(text);
   const supervisor = await Supervisor.open(context, home, notice);
   try {
     await start(supervisor);

@@ -1,8 +1,10 @@
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { identify, isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import { readStateText } from './home.ts';
 
 const identity = z.object({ pid: z.number().int(), started: z.string().nullable() });
 const lockFile = z.object({ supervisor: identity, programs: z.array(identity) });
@@ -46,7 +48,7 @@ export class UpLock {
 
   /** What the running supervisor of the state directory recorded; null if none runs. */
   static readRunning(home: string): UpLockContent | null {
-    const found = parse(readText(join(home, 'up.lock')));
+    const found = parse(readStateText(join(home, 'up.lock')));
     return found !== null && isRunning(found.supervisor) ? found : null;
   }
 
@@ -69,7 +71,7 @@ function content(supervisor: ProcessIdentity, programs: readonly ProcessIdentity
 
 /** Finds the lock's owner; moves a stale lock away, unless a third process has just taken it over. */
 function lookAt(path: string, pid: number): LockOutcome {
-  const text = readText(path);
+  const text = readStateText(path);
   const found = parse(text);
   if (found !== null && isRunning(found.supervisor)) return { kind: 'running', pid: found.supervisor.pid };
   const aside = `${path}.stale.${pid}`;
@@ -78,7 +80,7 @@ function lookAt(path: string, pid: number): LockOutcome {
   } catch {
     return { kind: 'stale', programs: [] };
   }
-  const moved = parse(readText(aside));
+  const moved = parse(readStateText(aside));
   if (moved !== null && isRunning(moved.supervisor)) {
     renameSync(aside, path);
     return { kind: 'running', pid: moved.supervisor.pid };
@@ -87,19 +89,7 @@ function lookAt(path: string, pid: number): LockOutcome {
   return { kind: 'stale', programs: (moved?.programs ?? []).filter((program) => isRunning(program)) };
 }
 
-function readText(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return null;
-  }
-}
-
 function parse(text: string | null): UpLockContent | null {
-  try {
-    const parsed = lockFile.safeParse(JSON.parse(text ?? ''));
-    return parsed.success ? parsed.data : null;
-  } catch {
-    return null;
-  }
+  const parsed = lockFile.safeParse(parseJson(text ?? ''));
+  return parsed.success ? parsed.data : null;
 }
