@@ -49,11 +49,13 @@ describe('svc db, and svc export', () => {
   });
 
   test('says that there is no database, and makes none by looking', async () => {
-    for (const args of [['status'], ['backup', join(home, 'copy.db')]]) {
-      const run = await svc(['db', ...args]);
-      expect([run.exitCode, run.stderr]).toEqual([1, expect.stringContaining('there is no database')]);
+    for (const settings of [{}, { SVC_DATABASE_URL: `file:${join(home, 'own.db')}` }]) {
+      for (const args of [['status'], ['backup', join(home, 'copy.db')]]) {
+        const run = await svc(['db', ...args], settings);
+        expect([run.exitCode, run.stderr]).toEqual([1, expect.stringContaining('there is no database')]);
+      }
     }
-    await expect(stat(join(home, 'control.db'))).rejects.toThrow('ENOENT');
+    for (const name of ['control.db', 'own.db']) await expect(stat(join(home, name))).rejects.toThrow('ENOENT');
   });
 
   test('says that a server does not answer, without its token', async () => {

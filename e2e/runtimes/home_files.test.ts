@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startDenoAt, startNodeAt } from './programs.ts';
+import { listening, refusalOf, runDeno, runNode, startDenoAt, startNodeAt, until } from './programs.ts';
 
 let parent = '';
 beforeEach(async () => {
@@ -36,3 +37,50 @@ describe.each([
     await control.stop();
   });
 });
+
+/** All but Deno's own cache. */
+const createdIn = async (folder: string) => (await readdir(folder)).filter((name) => name !== '.cache');
+/** It does not quote the value. */
+const NO_LOCAL_KEY =
+  'SVC_LOCAL_KEY is not a local key: set it to svc_local_ and 43 characters (32 random bytes as base64url)';
+const newKey = () => randomBytes(32).toString('base64url');
+
+describe.each([
+  ['Node', runNode],
+  ['Deno', (flags: readonly string[], settings: Record<string, string>) => runDeno(flags, settings, ['--allow-write'])],
+])('a control worker on %s that is given no home', (_, runWith) => {
+  test('refuses to start hosted without a database, and creates nothing', async () => {
+    const refusal = await refusalOf(runWith([], { HOME: parent, SVC_VAULT_KEY: newKey() }));
+    const message = 'no database: set SVC_DATABASE_URL, or give --home';
+    expect(refusal).toMatchObject({ exitCode: 2, log: { code: 'invalid_setting', message } });
+    expect(await createdIn(parent)).toEqual([]);
+  });
+
+  test.each(['', 'svc_local_short', newKey()])(
+    'refuses a local key that is not one (%#), and creates nothing',
+    async (key) => {
+      const settings = {
+        HOME: parent,
+        SVC_VAULT_KEY: newKey(),
+        SVC_DATABASE_URL: `file:${parent}/x.db`,
+        SVC_LOCAL_KEY: key,
+      };
+      const { exitCode, log } = await refusalOf(runWith(['--local'], settings));
+      expect({ exitCode, log }).toMatchObject({ exitCode: 2, log: { code: 'invalid_setting', message: NO_LOCAL_KEY } });
+      expect(await createdIn(parent)).toEqual([]);
+    },
+  );
+});
+
+test.each(['x.db', 'data/x.db', '../home/x%20y.db'])(
+  'a database in a home that does not exist yet is created: file:HOME/%s',
+  async (name) => {
+    const home = join(parent, 'home');
+    const settings = { SVC_HOME: home, SVC_VAULT_KEY: newKey(), SVC_DATABASE_URL: `file:${home}/${name}` };
+    const program = runNode([], settings);
+    await until(program, listening(program));
+    const file = join(home, decodeURIComponent(name));
+    expect(await Promise.all([home, join(file, '..'), file].map(modeOf))).toEqual([0o700, 0o700, 0o600]);
+    await program.stop();
+  },
+);

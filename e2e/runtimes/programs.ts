@@ -167,9 +167,23 @@ export async function refusalOfNode(
   options: { readonly args?: readonly string[]; readonly settings?: Record<string, string> } = {},
 ): Promise<{ readonly exitCode: number | null; readonly log: unknown }> {
   const args = [...NODE_ENTRY, '--local', '--home', home, '--port', '0', ...(options.args ?? [])];
-  const program = run('node', args, options.settings ?? {});
-  await once(program.child, 'close');
+  return refusalOf(run('node', args, options.settings ?? {}));
+}
+
+/** The same for a program that was started with flags of its own. */
+export async function refusalOf(
+  program: Running,
+): Promise<{ readonly exitCode: number | null; readonly log: unknown }> {
+  const closed = once(program.child, 'close');
+  const url = await until(program, listening(program)).catch(() => null);
+  if (url !== null) await program.stop();
+  await closed;
   return { exitCode: program.child.exitCode, log: JSON.parse(program.output().trim().split('\n').at(-1) ?? '') };
+}
+
+/** The entry on Node with these flags alone. */
+export function runNode(flags: readonly string[], settings: Record<string, string>): Running {
+  return run('node', [...NODE_ENTRY, '--port', '0', ...flags], settings);
 }
 
 /** Where a database is served: a libSQL server, and its replica where there is one. */
@@ -206,22 +220,26 @@ export async function startOnDeno(
   more: Record<string, string> = {},
 ): Promise<ControlPlaneUnderTest> {
   const settings = { ...databaseSettings(database), ...more, SVC_LOCAL_KEY: newLocalKey() };
-  const program = runDeno([], [], settings);
+  const program = runDeno(['--local'], settings);
   const url = await until(program, listening(program));
   return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: program.stop };
 }
 
 /** Deno on the embedded database of a home that stays. */
 export async function startDenoAt(home: string, settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
-  const program = runDeno(['--allow-write'], ['--home', home], settings);
+  const program = runDeno(['--local', '--home', home], settings, ['--allow-write']);
   const url = await until(program, listening(program));
   return { url, localKey: await readLocalKey(home), output: program.output, stop: program.stop };
 }
 
-function runDeno(moreRights: readonly string[], flags: readonly string[], settings: Record<string, string>): Running {
+/** The entry on Deno with these flags alone; without a home it needs no right to write. */
+export function runDeno(
+  flags: readonly string[],
+  settings: Record<string, string>,
+  moreRights: readonly string[] = [],
+): Running {
   const rights = ['--allow-net', '--allow-env', '--allow-read', '--allow-ffi', '--allow-sys', ...moreRights];
-  const entry = ['worker/entries/node.ts', '--local', '--port', '0', ...flags];
-  const args = ['run', '--no-prompt', '--no-remote', ...rights, ...entry];
+  const args = ['run', '--no-prompt', '--no-remote', ...rights, 'worker/entries/node.ts', '--port', '0', ...flags];
   return run('deno', args, { ...settings, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' });
 }
 

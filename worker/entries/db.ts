@@ -6,9 +6,9 @@ import { parseArgs } from 'node:util';
 import type { Client } from '@libsql/client';
 import { closeFile } from '../store/database.ts';
 import { migrate, schemaStatus } from '../store/migrate.ts';
-import { readSettings, requireFile } from './node_command.ts';
+import { readSettings, requireDatabase } from './node_command.ts';
 import { openClients } from './node_database.ts';
-import { homeDirectory, makeHome } from './node_home.ts';
+import { databaseInHome, homeDirectory, makeHome } from './node_home.ts';
 import { EXIT_USAGE, ProgramError, refuse } from './program_error.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
@@ -27,11 +27,9 @@ async function main(): Promise<void> {
   if (action === undefined) throw new ProgramError('invalid_flag', 'use status, migrate or backup FILE', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
-  if (settings.databaseUrl === undefined) {
-    // Only migrating creates a missing database.
-    if (name === 'migrate') makeHome(home);
-    else requireFile(home, '"svc db migrate" creates one, or set SVC_DATABASE_URL');
-  }
+  // Only migrating creates a missing database.
+  if (name !== 'migrate') requireDatabase(settings, home, '"svc db migrate" creates one, or set SVC_DATABASE_URL');
+  else if (databaseInHome(settings, home) !== null) makeHome(home);
   const { client, replica } = await openClients(settings, home);
   replica?.close();
   const answer = await action(client, file);

@@ -7,7 +7,7 @@ import type { ProgramContext } from '../installation/program_context.ts';
 import { start } from '../installation/start.ts';
 import { NO_TURNS } from '../kernel/turns.ts';
 import { closeFile, openDatabase } from '../store/database.ts';
-import { readSettings, requireFile } from './node_command.ts';
+import { readSettings, requireDatabase } from './node_command.ts';
 import { type Clients, openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   if (positionals[0] !== 'rotate') throw new ProgramError('invalid_flag', 'use rotate', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
-  if (settings.databaseUrl === undefined) requireFile(home);
+  requireDatabase(settings, home);
   const clients = await openClients(settings, home);
   clients.replica?.close();
   const context = await openServices(settings, home, clients);

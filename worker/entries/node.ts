@@ -11,13 +11,13 @@ import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
 import { fileTemplates } from './file_templates.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
-import { makeMasterKey, openLocalKey, parseLocalKey } from '../installation/local_home.ts';
+import { LOCAL_KEY_PROBLEM, makeMasterKey, openLocalKey, parseLocalKey } from '../installation/local_home.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 import { start } from '../installation/start.ts';
 import { QueuedTurns } from '../kernel/turns.ts';
 import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
-import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
+import { databaseInHome, homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
 import { openableConnections } from '../../shared/net/connection_gate.ts';
 import { guardConnections, serverDeadlines } from './guard_connections.ts';
@@ -39,7 +39,7 @@ const HOSTED_GRACE_MS = 10_000;
 interface Options {
   readonly local: boolean;
   readonly home: string;
-  /** The local key, where no home is named that it could be kept in. */
+  /** The local key from the environment, if no home is named that it could be kept in. */
   readonly localKey: Secret | null;
   readonly port: number;
   readonly listen: string;
@@ -54,7 +54,7 @@ interface Options {
 async function main(): Promise<void> {
   const options = readOptions();
   trustRoots(options.upstreamCaFiles);
-  if (keepsFiles(options)) makeHome(options.home);
+  if (writesHome(options)) makeHome(options.home);
   const clients = await openClients(options.settings, options.home);
   const lifetime = new ProgramLifetime(logDeferredFailure);
   const version = keyVersion(options.home);
@@ -98,14 +98,27 @@ function readOptions(): Options {
   const pinned = readPins(values.resolve ?? [], local);
   const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.registryUrl;
   const port = readPort(values.port);
-  const localKey =
-    (values.home ?? settings.home) === undefined ? parseLocalKey(process.env['SVC_LOCAL_KEY'] ?? '') : null;
+  const isNamed = (values.home ?? settings.home) !== undefined;
+  if (!local && !isNamed && settings.databaseUrl === undefined) {
+    throw new ProgramError('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home', EXIT_USAGE);
+  }
+  const localKey = local && !isNamed ? readLocalKey() : null;
   return { local, home, localKey, port, listen, inherited, upstreamCaFiles, pinned, registryUrl, settings };
 }
 
-/** Whether anything is read from or written to the home: the database, the vault's key or the local key. */
-function keepsFiles({ local, localKey, settings }: Options): boolean {
-  return settings.databaseUrl === undefined || settings.vaultKey === undefined || (local && localKey === null);
+/** The local key from the environment; null if it is not set. */
+function readLocalKey(): Secret | null {
+  const text = process.env['SVC_LOCAL_KEY'];
+  if (text === undefined) return null;
+  const key = parseLocalKey(text);
+  if (key !== null) return key;
+  throw new ProgramError('invalid_setting', LOCAL_KEY_PROBLEM, EXIT_USAGE);
+}
+
+/** Whether the home gets files: the database, or the keys that only a local control plane makes. */
+function writesHome({ local, localKey, settings, home }: Options): boolean {
+  if (databaseInHome(settings, home) !== null) return true;
+  return local && (settings.vaultKey === undefined || localKey === null);
 }
 
 function parseFlags() {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { databaseInHome } from './node_home.ts';
 import { EXIT_USAGE, ProgramError } from './program_error.ts';
 
 /** The settings of a program on Node, from its environment; refused if one is invalid. */
@@ -10,8 +11,9 @@ export function readSettings(): Settings {
   throw new ProgramError('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
 }
 
-/** Refuses if a command would create a database rather than use one. `fix` says what to do. */
-export function requireFile(home: string, fix = 'set SVC_DATABASE_URL, or give --home'): void {
-  if (existsSync(join(home, 'control.db'))) return;
-  throw new ProgramError('database_missing', `there is no database in ${home}: ${fix}`);
+/** Refuses if a command would create a database in the home rather than use one. `fix` says what to do. */
+export function requireDatabase(settings: Settings, home: string, fix = 'set SVC_DATABASE_URL, or give --home'): void {
+  const file = databaseInHome(settings, home);
+  if (file === null || existsSync(file)) return;
+  throw new ProgramError('database_missing', `there is no database in ${dirname(file)}: ${fix}`);
 }

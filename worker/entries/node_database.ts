@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { type Client, createClient } from '@libsql/client';
 import type { Settings } from '../../shared/model/settings.ts';
 import {
@@ -12,7 +10,7 @@ import {
   prepareFile,
 } from '../store/database.ts';
 import type { Slots } from '../store/slots.ts';
-import { makePrivate } from './node_home.ts';
+import { databaseInHome, databaseUrlOf, makePrivate } from './node_home.ts';
 import { ProgramError } from './program_error.ts';
 
 /** The clients of the database and of its replica, if there is one. */
@@ -27,21 +25,21 @@ export function databaseOf({ client, replica, writes }: Clients): Database {
   return openDatabase(client, replica, writes);
 }
 
-/** The libSQL server from the settings, otherwise the file in `home`, made private and checked. */
+/** The database from the settings, otherwise a file in `home`. A file is checked; one in `home` is made private. */
 export async function openClients(settings: Settings, home: string): Promise<Clients> {
-  const { databaseUrl, databaseReplicaUrl, databaseToken } = settings;
+  const { databaseReplicaUrl, databaseToken } = settings;
   const token = databaseToken && { authToken: databaseToken.reveal() };
-  const client = openClient(databaseUrl, join(home, 'control.db'), token ?? {});
-  if (client.protocol === 'file' && !(await prepareFile(client))) throw damagedError(home);
+  const url = databaseUrlOf(settings, home);
+  const client = openClient(url, databaseInHome(settings, home), token ?? {});
+  if (client.protocol === 'file' && !(await prepareFile(client))) throw damagedError(url);
   const writes = createWriteSlots(client);
   if (databaseReplicaUrl === undefined) return { client, replica: null, writes };
   return { client, replica: createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }), writes };
 }
 
-function openClient(databaseUrl: string | undefined, file: string, token: { readonly authToken?: string }): Client {
-  const url = databaseUrl ?? pathToFileURL(file).href;
+function openClient(url: string, file: string | null, token: { readonly authToken?: string }): Client {
   try {
-    if (databaseUrl === undefined) makePrivate(file);
+    if (file !== null) makePrivate(file);
     return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
   } catch (error) {
     if (isDamage(error)) throw damagedError(url);
@@ -52,7 +50,7 @@ function openClient(databaseUrl: string | undefined, file: string, token: { read
   }
 }
 
-function damagedError(place: string): ProgramError {
-  const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to start with a new one`;
+function damagedError(url: string): ProgramError {
+  const message = `the database ${url} is damaged, or is not a libSQL database: restore it from a backup, or move it away to start with a new one`;
   return new ProgramError('database_damaged', message);
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Settings } from '../../shared/model/settings.ts';
 import type { HomeFiles } from '../installation/local_home.ts';
 import { ProgramError } from './program_error.ts';
@@ -21,8 +22,28 @@ export function makeHome(home: string): void {
   }
 }
 
-/** Creates the file if it does not exist. SQLite gives its other files the same permissions. */
+/** The URL of the database: from the settings, otherwise of a file in `home`. */
+export function databaseUrlOf({ databaseUrl }: Settings, home: string): string {
+  return databaseUrl ?? pathToFileURL(join(home, 'control.db')).href;
+}
+
+/**
+ * The database's file if it is in `home`. Null for a server, and for a file elsewhere: its directory and permissions
+ * are not ours.
+ */
+export function databaseInHome(settings: Settings, home: string): string | null {
+  try {
+    // A relative path starts at the working directory.
+    const file = fileURLToPath(new URL(databaseUrlOf(settings, home), `${pathToFileURL(process.cwd()).href}/`));
+    return file.startsWith(home + sep) ? file : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Creates the file and its directory if they do not exist. SQLite gives its other files the same permissions. */
 export function makePrivate(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   closeSync(openSync(file, 'a', 0o600));
   chmodSync(file, 0o600);
 }

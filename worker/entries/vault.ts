@@ -5,7 +5,7 @@ import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '..
 import { type VaultStatus, vaultStatus } from '../installation/vault_status.ts';
 import { closeFile, type Database, openDatabase } from '../store/database.ts';
 import { migrate } from '../store/migrate.ts';
-import { readSettings, requireFile } from './node_command.ts';
+import { readSettings, requireDatabase } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   if (action === undefined) throw new ProgramError('invalid_flag', 'use rotate or status', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
-  if (settings.databaseUrl === undefined) requireFile(home);
+  requireDatabase(settings, home);
   const { client, replica } = await openClients(settings, home);
   replica?.close();
   const migrated = await migrate(client, new Date().toISOString());

@@ -8,7 +8,7 @@ import { auditTurns } from './audit_turns.ts';
 import { workerdAssets } from './workerd_assets.ts';
 import { workerdTemplates } from './workerd_templates.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
-import { parseLocalKey } from '../installation/local_home.ts';
+import { LOCAL_KEY_PROBLEM, parseLocalKey } from '../installation/local_home.ts';
 import { type Lifetime, requestLifetime } from '../kernel/lifetime.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 import { start } from '../installation/start.ts';
@@ -83,7 +83,7 @@ async function prepare(
 ): Promise<Prepared> {
   const { SVC_LOCAL, SVC_LOCAL_KEY } = textBindings(bindings);
   const localKey = SVC_LOCAL === '1' ? parseLocalKey(SVC_LOCAL_KEY ?? '') : null;
-  if (SVC_LOCAL === '1' && localKey === null) throw refusal('invalid_setting', 'SVC_LOCAL_KEY is not a local key');
+  if (SVC_LOCAL === '1' && localKey === null) throw refusal('invalid_setting', LOCAL_KEY_PROBLEM);
   const started = await start({
     database,
     lifetime,

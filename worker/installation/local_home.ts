@@ -32,6 +32,10 @@ export async function openLocalKey(files: HomeFiles): Promise<Result<Secret, str
   );
 }
 
+/** The problem with a `SVC_LOCAL_KEY` that is not a local key. */
+export const LOCAL_KEY_PROBLEM =
+  'SVC_LOCAL_KEY is not a local key: set it to svc_local_ and 43 characters (32 random bytes as base64url)';
+
 /** Parses a local key; null if the text is not one. */
 export function parseLocalKey(text: string): Secret | null {
   return LOCAL_KEY.test(text) ? new Secret(text) : null;
