@@ -28,9 +28,12 @@ export interface PublishedFacts {
   readonly sidecar: SupervisedProgram;
 }
 
+type SupervisorContext = Pick<CliContext, 'stop' | 'pause' | 'now' | 'version'>;
+
 /** The programs that one `svc up` keeps running on a state directory. */
 export class Supervisor {
-  readonly #context: CliContext;
+  readonly #context: SupervisorContext;
+  readonly #stop: AbortSignal;
   readonly #home: string;
   readonly #lock: UpLock;
   readonly #port: SupervisorPort;
@@ -39,23 +42,30 @@ export class Supervisor {
   readonly #held: HeldPort[] = [];
   #published: (PublishedFacts & { readonly startedAt: string }) | null = null;
 
-  private constructor(context: CliContext, home: string, lock: UpLock, notice: (text: string) => void) {
+  private constructor(
+    context: SupervisorContext,
+    stop: AbortSignal,
+    { home, lock, notice }: { readonly home: string; readonly lock: UpLock; notice(text: string): void },
+  ) {
     this.#context = context;
+    this.#stop = stop;
     this.#home = home;
     this.#lock = lock;
     this.#port = { notice, delay: context.pause, now: context.now, onChanged: () => this.#changed() };
   }
 
   /** Locks the prepared state directory for this process; throws `CliError` if another one holds it. */
-  static async open(context: CliContext, home: string, notice: (text: string) => void): Promise<Supervisor> {
+  static async open(context: SupervisorContext, home: string, notice: (text: string) => void): Promise<Supervisor> {
+    // Taking it begins to handle signals, which until then end the process at once and would leave the lock behind.
+    const { stop } = context;
     const lock = await takeLock(home, notice);
     removeRunFile(home);
-    return new Supervisor(context, home, lock, notice);
+    return new Supervisor(context, stop, { home, lock, notice });
   }
 
   /** Starts a program and keeps it running; throws `CliError` with its last log lines if it does not start. */
   async start(spec: ProgramSpec): Promise<SupervisedProgram> {
-    const program = await startProgram(spec, this.#port, this.#context.stop, logFolder(this.#home));
+    const program = await startProgram(spec, this.#port, this.#stop, logFolder(this.#home));
     this.#programs.push(program);
     this.#changed();
     return program;

@@ -1,6 +1,9 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { pause } from '../../machine/pause.ts';
 import { runCli, TestHome } from '../testing/run_cli.ts';
+import { Supervisor } from './supervisor.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -19,4 +22,23 @@ test.each(['--detach', '--in-background'])("svc up %s writes nothing into anothe
   expect(code).toBe(1);
   expect(stderr).toContain(`${home.path} belongs to user ${own}`);
   expect(readdirSync(home.path)).toEqual(before);
+});
+
+test('the supervisor handles signals before it takes the lock, so that none leaves the lock behind', async () => {
+  const lock = join(home.path, 'up.lock');
+  const wasLocked: boolean[] = [];
+  const context = {
+    get stop() {
+      wasLocked.push(existsSync(lock));
+      return new AbortController().signal;
+    },
+    pause,
+    now: () => 0,
+    version: '4.0.0',
+  };
+  const supervisor = await Supervisor.open(context, home.path, () => {});
+  expect(existsSync(lock)).toBe(true);
+  expect(wasLocked).toEqual([false]);
+  await supervisor.stop();
+  expect(existsSync(lock)).toBe(false);
 });
