@@ -12,6 +12,8 @@ export interface CliContext {
   readonly stdin: InputStream;
   /** True if stdin is a terminal. Known without opening `stdin`, so that a child can inherit it. */
   readonly interactive: boolean;
+  /** False if this process is a background job of its terminal. It may change while a command runs. */
+  readonly isInForeground: () => boolean;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   /** The user's home directory. */

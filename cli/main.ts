@@ -6,6 +6,7 @@ import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { CliContext } from './context.ts';
+import { isInForeground } from '../machine/foreground.ts';
 import { pause } from '../machine/pause.ts';
 
 /** Composition root of `svc`: the only file of the CLI that reads the arguments, the environment and the process. */
@@ -50,6 +51,7 @@ async function main(): Promise<void> {
       return process.stdin;
     },
     interactive: isatty(0),
+    isInForeground: () => isInForeground(),
     stdout: process.stdout,
     stderr: process.stderr,
     userHome: homedir(),

@@ -96,6 +96,7 @@ async function svc(
       now: () => 0,
       pause: () => Promise.resolve(),
       stop: new AbortController().signal,
+      isInForeground: () => true,
       renewStop: () => {},
     },
     new Command('svc').option('--json'),

@@ -37,8 +37,9 @@ export type SessionRecord = z.infer<typeof sessionRecord>;
 const sessionsPage = z.object({ items: z.array(sessionRecord) });
 
 /** The live sessions and ended launches of the sidecar on the state directory. */
-export async function listSessions(call: Call): Promise<readonly SessionRecord[]> {
-  return (await sidecarClient(call.context, call.options).call('GET', SESSIONS_PATH, sessionsPage)).items;
+export async function listSessions(call: Call, signal?: AbortSignal): Promise<readonly SessionRecord[]> {
+  const client = sidecarClient(call.context, call.options);
+  return (await client.call('GET', SESSIONS_PATH, sessionsPage, { ...(signal !== undefined && { signal }) })).items;
 }
 
 /** Ends a session and removes its container. */

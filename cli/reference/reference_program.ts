@@ -20,6 +20,7 @@ export async function referenceProgram(argv: readonly string[] | null = null): P
     now: () => 0,
     pause: () => Promise.resolve(),
     stop: new AbortController().signal,
+    isInForeground: () => true,
     renewStop: () => {},
   };
   const { program } = await buildProgram(context, new EventEmitter(), argv);

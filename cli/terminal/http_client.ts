@@ -14,6 +14,8 @@ export interface CallOptions {
   readonly body?: unknown;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly timeoutMs?: number;
+  /** Ends the call early. */
+  readonly signal?: AbortSignal;
 }
 
 /** Calls one server as one caller. */
@@ -48,7 +50,8 @@ const TIMEOUT_MS = 30_000;
 /** A client that sends the token only to this origin. Redirects are not followed. */
 export function httpClient(server: Server): HttpClient {
   const send: HttpClient['send'] = async (method, path, options = {}) => {
-    const signal = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
+    const late = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
+    const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal]);
     const response = await request(server, method, path, options, { signal });
     return { status: response.status, text: await readText(server, response), headers: response.headers };
   };

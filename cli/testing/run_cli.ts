@@ -86,6 +86,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
     pause: () => Promise.resolve(),
     now: () => Date.parse('2026-01-01T12:00:00Z'),
     stop: new AbortController().signal,
+    isInForeground: () => true,
     renewStop: () => {},
   };
   const code = await runCommandLine(await buildProgram(context, new EventEmitter(), argv), argv);

@@ -26,6 +26,10 @@ class Terminal {
   readonly stdin = new PassThrough();
   text = '';
   stopped = false;
+  isInForeground = true;
+  nowMs = 0;
+  /** What the sidecar answers instead of its list. */
+  answer: ((signal: AbortSignal) => Promise<Response>) | null = null;
   #stop = new AbortController();
   readonly #waiting = new Set<() => void>();
 
@@ -68,8 +72,10 @@ class Terminal {
       root: home.path,
       version: '4.0.0',
       compileCache: home.path,
-      fetch: () => Promise.resolve(Response.json({ items })),
-      now: () => 0,
+      isInForeground: () => this.isInForeground,
+      fetch: (input, init) =>
+        this.answer?.(new Request(input, init).signal) ?? Promise.resolve(Response.json({ items })),
+      now: () => this.nowMs,
       pause: () => Promise.resolve(),
       get stop() {
         return currentStop();
@@ -128,6 +134,37 @@ describe('Ctrl-C in svc up', () => {
     terminal.signal('SIGTERM');
     await waiting;
     expect(terminal.stopped).toBe(true);
+  });
+
+  test('a second time, while the sidecar does not answer, stops at once', async () => {
+    const terminal = new Terminal();
+    const asked = Promise.withResolvers<void>();
+    terminal.answer = (signal) => {
+      asked.resolve();
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
+      });
+    };
+    const waiting = terminal.start([session]);
+    terminal.signal('SIGINT');
+    await asked.promise;
+    terminal.signal('SIGINT');
+    terminal.nowMs = 499;
+    terminal.signal('SIGINT');
+    expect(terminal.stopped).toBe(false);
+    terminal.nowMs = 500;
+    terminal.signal('SIGINT');
+    await waiting;
+    expect(terminal.text).toBe('');
+  });
+
+  test('as a signal to a background job of the terminal stops at once, without a question', async () => {
+    const terminal = new Terminal();
+    terminal.isInForeground = false;
+    const waiting = terminal.start([session]);
+    terminal.signal('SIGINT');
+    await waiting;
+    expect(terminal.text).toBe('');
   });
 
   test.each([

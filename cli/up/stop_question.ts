@@ -6,12 +6,12 @@ import { listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { askLine, askYes, isYes } from '../terminal/ask.ts';
 
 /** Sessions that end when svc stops. If the sidecar does not answer, that is reported and nothing is known to be running. */
-export async function findLiveSessions(call: Call): Promise<readonly SessionRecord[]> {
+export async function findLiveSessions(call: Call, signal?: AbortSignal): Promise<readonly SessionRecord[]> {
   try {
-    return (await listSessions(call)).filter(({ state }) => state === 'live');
+    return (await listSessions(call, signal)).filter(({ state }) => state === 'live');
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    call.print.note(`svc: the live sessions are not known: ${error.message}`);
+    if (signal?.aborted !== true) call.print.note(`svc: the live sessions are not known: ${error.message}`);
     return [];
   }
 }
@@ -60,19 +60,21 @@ export async function waitForStop(call: Call): Promise<void> {
   }
 }
 
-/** A question needs a terminal to read from and one to be seen at. */
-function isAtTerminal({ interactive, stderr }: CliContext): boolean {
-  return interactive && stderr.isTTY === true;
+/** A question needs a terminal to read from and one to be seen at. A background job of the terminal would be suspended by it. */
+function isAtTerminal({ interactive, stderr, isInForeground }: CliContext): boolean {
+  return interactive && stderr.isTTY === true && isInForeground();
 }
 
 async function agreesToStop(call: Call): Promise<boolean> {
   const { context, print } = call;
   const over = new AbortController();
-  const asked = stopOfQuestion(context, over.signal);
+  let isOpen = false;
+  const asked = stopOfQuestion(context, () => isOpen, over.signal);
   try {
-    const lines = sessionLines(await findLiveSessions(call));
+    const lines = sessionLines(await findLiveSessions(call, asked));
     if (lines.length === 0 || asked.aborted) return true;
     for (const line of lines) print.note(line);
+    isOpen = true;
     const answer = await askLine(context, 'Stop svc? Ctrl-C stops it at once. [y/N] ', asked);
     return answer === null || isYes(answer);
   } finally {
@@ -80,18 +82,23 @@ async function agreesToStop(call: Call): Promise<boolean> {
   }
 }
 
+/** How long after Ctrl-C npm may deliver it a second time. A person takes longer to press it again. */
+const SAME_CTRL_C_MS = 500;
+
 /**
- * Aborts at SIGTERM or SIGHUP. Not at SIGINT: npm delivers each Ctrl-C a second time as a signal, while the next Ctrl-C at the
- * terminal is a key that ends the question.
+ * Aborts at SIGTERM or SIGHUP, and at a further Ctrl-C. npm delivers each Ctrl-C a second time as a signal, so a SIGINT that
+ * follows at once is ignored. Also one while the question is open: Ctrl-C is then a key, which ends the question.
  */
-function stopOfQuestion(context: CliContext, over: AbortSignal): AbortSignal {
+function stopOfQuestion(context: CliContext, isOpen: () => boolean, over: AbortSignal): AbortSignal {
   const controller = new AbortController();
+  const beganMs = context.now();
   const watch = (): void => {
     context.renewStop();
     const { stop } = context;
     const onAbort = (): void => {
       if (over.aborted) return;
-      if (stop.reason === 'SIGINT') watch();
+      const isIgnored = isOpen() || context.now() - beganMs < SAME_CTRL_C_MS;
+      if (stop.reason === 'SIGINT' && isIgnored) watch();
       else controller.abort();
     };
     stop.addEventListener('abort', onAbort, { once: true });
