@@ -45,7 +45,7 @@ export class Supervisor {
   private constructor(
     context: SupervisorContext,
     stop: AbortSignal,
-    { home, lock, notice }: { readonly home: string; readonly lock: UpLock; notice(text: string): void },
+    { home, lock, notice }: { readonly home: string; readonly lock: UpLock; readonly notice: (text: string) => void },
   ) {
     this.#context = context;
     this.#stop = stop;
