@@ -10,16 +10,22 @@ const CONTAINERS = [
 /** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */
 const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
 
+/** Builds what the tests run. */
+const PACKAGE = 'e2e/support/package_setup.ts';
+
 const END_TO_END = {
   environment: 'node',
   testTimeout: 300_000,
   hookTimeout: 480_000,
   expect: { poll: { timeout: 60_000 } },
-} as const;
+  globalSetup: [PACKAGE],
+};
 
 export default defineConfig({
   test: {
     maxWorkers: '100%',
+    // Node itself reads TypeScript: no file is transformed, and nothing is mocked that a loader would have to replace.
+    experimental: { viteModuleRunner: false },
     // Two projects may run side by side, in two processes, and would both write it.
     cache: false,
     projects: [
@@ -42,8 +48,8 @@ export default defineConfig({
         test: {
           name: 'containers',
           include: CONTAINERS,
-          globalSetup: ['e2e/containers/global_setup.ts'],
           ...END_TO_END,
+          globalSetup: [PACKAGE, 'e2e/containers/global_setup.ts'],
         },
       },
     ],

@@ -4,7 +4,6 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
 import type { CliContext } from './context.ts';
 import { isInForeground } from '../machine/foreground.ts';
 import { pause } from '../machine/pause.ts';
@@ -16,8 +15,10 @@ const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 const compileCache = join(root, 'node_modules', '.cache', 'svc');
 
 function version(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+  const read: { readonly version: string } = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  );
+  return read.version;
 }
 
 /** Aborts at the first Ctrl-C, SIGTERM or SIGHUP, with the signal's name; null until a long-running command asks for it. */
@@ -37,7 +38,8 @@ function onLostReader(error: NodeJS.ErrnoException): void {
 }
 
 async function main(): Promise<void> {
-  // Halves the start-up time. The cache is as protected as the code itself; it is skipped if it cannot be written.
+  // Halves the start-up time for what is imported after this. The cache is as protected as the code itself; it is skipped if it
+  // cannot be written.
   enableCompileCache(compileCache);
   const [{ runCommandLine }, { buildProgram }] = await Promise.all([
     import('./command_line.ts'),

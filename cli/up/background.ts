@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { programFile } from '../../machine/program_file.ts';
 import { toShownJson } from '../../shared/model/shown_text.ts';
 import { findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -131,7 +132,7 @@ interface StartedChild extends Pick<ChildProcess, 'pid' | 'unref'> {
 
 function spawnBackground(context: CliContext, args: readonly string[], fd: number): ChildProcess {
   const { FORCE_COLOR: _colour, ...env } = context.env;
-  return spawn(process.execPath, [...process.execArgv, join(context.root, 'cli', 'main.ts'), ...args], {
+  return spawn(process.execPath, [...process.execArgv, programFile('cli/main'), ...args], {
     cwd: context.workingDirectory,
     env,
     stdio: ['ignore', fd, fd],

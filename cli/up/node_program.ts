@@ -8,10 +8,10 @@ import type { ProgramExit, ProgramHandle } from './supervised_program.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 export interface NodeProgram {
-  /** The TypeScript file to run. */
+  /** The file to run. */
   readonly file: string;
-  /** Modules to load before it. */
-  readonly preloaded?: string;
+  /** A module to load before it. */
+  readonly preloaded: string | null;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RotatingLog;
@@ -30,7 +30,7 @@ const SHOWN_LINES = 5;
  * the programs in order. The program prints `{"listening": url}` on stdout when ready; all other output goes to its log.
  */
 export function startNodeProgram(program: NodeProgram): ProgramHandle {
-  const imports = program.preloaded === undefined ? [] : ['--import', pathToFileURL(program.preloaded).href];
+  const imports = program.preloaded === null ? [] : ['--import', pathToFileURL(program.preloaded).href];
   const child = spawn(process.execPath, [...process.execArgv, ...imports, program.file, ...program.args], {
     env: program.env,
     stdio: ['ignore', 'pipe', 'pipe', ...(program.inherited ?? [])],

@@ -18,7 +18,7 @@ function start(script: string) {
   const file = join(folder, 'program.mjs');
   writeFileSync(file, script);
   const log = new RotatingLog(join(folder, 'program.log'));
-  return startNodeProgram({ file, args: ['--x', 'y'], env: { PATH: process.env['PATH'] }, log });
+  return startNodeProgram({ preloaded: null, file, args: ['--x', 'y'], env: { PATH: process.env['PATH'] }, log });
 }
 
 describe('a started program', () => {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { controlWorkerPreload, programFile, type ProgramName } from '../../machine/program_file.ts';
 import { SETTINGS } from '../../shared/model/settings.ts';
 import type { SettingReader } from '../../shared/model/setting.ts';
 import type { CliContext } from '../context.ts';
@@ -31,8 +31,8 @@ export function controlProgram(
   return nodeProgram(context, {
     ...options,
     name: 'control plane',
-    file: 'worker/entries/node.ts',
-    preloaded: 'worker/entries/quick_imports.ts',
+    program: 'worker/entries/node',
+    preloaded: controlWorkerPreload(),
     reader: 'control',
     flags,
   });
@@ -56,7 +56,14 @@ export function sidecarProgram(
     ...repeatFlag('--resolve', options.resolve),
     ...(options.denyPrivateUpstreams ? ['--deny-private-upstreams'] : []),
   ];
-  return nodeProgram(context, { ...options, name: 'sidecar', file: 'sidecar/main.ts', reader: 'sidecar', flags });
+  return nodeProgram(context, {
+    ...options,
+    name: 'sidecar',
+    program: 'sidecar/main',
+    preloaded: null,
+    reader: 'sidecar',
+    flags,
+  });
 }
 
 function repeatFlag(flag: string, values: readonly string[]): string[] {
@@ -65,8 +72,8 @@ function repeatFlag(flag: string, values: readonly string[]): string[] {
 
 interface NodeProgramPlan {
   readonly name: string;
-  readonly file: string;
-  readonly preloaded?: string;
+  readonly program: ProgramName;
+  readonly preloaded: string | null;
   readonly reader: SettingReader;
   readonly flags: readonly string[];
   readonly held: HeldPort;
@@ -81,8 +88,8 @@ function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
     port: held,
     launch: (port) =>
       startNodeProgram({
-        file: join(context.root, plan.file),
-        ...(plan.preloaded !== undefined && { preloaded: join(context.root, plan.preloaded) }),
+        file: programFile(plan.program),
+        preloaded: plan.preloaded,
         args: [...plan.flags, '--port', String(port), ...sockets],
         env: { ...environmentFor(context.env, plan.reader), NODE_COMPILE_CACHE: context.compileCache },
         log: plan.log,

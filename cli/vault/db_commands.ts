@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { programFile } from '../../machine/program_file.ts';
 import { z } from 'zod';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -71,7 +71,7 @@ async function backUp(call: Call): Promise<undefined> {
 async function askDatabase<T>(call: Call, answer: z.ZodType<T>, ...args: readonly string[]): Promise<T> {
   const { context, options } = call;
   const ended = await runToEnd({
-    file: join(context.root, 'worker/entries/db.ts'),
+    file: programFile('worker/entries/db'),
     args: ['--home', homeOf(context, options), '--', ...args],
     env: environmentFor(context.env, 'control'),
     workingDirectory: context.workingDirectory,

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { programFile } from '../../machine/program_file.ts';
 import { z } from 'zod';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
@@ -25,7 +25,7 @@ export function addKeysCommands(line: CommandLine): void {
 /** Runs the worker's program for this: the CLI has no access to the vault key or the database. */
 async function rotateKeys({ context, options, print }: Call<RotateOptions>): Promise<undefined> {
   const ended = await runToEnd({
-    file: join(context.root, 'worker/entries/keys.ts'),
+    file: programFile('worker/entries/keys'),
     args: ['--home', homeOf(context, options), ...(options.atOnce === true ? ['--at-once'] : []), '--', 'rotate'],
     env: environmentFor(context.env, 'control'),
     workingDirectory: context.workingDirectory,

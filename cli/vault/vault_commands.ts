@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { programFile } from '../../machine/program_file.ts';
 import { z } from 'zod';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -57,7 +57,7 @@ async function showStatus(call: Call): Promise<number> {
 /** Runs the worker's program for this: the CLI has no access to the vault keys or the database. */
 async function askVault<T>({ context, options, print }: Call, answer: z.ZodType<T>, action: string): Promise<T> {
   const ended = await runToEnd({
-    file: join(context.root, 'worker/entries/vault.ts'),
+    file: programFile('worker/entries/vault'),
     args: ['--home', homeOf(context, options), '--', action],
     env: environmentFor(context.env, 'control'),
     workingDirectory: context.workingDirectory,

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keySet } from '../../shared/wire/tokens.ts';
-import { ROOT, startNodeAt } from './programs.ts';
+import { SVC } from '../support/program.ts';
+import { startNodeAt } from './programs.ts';
 
 let home = '';
 beforeEach(async () => {
@@ -17,7 +18,7 @@ function svc(args: readonly string[], settings: Record<string, string> = {}) {
   const { PATH } = process.env;
   return new Promise<{ exitCode: number | null; stdout: string; stderr: string }>((done) => {
     const options = { env: { PATH, HOME: home, SVC_HOME: home, ...settings } };
-    const child = execFile(join(ROOT, 'bin/svc'), args, options, (_, stdout, stderr) =>
+    const child = execFile(SVC, args, options, (_, stdout, stderr) =>
       done({ exitCode: child.exitCode, stdout, stderr }),
     );
   });

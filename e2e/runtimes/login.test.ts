@@ -11,9 +11,10 @@ import { meReply } from '../../shared/wire/account.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { Caller } from '../../worker/kernel/caller.ts';
 import { openDatabase } from '../../worker/store/database.ts';
+import { CONTROL_PLANE, SVC } from '../support/program.ts';
 import { signInBrowser } from './hosted_users.ts';
 import { addUser, type InProcess, parsed, startInProcess } from './in_process.ts';
-import { freePort, listening, ROOT, run, type Running, until } from './programs.ts';
+import { freePort, listening, run, type Running, until } from './programs.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 /** Spec section 5, design sections 6 and 10: a machine without a control plane of its own. */
@@ -32,7 +33,7 @@ beforeAll(async () => {
   const port = await freePort();
   url = `http://127.0.0.1:${port}`;
   const settings = { SVC_VAULT_KEY: key, SVC_PUBLIC_URL: url, SVC_ALLOWED_HOSTS: `127.0.0.1:${port}` };
-  control = run('node', ['worker/entries/node.ts', '--home', server, '--port', String(port)], settings);
+  control = run('node', [...CONTROL_PLANE, '--home', server, '--port', String(port)], settings);
   await until(control, listening(control));
   // A second worker on the same database signs a browser in, as a provider would.
   const client = createClient({ url: `file:${join(server, 'control.db')}`, timeout: 5_000 });
@@ -48,7 +49,7 @@ afterAll(async () => {
   await rm(machine, { recursive: true, force: true });
 });
 
-const svc = (...args: string[]) => run(join(ROOT, 'bin/svc'), ['--home', machine, ...args], {});
+const svc = (...args: string[]) => run(SVC, ['--home', machine, ...args], {});
 
 /** What a command says when it has ended. */
 async function ended(program: Running): Promise<string> {

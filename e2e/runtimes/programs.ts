@@ -5,12 +5,16 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { isRunning, kill } from '../support/process.ts';
+import { CONTROL_PLANE, SVC } from '../support/program.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BIN = join(ROOT, 'node_modules/.bin');
 const START_MS = 60_000;
 const STOP_MS = 60_000;
+const STOP_STEP_MS = 20;
 
 /** A control plane under test, as a caller sees it. */
 export interface ControlPlaneUnderTest {
@@ -51,14 +55,15 @@ export function run(command: string, args: readonly string[], settings: Record<s
   return { child, output: () => output, stop: () => stop(child) };
 }
 
-/** Asks the program's group to stop, and makes it stop when it does not. */
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const gone = once(child, 'exit');
-  process.kill(-child.pid, 'SIGTERM');
-  const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), STOP_MS);
-  await gone;
-  clearTimeout(timer);
+/**
+ * Asks the program's group to stop, makes it stop when it does not, and waits until each of it is gone: a program that only
+ * starts another (deno, wrangler) ends before that one has closed its files.
+ */
+async function stop({ pid }: ChildProcess): Promise<void> {
+  if (pid === undefined) return;
+  kill(-pid, 'SIGTERM');
+  for (let waited = 0; isRunning(-pid) && waited < STOP_MS; waited += STOP_STEP_MS) await pause(STOP_STEP_MS);
+  kill(-pid, 'SIGKILL');
 }
 
 /** How a command of `svc` ended. */
@@ -72,7 +77,7 @@ export interface SvcRun {
 export function runSvc(home: string, args: readonly string[], settings: Record<string, string>): Promise<SvcRun> {
   const options = { env: environment({ HOME: home, SVC_HOME: home, ...settings }) };
   return new Promise((done) => {
-    const child = execFile(join(ROOT, 'bin/svc'), args, options, (_, stdout, stderr) =>
+    const child = execFile(SVC, args, options, (_, stdout, stderr) =>
       done({ exitCode: child.exitCode, stdout, stderr }),
     );
   });
@@ -127,9 +132,6 @@ export async function startLibsqlServer(): Promise<{ readonly url: string; stop(
   };
 }
 
-/** The control worker on Node, as `svc up` starts it. */
-const NODE_ENTRY = ['--import', './worker/entries/quick_imports.ts', 'worker/entries/node.ts'];
-
 /** Node on the embedded database. */
 export async function startOnNode(settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
   const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
@@ -149,7 +151,7 @@ export interface NodeUnderTest extends ControlPlaneUnderTest {
 
 /** Node on a home that stays: on its embedded database, unless the settings name another. */
 export async function startNodeAt(home: string, settings: Record<string, string> = {}): Promise<NodeUnderTest> {
-  const program = run('node', [...NODE_ENTRY, '--local', '--home', home, '--port', '0'], settings);
+  const program = run('node', [...CONTROL_PLANE, '--local', '--home', home, '--port', '0'], settings);
   const url = await until(program, listening(program));
   const localKey = await readLocalKey(home);
   const { child, output, stop: stopProgram } = program;
@@ -166,7 +168,7 @@ export async function refusalOfNode(
   home: string,
   options: { readonly args?: readonly string[]; readonly settings?: Record<string, string> } = {},
 ): Promise<{ readonly exitCode: number | null; readonly log: unknown }> {
-  const args = [...NODE_ENTRY, '--local', '--home', home, '--port', '0', ...(options.args ?? [])];
+  const args = [...CONTROL_PLANE, '--local', '--home', home, '--port', '0', ...(options.args ?? [])];
   return refusalOf(run('node', args, options.settings ?? {}));
 }
 
@@ -183,7 +185,7 @@ export async function refusalOf(
 
 /** The entry on Node with these flags alone. */
 export function runNode(flags: readonly string[], settings: Record<string, string>): Running {
-  return run('node', [...NODE_ENTRY, '--port', '0', ...flags], settings);
+  return run('node', [...CONTROL_PLANE, '--port', '0', ...flags], settings);
 }
 
 /** Where a database is served: a libSQL server, and its replica where there is one. */

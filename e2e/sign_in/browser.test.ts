@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ROOT, run, until } from '../runtimes/programs.ts';
+import { run, until } from '../runtimes/programs.ts';
+import { SVC } from '../support/program.ts';
 import { chromiumProblem } from '../support/chromium.ts';
 import { BrowserPage } from './browser_page.ts';
 import { type BrowserWorld, startBrowserWorld } from './browser_world.ts';
@@ -253,7 +254,7 @@ describe('specification section 5: svc login, approved in Chromium', () => {
 
   test('by a code that is typed on the page, after a sign-in that leads back to it', async () => {
     const args = ['--home', machine, 'login', '--control', world.origin, '--name', 'laptop of a test'];
-    const login = run(join(ROOT, 'bin/svc'), args, { NODE_EXTRA_CA_CERTS: world.ca.file });
+    const login = run(SVC, args, { NODE_EXTRA_CA_CERTS: world.ca.file });
     const ended = once(login.child, 'close');
     try {
       const code = await until(login, async () => /\b[A-Z]{4}-[A-Z]{4}\b/.exec(login.output())?.[0] ?? null);

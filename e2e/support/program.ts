@@ -1,9 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withSystemFolders } from '../../tools/system_parts.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
+/** Where svc is run from: the package that package_setup.ts built, or the checkout. */
+const INSTALLED = process.env['SVC_TEST_PACKAGE'] ?? ROOT;
+export const SVC = join(INSTALLED, 'bin', 'svc');
+/** The words after `node` that start the control plane. */
+export const CONTROL_PLANE =
+  INSTALLED === ROOT
+    ? ['--import', join(ROOT, 'worker/entries/quick_imports.ts'), join(ROOT, 'worker/entries/node.ts')]
+    : [join(INSTALLED, 'worker/entries/node.js')];
 
 export interface Finished {
   readonly code: number | null;

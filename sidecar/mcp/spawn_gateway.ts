@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { programFile } from '../../machine/program_file.ts';
 import type { GatewayHandle } from './gateway_child.ts';
 
 export interface GatewaySpawn {
@@ -18,7 +18,7 @@ export interface GatewaySpawn {
   readonly log: (line: string) => void;
 }
 
-const PROGRAM = fileURLToPath(new URL('../../gateway/gateway_program.ts', import.meta.url));
+const PROGRAM = programFile('gateway/gateway_program');
 
 /** Starts the gateway's program. It ends with this process, because its stdin stays open only as long as this process lives. */
 export function spawnGateway({ home, origin, env, execArgv, log }: GatewaySpawn, socketPath: string): GatewayHandle {

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { programFile } from '../../machine/program_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerNamespace } from './container_namespace.ts';
 import { reachFailure } from './reach_failure.ts';
@@ -17,7 +17,7 @@ export interface NamespaceListenerOptions {
   readonly timeoutMs?: number;
 }
 
-const PROGRAM = fileURLToPath(new URL('./listen_in_namespace.ts', import.meta.url));
+const PROGRAM = programFile('sidecar/reach/listen_in_namespace');
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** Where nsenter is looked for, independent of the sidecar's PATH. */
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';

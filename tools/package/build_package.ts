@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type InputOptions, type OutputChunk, type Plugin, rolldown } from 'rolldown';
+import { PROGRAMS } from '../../machine/program_file.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+
+/** What the programs read beside their code. */
+const FILES = [
+  'bin',
+  'catalog',
+  'package.json',
+  'sandbox/engine/agent_seccomp.json',
+  'sandbox/image',
+  'worker/islands',
+  'worker/pages/style.css',
+];
+
+/** Stands for the URL of the package's folder until it is known in which file the code is. */
+const PLACEHOLDER = '__SVC_PACKAGE__';
+
+/** A module of ours knows its own address, as in the checkout, and not that of the bundle's file that it is in. */
+function keepAddresses(): Plugin {
+  return {
+    name: 'keep-addresses',
+    transform(code, id) {
+      if (id.includes('/node_modules/') || !code.includes('import.meta.url')) return null;
+      const path = relative(ROOT, id).replace(/\.tsx?$/, '.js');
+      return code.replaceAll('import.meta.url', `new URL(${JSON.stringify(path)}, ${PLACEHOLDER}).href`);
+    },
+    renderChunk(code, { fileName }) {
+      if (!code.includes(PLACEHOLDER)) return null;
+      const up = relative(dirname(fileName), '.') || '.';
+      return `const ${PLACEHOLDER} = new URL('${up}/', import.meta.url);\n${code}`;
+    },
+  };
+}
+
+const BUNDLING = {
+  platform: 'node',
+  // The libSQL client's native part, which no bundle can hold.
+  external: ['libsql'],
+  // @iarna/toml looks for a module by eval.
+  checks: { eval: false },
+} satisfies InputOptions;
+
+async function bundle(): Promise<readonly OutputChunk[]> {
+  const input = Object.fromEntries(PROGRAMS.map((name) => [name, join(ROOT, `${name}.ts`)]));
+  const build = await rolldown({ cwd: ROOT, input, ...BUNDLING, plugins: [keepAddresses()] });
+  const { output } = await build.generate({
+    format: 'esm',
+    chunkFileNames: 'lib/[hash].js',
+    comments: { legal: false },
+  });
+  await build.close();
+  return output.filter((file) => file.type === 'chunk');
+}
+
+/** The path itself, or the files of the folder that it names. */
+function filesUnder(path: string): readonly string[] {
+  if (!statSync(join(ROOT, path)).isDirectory()) return [path];
+  const found = readdirSync(join(ROOT, path), { recursive: true, withFileTypes: true });
+  return found.filter((each) => each.isFile()).map((each) => relative(ROOT, join(each.parentPath, each.name)));
+}
+
+/**
+ * Builds svc as a package: each program of PROGRAMS bundled for Node, and the files that they read. It lies in `folder`, under a
+ * name that follows from its content, so that one that is there already is taken. Returns the package's folder.
+ */
+export async function buildPackage(folder: string): Promise<string> {
+  const chunks = await bundle();
+  const hash = createHash('sha256');
+  for (const { fileName, code } of chunks) hash.update(`${fileName}\n${code}\n`);
+  for (const file of FILES.flatMap(filesUnder)) hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)));
+  const path = join(folder, `svc-${hash.digest('hex').slice(0, 16)}`);
+  if (existsSync(path)) return path;
+  mkdirSync(folder, { recursive: true });
+  const draft = mkdtempSync(join(folder, 'draft-'));
+  for (const { fileName, code } of chunks) {
+    mkdirSync(dirname(join(draft, fileName)), { recursive: true });
+    writeFileSync(join(draft, fileName), code);
+  }
+  for (const file of FILES) cpSync(join(ROOT, file), join(draft, file), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(draft, 'node_modules'));
+  try {
+    renameSync(draft, path);
+  } catch (error) {
+    // Another run has made the same in the meantime.
+    if (!existsSync(path)) throw error;
+    rmSync(draft, { recursive: true });
+  }
+  return path;
+}
