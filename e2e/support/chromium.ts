@@ -8,9 +8,11 @@ export function chromiumProblem(): string | null {
   return chromiumPath() === null ? 'chromium is not here: apt-get install chromium' : null;
 }
 
+/** The headless build has the same pages in half the processor's time. */
 function chromiumPath(): string | null {
   const folders = (process.env['PATH'] ?? '').split(delimiter);
-  return folders.map((folder) => join(folder, 'chromium')).find((path) => existsSync(path)) ?? null;
+  const paths = ['chromium-headless-shell', 'chromium'].flatMap((name) => folders.map((folder) => join(folder, name)));
+  return paths.find((path) => existsSync(path)) ?? null;
 }
 
 export interface ChromiumOptions {
