@@ -27,25 +27,25 @@ describe('the environment of a container in proxy mode', () => {
     });
   });
 
-  test('has git take mounted repositories for its own, unless the caller configures git itself', () => {
+  test('lets git use mounted repositories, unless the caller configures git', () => {
     expect(containerEnvironment(session, {})).toMatchObject({ GIT_CONFIG_KEY_0: 'safe.directory' });
     const own = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'user.name', GIT_CONFIG_VALUE_0: 'x' };
     expect(containerEnvironment(session, own)).toMatchObject(own);
   });
 
-  test('has nothing that opens the proxy when the session has no token of its own', () => {
+  test('has no proxy credential if the session has no token', () => {
     const env = containerEnvironment({ ...session, token: null }, {});
     expect(Object.keys(env).filter((name) => /^https?_proxy$|TOKEN/i.test(name))).toEqual([]);
   });
 
-  test('has the start wait for a listener in the container’s own network, and not for one outside', () => {
+  test('makes the start wait for a listener inside the container’s network, but not for one outside', () => {
     expect(containerEnvironment(session, {})['SVC_PROXY_WAIT']).toBe('127.0.0.1:7421');
     const outside = { ...session, listener: 'gateway', proxyUrl: 'http://172.17.0.1:7421' } as const;
     expect(containerEnvironment(outside, {})).not.toHaveProperty('SVC_PROXY_WAIT');
     expect(containerEnvironment(outside, {})['HTTPS_PROXY']).toBe('http://ses_1:tok@172.17.0.1:7421');
   });
 
-  test('has a placeholder instead of a value that the caller gave', () => {
+  test('replaces a value that the caller gave with the placeholder', () => {
     const sentinels = [{ env: 'GITHUB_TOKEN', value: 'placeholder' }];
     const env = containerEnvironment({ ...session, sentinels }, { GITHUB_TOKEN: 'real', OTHER: 'x' });
     expect(env).toMatchObject({ GITHUB_TOKEN: 'placeholder', OTHER: 'x' });
@@ -59,7 +59,7 @@ describe('the environment of a container in proxy mode', () => {
     },
   );
 
-  test('leads JVMs and Chromium to the relay only when there is one', () => {
+  test('points JVMs and Chromium to the relay only if there is one', () => {
     expect(containerEnvironment(session, {})).not.toHaveProperty('JAVA_TOOL_OPTIONS');
     const env = containerEnvironment({ ...session, relay: true }, {});
     expect(env['JAVA_TOOL_OPTIONS']).toContain('-Dhttps.proxyPort=7422');

@@ -1,7 +1,7 @@
 import { isReadByDocker } from '../engine/engine_cli.ts';
 import { CA_VARIABLES, isStripped, mayHoldSentinel, NOT_PROXIED, proxyUrlFor } from './session_environment.ts';
 
-/** Where the sidecar listens inside the container's network, and where its relay does. */
+/** The ports of the sidecar and of its relay inside the container's network. */
 export const LISTENER_PORT = 7421;
 export const RELAY_PORT = 7422;
 
@@ -18,8 +18,8 @@ export interface ContainerSession {
 }
 
 /**
- * Variables that the programs of the start as root would heed before it has dropped to the agent's user. What they name may
- * lie in a mount that an agent has written.
+ * Variables that would affect the programs that the container runs as root before it switches to the agent's user. They may
+ * name a file in a mount that an agent can write.
  */
 const HEEDED_BY_THE_START =
   /^(PATH|IFS|ENV|BASH_ENV|BASH_FUNC.*|BASHOPTS|SHELLOPTS|PS4|LD_.*|GCONV_PATH|LOCPATH|OPENSSL_.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS)$/;
@@ -65,7 +65,7 @@ export function containerEnvironment(
   };
 }
 
-/** What is mounted belongs to somebody of the host, whom git in the container takes for a stranger. */
+/** Mounted files belong to a user of the host, and git refuses repositories of another user. */
 const OWN_REPOSITORIES = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' };
 
 function tokenVariables(session: ContainerSession, token: string): Record<string, string> {

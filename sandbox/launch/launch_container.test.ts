@@ -57,7 +57,7 @@ const subcommands = (): (string | undefined)[] => docker.commands().map(([name])
 const created = () => docker.uses().find(({ args }) => args.includes('create'));
 
 describe('a launch in a container', () => {
-  test('makes session, container and listener in this order, and takes all down when the command has ended', async () => {
+  test('creates session, container and listener in this order, and removes them when the command ends', async () => {
     const sessions = new FakeSessions();
     docker.on('start', 'exit 7');
     expect(await launch(launchOf(), sessions)).toEqual({ sessionId: 'ses_1', containerId: CONTAINER_ID, exitCode: 7 });
@@ -65,7 +65,7 @@ describe('a launch in a container', () => {
     expect(subcommands().filter((name) => name !== 'container')).toEqual(['create', 'start', 'rm']);
   });
 
-  test('starts as root by the helper, hardened, with the CA as the only file of the session', async () => {
+  test('starts the helper as root in a hardened container that sees only the CA of the session', async () => {
     await launch(launchOf({ mounts: [{ source: '/p', target: '/w', readOnly: false }] }));
     const args = created()?.args ?? [];
     const line = args.join(' ');
@@ -80,7 +80,7 @@ describe('a launch in a container', () => {
     expect(line).toContain(`--label svc.session=ses_1 --label svc.home=${homeLabelOf(docker.folder)}`);
   });
 
-  test('puts the token and every credential into the environment alone, never onto a command line', async () => {
+  test('puts the token and all credentials only into the environment, never on a command line', async () => {
     const credential = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
     const base = launchOf({ env: { GIVEN: 'planted-given' } });
     await launch({ ...base, session: { ...base.session, unsealed: [credential] } });
@@ -97,7 +97,7 @@ describe('a launch in a container', () => {
     }
   });
 
-  test('has no network but the proxy when its egress is sealed', async () => {
+  test('reaches only the proxy if its egress is sealed', async () => {
     const base = launchOf();
     await launch({ ...base, session: { ...base.session, egress: 'sealed' } });
     expect(created()?.args.join(' ')).toContain('--network none');
@@ -105,7 +105,7 @@ describe('a launch in a container', () => {
     expect(docker.uses().findLast(({ args }) => args.includes('create'))?.args).not.toContain('--network');
   });
 
-  test('detached stays when it has its listener', async () => {
+  test('keeps a detached container once its listener is open', async () => {
     const base = launchOf();
     const sessions = new FakeSessions();
     const end = await launch({ ...base, session: { ...base.session, detached: true } }, sessions);
@@ -115,21 +115,21 @@ describe('a launch in a container', () => {
     expect(created()?.args).not.toContain('--interactive');
   });
 
-  test('gives 127 when the engine did not find the command to start', async () => {
+  test('returns 127 if the engine did not find the command', async () => {
     docker.on('start', 'echo not found >&2; exit 1');
     docker.on('container', `printf '%s' '${containerJson({ running: false, started: false, exitCode: 127 })}'`);
     expect((await launch(launchOf())).exitCode).toBe(127);
   });
 });
 
-describe('a launch that fails undoes what was made', () => {
-  test('a session that is refused leaves nothing to undo', async () => {
+describe('a failed launch is undone', () => {
+  test('after a refused session there is nothing to undo', async () => {
     const sessions = new FakeSessions(['create']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('create refused');
     expect([sessions.calls, docker.uses()]).toEqual([['create'], []]);
   });
 
-  test('a credential that is refused ends the session', async () => {
+  test('a refused credential ends the session', async () => {
     const base = launchOf();
     const credential = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
     const sessions = new FakeSessions(['unseal']);
@@ -139,21 +139,21 @@ describe('a launch that fails undoes what was made', () => {
     expect(docker.uses()).toEqual([]);
   });
 
-  test('a container that cannot be made ends the session', async () => {
+  test('a container that cannot be created ends the session', async () => {
     docker.on('create', 'echo Error response from daemon: name in use >&2; exit 1');
     const sessions = new FakeSessions();
     await expect(launch(launchOf(), sessions)).rejects.toThrow('the engine refused: name in use');
     expect(sessions.calls).toEqual(['create', 'end ses_1']);
   });
 
-  test('a container that cannot be noted is removed before it starts', async () => {
+  test('a container that the sidecar cannot record is removed before it starts', async () => {
     const sessions = new FakeSessions(['recordContainer']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('recordContainer refused');
     expect(subcommands()).toEqual(['create', 'rm']);
     expect(sessions.calls.at(-1)).toBe('end ses_1');
   });
 
-  test('a listener that cannot be opened removes the container, whose start has waited for it', async () => {
+  test('a listener that cannot be opened removes the waiting container', async () => {
     docker.on('start', 'exec sleep 60');
     const sessions = new FakeSessions(['openListener']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('openListener refused');
@@ -161,7 +161,7 @@ describe('a launch that fails undoes what was made', () => {
     expect(sessions.calls.at(-1)).toBe('end ses_1');
   });
 
-  test('also when it is detached', async () => {
+  test('a detached launch is undone too', async () => {
     const base = launchOf();
     const sessions = new FakeSessions(['openListener']);
     const wanted = { ...base, session: { ...base.session, detached: true } };
@@ -169,7 +169,7 @@ describe('a launch that fails undoes what was made', () => {
     expect([subcommands().at(-1), sessions.calls.at(-1)]).toEqual(['rm', 'end ses_1']);
   });
 
-  test('what cannot be undone is told, and the rest is undone all the same', async () => {
+  test('a step that cannot be undone is reported, and the others are still undone', async () => {
     const sessions = new FakeSessions(['end']);
     docker.on('rm', 'echo busy >&2; exit 1').on('ps', `echo ${CONTAINER_ID}`);
     expect((await launch(launchOf(), sessions)).exitCode).toBe(0);
@@ -179,7 +179,7 @@ describe('a launch that fails undoes what was made', () => {
     ]);
   });
 
-  test('a signal during the preparation undoes it, and gives 128 + n', async () => {
+  test('a signal during the preparation undoes it and returns 128 + n', async () => {
     docker.on('create', `echo ${CONTAINER_ID}`);
     const sessions = new FakeSessions();
     const running = launch(launchOf(), sessions);
@@ -191,7 +191,7 @@ describe('a launch that fails undoes what was made', () => {
 });
 
 describe('while the command runs', () => {
-  test('signals go to the container by its engine, and nobody listens to them afterwards', async () => {
+  test('signals are sent to the container through its engine; the handlers are removed afterwards', async () => {
     docker.on(
       'start',
       `: > ${docker.folder}/ready; while [ ! -e ${docker.folder}/killed ]; do sleep 0.02; done; exit 9`,

@@ -10,7 +10,7 @@ describe('whether a launch uses the proxy', () => {
     expect(decideProxy(mode, 'off')).toEqual({ kind: 'unproxied', reason: 'user_opt_out' });
   });
 
-  test.each(['podman', 'none'] as const)('%s with auto does not, for it is not supported', (mode) => {
+  test.each(['podman', 'none'] as const)('%s with auto does not, because it is not supported', (mode) => {
     expect(decideProxy(mode, 'auto')).toEqual({ kind: 'unproxied', reason: 'unsupported_sandbox_mode' });
   });
 

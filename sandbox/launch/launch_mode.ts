@@ -15,7 +15,7 @@ export type ProxyDecision =
   /** The proxy is required but unsupported: nothing runs. Two rows of the specification apply, so two events are recorded. */
   | { readonly kind: 'preflight_failed'; readonly reasons: readonly DisabledReason[] };
 
-/** Whether a launch uses the proxy. `auto` behaves as `on` where the proxy is supported. */
+/** Decides whether a launch uses the proxy. `auto` means `on` where the proxy is supported. */
 export function decideProxy(sandbox: SandboxMode, wanted: SandboxProxy): ProxyDecision {
   if (wanted === 'off') return { kind: 'unproxied', reason: 'user_opt_out' };
   if (sandbox === 'docker') return { kind: 'proxied' };

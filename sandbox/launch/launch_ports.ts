@@ -53,7 +53,7 @@ export interface SandboxSessions {
   end(sessionId: string): Promise<void>;
 }
 
-/** What a launch works with. */
+/** The dependencies of a launch. */
 export interface LaunchPorts {
   readonly runtime: ContainerRuntime;
   readonly sessions: SandboxSessions;

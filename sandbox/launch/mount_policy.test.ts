@@ -19,7 +19,7 @@ const policy: MountPolicy = {
 };
 const mount = (source: string, target = '/data') => checkMount({ source, target, readOnly: false }, policy);
 
-describe('a mount as it is typed', () => {
+describe('a mount argument', () => {
   test('has a source and a target, and may be read-only', () => {
     expect(parseMount('src:/data')).toEqual({ ok: true, value: { source: 'src', target: '/data', readOnly: false } });
     expect(parseMount('/a:/b/:ro')).toEqual({ ok: true, value: { source: '/a', target: '/b', readOnly: true } });
@@ -32,7 +32,7 @@ describe('a mount as it is typed', () => {
 });
 
 describe('the source of a mount', () => {
-  test('is resolved: a relative path against the working directory, a link to where it leads', () => {
+  test('is resolved: a relative path from the working directory, a link to its target', () => {
     expect(mount('src')).toMatchObject({ ok: true, value: { source: '/home/u/project/src' } });
     expect(mount('/var/run/x')).toMatchObject({ ok: true });
   });
@@ -57,13 +57,13 @@ describe('the source of a mount', () => {
     expect(mount(source)).toMatchObject({ ok: false, error: expect.stringMatching(/^the source "/) });
   });
 
-  test('may have a name that begins like a guarded one', () => {
+  test('may have a name that starts with a guarded name', () => {
     expect(mount('/home/u/.svc-notes').ok).toBe(true);
     expect(mount('/run/docker.socket').ok).toBe(true);
     expect(mount('/processes').ok).toBe(true);
   });
 
-  test('that is refused through a link names both', () => {
+  test('refused because of a link: the message names the link and its target', () => {
     const refused = mount('/home/u/link');
     expect(!refused.ok && refused.error).toContain('"/home/u/.svc/sessions" (through "/home/u/link")');
   });
@@ -126,7 +126,7 @@ describe('the target of a mount', () => {
     expect(mount('/srv', target).ok).toBe(true);
   });
 
-  test('may be that of one mount only', () => {
+  test('may be used by one mount only', () => {
     const two = ['/a', '/b'].map((source) => ({ source, target: '/data', readOnly: false }));
     expect(checkMounts(two, policy)).toMatchObject({ ok: false, error: expect.stringContaining('two mounts') });
   });

@@ -3,24 +3,24 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { BindMount } from '../engine/container_runtime.ts';
 import { isAtOrBelow, isWithin, type MountTable } from './mount_table.ts';
 
-/** Where the working directory is mounted when nothing else is said (design section 9). */
+/** The default mount point of the working directory (design section 9). */
 export const WORKSPACE = '/home/agent/workspace';
 
 /** `realpath` that returns null for a missing path. */
 export type RealPath = (path: string) => string | null;
 
-/** What a mount may not reach (decision 0020). */
+/** The limits of mounts (decision 0020). */
 export interface MountPolicy {
-  /** Against which a relative source is read. */
+  /** The base of a relative source. */
   readonly workingDirectory: string;
-  /** Paths that a container must not get at: the state directory and the sockets and state of engines. */
+  /** Paths that a container must not reach: the state directory, and the sockets and state of engines. */
   readonly guarded: readonly { readonly path: string; readonly name: string }[];
   readonly realPath: RealPath;
   /** The mount table, used to detect bind mounts; null or absent if the system has none. */
   readonly mountTable?: MountTable | null;
 }
 
-/** The kernel's own trees: through them the host's processes and devices are reached. */
+/** Trees of the kernel, which expose the host's processes and devices. */
 const KERNEL_TREES = ['/proc', '/sys', '/dev'];
 /** Paths in the container that the start needs. Neither they nor their parents may be covered by a mount. */
 const RELIED_ON = [
@@ -33,10 +33,10 @@ const RELIED_ON = [
   '/lib',
   '/usr/bin',
 ];
-/** Inside the container: nothing may be put here or below. */
+/** Inside the container: no mount may be here or below. */
 const CLOSED = ['/etc/svc', '/run/svc', '/usr/local/share/svc', ...KERNEL_TREES];
 
-/** `HOST:CONTAINER` or `HOST:CONTAINER:ro`, as typed; the source may still be relative and hold links. */
+/** Parses `HOST:CONTAINER` or `HOST:CONTAINER:ro`. The source may still be relative and contain links. */
 export function parseMount(text: string): Result<BindMount, string> {
   const shown = JSON.stringify(text);
   const parts = text.split(':');
@@ -66,7 +66,7 @@ export function checkMount(mount: BindMount, policy: MountPolicy): Result<BindMo
   return err(`the source ${JSON.stringify(source)}${through} ${problem}`);
 }
 
-/** Every mount, checked; two that go to the same place are refused. */
+/** Checks every mount; two with the same target are refused. */
 export function checkMounts(mounts: readonly BindMount[], policy: MountPolicy): Result<readonly BindMount[], string> {
   const checked: BindMount[] = [];
   for (const mount of mounts) {
@@ -108,7 +108,7 @@ function targetProblem(target: string): string | null {
   return null;
 }
 
-/** Whether the source shows a part of the guarded path, or what holds it, under other names. */
+/** Whether the source exposes the guarded path, a part of it or its parent, under another name. */
 function isSameByBindMount(source: string, real: string, { mountTable = null }: MountPolicy): boolean {
   if (mountTable === null || isAtOrBelow(source, real) || isAtOrBelow(real, source)) return false;
   const [guarded] = mountTable.listDevicePaths(real);

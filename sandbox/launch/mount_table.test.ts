@@ -28,7 +28,7 @@ test.each([
   expect(found.slice(0, 1)).toEqual(places);
 });
 
-test('a path shows what is mounted below it', () => {
+test('a path includes the mounts below it', () => {
   const places = TABLE.listDevicePaths('/srv').map(({ device, path }) => `${device} ${path}`);
   expect(places).toEqual(['8:1 /srv', '8:2 /u/.svc']);
   expect(TABLE.listDevicePaths('/srvs')).toHaveLength(1);

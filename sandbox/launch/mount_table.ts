@@ -1,17 +1,17 @@
-/** A place of a file system, whatever path leads there: the device, and the path on it. */
+/** A place in a file system, independent of its path in the tree: the device, and the path on it. */
 export interface DevicePath {
   readonly device: string;
   readonly path: string;
 }
 
 interface MountPoint extends DevicePath {
-  /** Where it is in this machine's tree. */
+  /** Its path in this machine's tree. */
   readonly at: string;
 }
 
 /**
- * The kernel's mounts, from `/proc/self/mountinfo` (proc(5)). A bind mount shows a folder under a second path, which neither
- * path reveals.
+ * The kernel's mounts, from `/proc/self/mountinfo` (proc(5)). A bind mount shows a folder under a second path, and neither
+ * path shows that.
  */
 export class MountTable {
   readonly #points: readonly MountPoint[];
@@ -31,7 +31,7 @@ export class MountTable {
     return own === null ? below : [own, ...below];
   }
 
-  /** Where a path is: on the mount that was made last of those with the longest path to it. */
+  /** The place of a path: on the latest of the mounts with the longest matching path. */
   #findDevicePath(path: string): DevicePath | null {
     let found: MountPoint | null = null;
     for (const point of this.#points) {
@@ -43,7 +43,7 @@ export class MountTable {
   }
 }
 
-/** Whether one place is the other, or lies in it. */
+/** Whether one place is the other or inside it. */
 export function isWithin(path: DevicePath, folder: DevicePath): boolean {
   return path.device === folder.device && isAtOrBelow(path.path, folder.path);
 }

@@ -28,17 +28,17 @@ describe('the listener of a container', () => {
     expect(sessions.calls).toEqual(['openListener ses_1 42']);
   });
 
-  test('is not opened for a container that ended before it had a process', async () => {
+  test('is not opened for a container that ended before its process started', async () => {
     const sessions = new FakeSessions();
     expect(await open(runtimeShowing(ok(null)), true, sessions)).toBe(false);
     expect(sessions.calls).toEqual([]);
   });
 
-  test('is not waited for beyond the time that a start may take', async () => {
+  test('is not awaited longer than a start may take', async () => {
     await expect(open(runtimeShowing(ok(null)))).rejects.toThrow('did not start the container in time');
   });
 
-  test('is given up when the engine is gone', async () => {
+  test('is given up if the engine is gone', async () => {
     const problem: RuntimeFailure = { reason: 'engine_unreachable', message: 'nobody listens', fixes: ['start it'] };
     await expect(open(runtimeShowing(err(problem)))).rejects.toMatchObject({
       message: 'nobody listens',

@@ -11,8 +11,8 @@ export interface ListenerTarget {
 }
 
 /**
- * Opens the proxy in the container's network as soon as the engine shows its first process. False when the container, by
- * `hasEnded`, ended before that.
+ * Opens the proxy in the container's network as soon as the engine reports its first process. False if the container ended
+ * before (`hasEnded`).
  */
 export async function openListenerWhenStarted(
   { runtime, sessions, pause }: Pick<LaunchPorts, 'runtime' | 'sessions' | 'pause'>,

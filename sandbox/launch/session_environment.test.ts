@@ -15,7 +15,7 @@ const session: SessionAccess = {
 };
 
 describe('the environment of a command in a session', () => {
-  test('has the proxy in upper and lower case, and loopback outside of it', () => {
+  test('has the proxy in upper and lower case, and excludes loopback', () => {
     const env = sessionEnvironment({}, session);
     for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']) {
       expect(env[name]).toBe(session.proxyUrl);
@@ -24,17 +24,17 @@ describe('the environment of a command in a session', () => {
     expect(env).toMatchObject({ NODE_USE_ENV_PROXY: '1', SVC_SESSION_ID: 'ses_1' });
   });
 
-  test('points every CA variable at the bundle of the session', () => {
+  test('sets every CA variable to the bundle of the session', () => {
     const env = sessionEnvironment({ SSL_CERT_FILE: '/corp.pem' }, session);
     expect(CA_VARIABLES.filter((name) => env[name] !== session.caBundlePath)).toEqual([]);
   });
 
-  test('keeps what the user set', () => {
+  test('keeps the user’s variables', () => {
     const inherited = { PATH: '/bin', HOME: '/home/u', LANG: 'C', OPENAI_BASE_URL: 'x', EMPTY: '' };
     expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
   });
 
-  test("keeps npm's settings that bypass nothing, and a variable that only begins like one", () => {
+  test('keeps harmless npm settings, and variables with a similar name', () => {
     const inherited = {
       NPM_CONFIG_REGISTRY: 'https://registry.example.test/',
       npm_config_userconfig: '/home/u/.npmrc',
@@ -45,7 +45,7 @@ describe('the environment of a command in a session', () => {
     expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
   });
 
-  test('hands out a placeholder in NPM_TOKEN', () => {
+  test('puts a placeholder into NPM_TOKEN', () => {
     const sentinels = [{ env: 'NPM_TOKEN', value: 'stand-in' }];
     expect(sessionEnvironment({}, { ...session, sentinels })['NPM_TOKEN']).toBe('stand-in');
   });
@@ -80,7 +80,7 @@ describe('the environment of a command in a session', () => {
     expect(Object.values(sessionEnvironment({ [name]: 'planted' }, session))).not.toContain('planted');
   });
 
-  test('an inherited exception of the proxy does not lead past it', () => {
+  test('an inherited proxy exception does not bypass the proxy', () => {
     const env = sessionEnvironment({ NO_PROXY: 'api.github.com', no_proxy: '*' }, session);
     expect([env['NO_PROXY'], env['no_proxy']]).toEqual(['localhost,127.0.0.1,::1', 'localhost,127.0.0.1,::1']);
   });

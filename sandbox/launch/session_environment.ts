@@ -1,11 +1,11 @@
-/** A live session, as far as a command needs to know it to use the proxy. */
+/** The facts of a live session that a command needs to use the proxy. */
 export interface SessionAccess {
   readonly sessionId: string;
   /** `http://<session_id>:<token>@<host>:<port>`: the user info makes clients send Proxy-Authorization. */
   readonly proxyUrl: string;
   /** PEM file: the system's roots and the session's CA. */
   readonly caBundlePath: string;
-  /** Placeholders of sentinel-swap bindings, each with the variable it is handed out in. */
+  /** Placeholders of sentinel-swap bindings, each with its variable. */
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
 }
 
@@ -43,7 +43,7 @@ export const NOT_PROXIED = 'localhost,127.0.0.1,::1';
  * proxy or CA settings that would bypass the session.
  */
 const OURS = [/^SVC_/i, /^(GENERAL|CODEHOST)_OAUTH_/i];
-/** Those of npm: what it says to a script about another package, its own proxy and TLS settings, and its credentials. */
+/** Variables of npm: facts about another package, its own proxy and TLS settings, and its credentials. */
 const OF_NPM = [
   /^npm_(?:lifecycle|package)_/i,
   /^npm_(?:execpath|node_execpath|command|config_(?:user_agent|local_prefix|global_prefix))$/i,
@@ -52,7 +52,7 @@ const OF_NPM = [
 ];
 const STRIPPED = [...OURS, ...OF_NPM, /^(INIT_CWD|NODE)$/, /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i, /^SSL_CERT_DIR$/];
 
-/** True for a variable that no command inherits: what `svc` sets itself, or keeps to itself. */
+/** True if no command inherits this variable, because `svc` sets it or keeps it private. */
 export function isStripped(name: string): boolean {
   return STRIPPED.some((pattern) => pattern.test(name));
 }
@@ -61,7 +61,7 @@ export function isStripped(name: string): boolean {
 const LOADS_CODE =
   /^(PATH|HOME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|PROMPT_COMMAND|PS4|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PERL5?.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_.*|GIT_.*|NPM_CONFIG_.*|EDITOR|VISUAL|PAGER|BROWSER|XDG_.*)$/i;
 
-/** True when a placeholder may be handed out in this variable. */
+/** True if this variable may hold a placeholder. */
 export function mayHoldSentinel(name: string): boolean {
   const taken = isStripped(name) || CA_VARIABLES.some((known) => known === name);
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !taken && !LOADS_CODE.test(name);
@@ -89,9 +89,9 @@ function proxyVariables(session: SessionAccess): Record<string, string> {
   const variables: Record<string, string> = {
     NO_PROXY: NOT_PROXIED,
     no_proxy: NOT_PROXIED,
-    // Node's own fetch and https read the variables above only when told.
+    // Node's fetch and https read the variables above only with this one.
     NODE_USE_ENV_PROXY: '1',
-    // Without it libcurl inside git asks without credentials first, and pays a round trip for each connection.
+    // Otherwise git (libcurl) first sends no credentials, which costs a round trip for each connection.
     GIT_HTTP_PROXY_AUTHMETHOD: 'basic',
     SVC_SESSION_ID: session.sessionId,
     ...apiVariables(session.proxyUrl),
@@ -113,7 +113,7 @@ function caVariables(bundle: string): Record<string, string> {
   return Object.fromEntries(CA_VARIABLES.map((name) => [name, bundle]));
 }
 
-/** The proxy URL with the session's id and token as user info, whatever user info it came with. */
+/** The proxy URL with the session's id and token as its user info. */
 export function proxyUrlFor(proxyUrl: string, sessionId: string, token: string): string {
   const url = new URL(proxyUrl);
   url.username = sessionId;

@@ -12,7 +12,7 @@ export class UndoStack {
     this.#steps.push(step);
   }
 
-  /** Keeps what was made. */
+  /** Forgets the steps, so that nothing is undone. */
   keep(): void {
     this.#steps.length = 0;
   }

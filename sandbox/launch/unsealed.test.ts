@@ -4,7 +4,7 @@ import { parseUnsealed } from './unsealed.ts';
 const GOOD = 'PGPASSWORD=vault://team/db,host=DB.example.com,reason=the client speaks no HTTP, and checks it';
 
 describe('an unsealed credential', () => {
-  test('names its variable, reference, host and reason; the reason may hold commas', () => {
+  test('has a variable, reference, host and reason; the reason may contain commas', () => {
     expect(parseUnsealed(GOOD)).toEqual({
       ok: true,
       value: {
@@ -30,7 +30,7 @@ describe('an unsealed credential', () => {
     expect(parseUnsealed(text).ok).toBe(false);
   });
 
-  test('never shows what stands where the reference belongs: people paste the secret itself', () => {
+  test('never shows the text in place of the reference: people paste the secret there', () => {
     for (const text of ['A=s3cr3t-value', 'A=s3cr3t-value,host=h.example.com,reason=r']) {
       const refused = parseUnsealed(text);
       expect(!refused.ok && refused.error).not.toContain('s3cr3t');

@@ -5,7 +5,7 @@ import { normaliseHost } from '../../shared/net/host.ts';
 import { isReadByDocker } from '../engine/engine_cli.ts';
 import { mayHoldSentinel } from './session_environment.ts';
 
-/** A credential that goes into the container as it is, because no scheme seals it (specification section 2). */
+/** A credential whose value goes into the container, because no scheme can seal it (specification section 2). */
 export interface UnsealedCredential {
   readonly env: string;
   /** `vault://PATH` */
@@ -18,7 +18,7 @@ export interface UnsealedCredential {
 export const MAX_REASON_LENGTH = 500;
 const FORM = 'write ENV=vault://PATH,host=HOST,reason=TEXT';
 
-/** The value of `--unsealed`. The reason comes last, and may hold commas. */
+/** Parses `--unsealed`. The reason comes last and may contain commas. */
 export function parseUnsealed(text: string): Result<UnsealedCredential, string> {
   const match = /^([^=]*)=([^,]*),host=([^,]*),reason=([^]*)$/.exec(text);
   if (match === null) return err(`has another form (not shown, it may hold a secret): ${FORM}`);

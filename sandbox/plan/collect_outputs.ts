@@ -8,13 +8,13 @@ import type { PlanContainer } from './plan_container.ts';
 import type { PlanPorts } from './plan_ports.ts';
 import { readTar, TarError, type TarEntry } from './tar_reader.ts';
 
-/** An output that was copied out. */
+/** An output that was copied. */
 export interface Collected {
   readonly as: string;
   readonly bytes: number;
 }
 
-/** Of all outputs of one step together. */
+/** Limits on all outputs of one step together. */
 export const COLLECT_LIMITS: CollectLimits = { maxBytes: 1024 ** 3, maxEntries: 100_000 };
 
 interface Source {
@@ -51,7 +51,7 @@ export async function collectOutputs(
   }
 }
 
-/** The folder of a step is made by us alone; what is there already stays as it is. */
+/** Creates the folder of a step. An existing one is not touched. */
 async function publish(staging: string, folder: string): Promise<void> {
   const there = await lstat(folder).catch(() => null);
   if (there !== null) throw new CollectError(`its outputs were not kept: ${folder} is there already`);

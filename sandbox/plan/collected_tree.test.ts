@@ -61,7 +61,7 @@ async function readAll(bytes: Buffer): Promise<void> {
 const DIR: ArchiveEntry = { name: 'dir/', type: '5', mode: 0o755 };
 
 describe('what is collected', () => {
-  test('is written under its own name, whatever size the pieces have', async () => {
+  test('is written under its own name, for any size of the pieces', async () => {
     const entries = [DIR, { name: 'dir/a', content: 'x'.repeat(600) }, { name: 'dir/b', mode: 0o4755, content: 'run' }];
     for (const size of [1, 7, 512, 100_000]) {
       await collect(entries, undefined, size);
@@ -72,12 +72,12 @@ describe('what is collected', () => {
     }
   });
 
-  test('a single file takes the name that it is to have', async () => {
+  test('a single file gets the requested name', async () => {
     await collect([{ name: 'size.txt', content: '5' }]);
     expect(readFileSync(join(root, 'out'), 'utf8')).toBe('5');
   });
 
-  test('long names and sizes come from extended headers', async () => {
+  test('long names and sizes are read from extended headers', async () => {
     const long = `dir/${'n'.repeat(200)}`;
     await collect([DIR, paxEntry({ path: long, size: '3' }), { name: 'short', content: 'abc' }]);
     expect(readFileSync(join(root, 'out', 'n'.repeat(200)), 'utf8')).toBe('abc');
@@ -86,7 +86,7 @@ describe('what is collected', () => {
     expect(readFileSync(join(root, 'out', 'n'.repeat(200)), 'utf8')).toBe('gnu');
   });
 
-  test('links that stay within it are made', async () => {
+  test('links within the output are created', async () => {
     await collect([
       DIR,
       { name: 'dir/sub', type: '5' },
@@ -151,14 +151,14 @@ describe('what is collected', () => {
     }
   });
 
-  test('names in messages cannot steer a terminal', async () => {
+  test('names in messages cannot control a terminal', async () => {
     await expect(collect([DIR, { name: 'dir/\u001b[2J', type: '6' }])).rejects.toThrow(
       /^was not taken: "out\/\\\\x1b\[2J" in it/,
     );
   });
 });
 
-describe('an archive that is none', () => {
+describe('a malformed archive', () => {
   const whole = archive(DIR, { name: 'dir/a', content: 'x'.repeat(600) });
   test.each([
     ['a cut header', whole.subarray(0, 600), 'in the middle of a header'],

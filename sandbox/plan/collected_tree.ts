@@ -10,7 +10,7 @@ export interface CollectLimits {
   readonly maxEntries: number;
 }
 
-/** An output that is not taken: the rest of a sentence that begins with the output's path. */
+/** Why an output is refused: the rest of a sentence that begins with the output's path. */
 export class CollectError extends Error {
   override readonly name = 'CollectError';
 }
@@ -67,19 +67,19 @@ export class CollectedTree implements TarSink {
     this.#file = null;
   }
 
-  /** Makes the links; call it when the archive was read to its end. */
+  /** Creates the links. Call it after the whole archive was read. */
   async finish(): Promise<void> {
     if (this.#entries === 0) throw new CollectError('is not there');
     for (const { path, target } of this.#links) await symlink(target, join(this.#root, path));
   }
 
-  /** Lets go of a file that was not read to its end. */
+  /** Closes a file that was not read completely. */
   async abandon(): Promise<void> {
     await this.#file?.close().catch(() => undefined);
     this.#file = null;
   }
 
-  /** Where an entry goes, relative to the root. Its first part, which is the output's own name, becomes ours. */
+  /** The path of an entry, relative to the root. Its first part, the output's own name, is replaced with ours. */
   #resolvePath(name: string): string {
     const parts = name.replace(/\/+$/, '').split('/');
     const bad = parts.find((part) => part === '' || part === '.' || part === '..' || part.includes('\0'));
@@ -101,7 +101,7 @@ export class CollectedTree implements TarSink {
 
   async #openFile(path: string, entry: TarEntry): Promise<void> {
     if (this.#folders.has(path)) throw refusalOf(path, 'is there twice');
-    // The reader hands on as many bytes as the entry announced, and no more.
+    // The reader passes on at most as many bytes as the entry announced.
     if (this.bytes + entry.size > this.#limits.maxBytes) {
       throw new CollectError(`has more than ${this.#limits.maxBytes} bytes`);
     }
@@ -110,8 +110,8 @@ export class CollectedTree implements TarSink {
   }
 
   /**
-   * A link leads on from where it lies: up by leading `..` parts, never above the output, then down only. Since every link
-   * is so, no chain of them leads out either.
+   * A link's target is relative to its folder: leading `..` parts may not go above the output, and no others may follow. As
+   * this holds for every link, no chain of links leaves the output.
    */
   #addLink(path: string, target: string): void {
     const parts = target.split('/');

@@ -1,6 +1,6 @@
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
 
-/** What a short program of ours said. `code` is null when it was killed for taking too long. */
+/** The output of a short program. `code` is null if it was killed because it took too long. */
 export interface QuietEnd {
   readonly code: number | null;
   readonly stdout: string;
@@ -10,12 +10,12 @@ export interface QuietEnd {
 const MAX_SAID = 64 * 1024;
 
 /**
- * What an image may have set for its own commands must not steer a program of ours that runs as root, after code of a step
- * ran in the same container.
+ * The variables of the image are removed: they must not affect a program of ours that runs as root in a container where a
+ * step has run.
  */
 const NOTHING_LOADED = { LD_PRELOAD: '', LD_LIBRARY_PATH: '', LD_AUDIT: '', GLIBC_TUNABLES: '', ENV: '', BASH_ENV: '' };
 
-/** Runs a shell script as root in a container, without input, and gives what it printed. Never rejects. */
+/** Runs a shell script as root in a container, without input, and returns its output. Never rejects. */
 export function execScript(
   runtime: Pick<ContainerRuntime, 'exec'>,
   containerId: string,

@@ -5,10 +5,10 @@ import type { PlanLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { formatLock } from './lock_file.ts';
 import { openLock, type LockKey } from './lock_key.ts';
 
-/** What freezing needs of the world. */
+/** The dependencies of freezing. */
 export interface FreezePorts {
   readonly key: LockKey;
-  /** Has the sidecar sign the content: a compact JWS. */
+  /** Lets the sidecar sign the content; returns a compact JWS. */
   sign(content: PlanLockContent): Promise<string>;
 }
 
@@ -18,7 +18,7 @@ export interface FrozenPlan {
   readonly text: string;
 }
 
-/** Makes the lock of a plan for one image. What comes back signed is checked: a lock that cannot run is not written. */
+/** Creates the lock of a plan for one image. The signed result is verified, so that an unusable lock is never written. */
 export async function freezePlan(
   plan: Plan,
   file: Uint8Array<ArrayBuffer>,

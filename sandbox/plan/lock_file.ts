@@ -2,17 +2,17 @@ import { placeText } from './plan_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { planLockFile, type PlanLockContent, type PlanLockFile } from '../../shared/wire/plan/plan_lock.ts';
 
-/** A lock holds what a plan says and one signature over it. */
+/** A lock contains the content of a plan and one signature. */
 export const MAX_LOCK_FILE_BYTES = 8 * 1024 * 1024;
 
-/** The one text of a lock: made to be read and reviewed, and always the same for the same lock. */
+/** Formats a lock for reading and review; the same lock always has the same text. */
 export function formatLock(content: PlanLockContent, jws: string): string {
   const { version, name, plan_file_sha256, plan_sha256, image, steps, lock_sha256 } = content;
   const ordered = { version, name, plan_file_sha256, plan_sha256, image, steps, lock_sha256, jws };
   return `${JSON.stringify(ordered, null, 2)}\n`;
 }
 
-/** Reads `plan.lock`. Its content is untrusted until its signature was verified. */
+/** Reads `plan.lock`. Its content is untrusted until its signature is verified. */
 export function parseLock(text: string): Result<PlanLockFile, readonly string[]> {
   let value: unknown;
   try {

@@ -20,7 +20,7 @@ const publicIdentity = z.object({
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** The key of the sidecar that was enrolled in this directory; works while it does not run. The error is a sentence. */
+/** The key of the sidecar that was enrolled in this directory, which need not run. The error is a sentence. */
 export async function readLockKey(sidecarDirectory: string): Promise<Result<LockKey, string>> {
   const path = identityPath(sidecarDirectory);
   const text = readPrivateFile(path);
@@ -37,7 +37,7 @@ export async function readLockKey(sidecarDirectory: string): Promise<Result<Lock
   }
 }
 
-/** What a lock's signature covers, once it is shown to be this sidecar's. The error is the rest of a sentence. */
+/** The signed content of a lock, if this sidecar signed it. The error is the rest of a sentence. */
 export async function openLock(key: LockKey, jws: string): Promise<Result<PlanLockPayload, string>> {
   const opened = await verifyPayload(key, jws);
   if (opened === null) return err('is not one that the sidecar of this machine made over a lock');

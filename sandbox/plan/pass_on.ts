@@ -4,9 +4,9 @@ import type { StartMark } from './start_mark.ts';
 import { TerminalFilter } from './terminal_filter.ts';
 
 /**
- * Passes on what a step prints, as fast as it is taken: to a file or a pipe byte for byte, to a terminal without the control
- * sequences that do more than colour text. The mark of the start is taken out, also when who reads went away. Never rejects:
- * a reader that went away is not the step's failure.
+ * Passes on the output of a step, as fast as it is read: byte for byte to a file or a pipe; to a terminal without control
+ * sequences, except colours. The start mark is removed. Never rejects: if the reader disconnects, the rest is discarded, and
+ * that is not a failure of the step.
  */
 export async function passOn(from: Readable | null, to: StepOutput, mark: StartMark | null = null): Promise<void> {
   if (from === null) return;
@@ -27,7 +27,7 @@ export async function passOn(from: Readable | null, to: StepOutput, mark: StartM
   if (filter !== null) await put(filter.end());
 }
 
-/** False when nobody takes it any more. */
+/** False if the reader has disconnected. */
 function tryWrite(to: StepOutput, text: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve) => {
     to.write(text, (error) => resolve(error === null || error === undefined));

@@ -10,10 +10,10 @@ import type { PlanPorts } from './plan_ports.ts';
 import { parseSweepCount, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
 import { execScript, type QuietEnd } from './exec_script.ts';
 
-/** What is known of an image that steps can run in. Its programs are named by their full paths. */
+/** The facts of an image that steps can run in. Its programs are named by their full paths. */
 export type PlanImage = Pick<ImageFacts, 'imageId' | 'agentUser' | 'uid' | 'home' | 'entry' | 'stepRunner'>;
 
-/** The one container of a plan, checked and ready to be made. */
+/** The only container of a plan, checked but not created yet. */
 export interface PlanBoot {
   readonly home: string;
   readonly image: PlanImage;
@@ -29,7 +29,7 @@ const BETWEEN_SWEEPS_MS = 200;
 /** Process limit, far lower than an agent's: an endless fork must not harm the machine. */
 const PIDS_LIMIT = 1024;
 
-/** What the container of a plan is made of. Nothing in it is a token, and no process of the agent's user starts with it. */
+/** The spec of a plan's container. It contains no token, and starts no process of the agent's user. */
 export function planContainerSpec(boot: PlanBoot, session: SandboxSession, sentinel: string): ContainerSpec {
   return {
     image: boot.image.imageId,
@@ -48,13 +48,13 @@ export function planContainerSpec(boot: PlanBoot, session: SandboxSession, senti
     tty: false,
     stdin: false,
     network: boot.egress === 'sealed' ? 'none' : null,
-    // The first process has to be the one that holds the container: a sweep spares nothing else.
+    // The first process must keep the container running: a sweep ends all others.
     hardening: { ...AGENT_HARDENING, init: false, pidsLimit: PIDS_LIMIT },
     enginesProxies: 'left_out',
   };
 }
 
-/** The container of a plan that runs and is set up for steps. */
+/** The running container of a plan, set up for steps. */
 export class PlanContainer {
   readonly id: string;
   readonly #ports: PlanPorts;
@@ -68,7 +68,7 @@ export class PlanContainer {
     this.#sentinel = facts.sentinel;
   }
 
-  /** Waits until it is set up for steps. */
+  /** Waits until the container is set up for steps. */
   async ready(): Promise<void> {
     const env = { SVC_STEP_SENTINEL: this.#sentinel };
     const said = await this.#script(READY_SCRIPT, { env, timeoutMs: READY_TIMEOUT_MS });
@@ -88,7 +88,7 @@ export class PlanContainer {
     });
   }
 
-  /** Ends every process but the first one, and checks it. False when that cannot be shown. */
+  /** Ends every process except the first. False if one may still run. */
   async sweep(): Promise<boolean> {
     for (let attempt = 1; attempt <= SWEEP_ATTEMPTS; attempt += 1) {
       const said = await this.#script(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });
@@ -98,7 +98,7 @@ export class PlanContainer {
     return false;
   }
 
-  /** Whether a path and all folders on the way to it are what they seem, and no links. */
+  /** Whether a path and all its parent folders exist and are not links. */
   async kindOfPath(path: string): Promise<'plain' | 'link' | 'missing' | 'unknown'> {
     const said = await this.#script(PLAIN_PATH_SCRIPT, { args: [path], timeoutMs: SWEEP_TIMEOUT_MS });
     const kind = said.code === 0 ? said.stdout.trim() : '';
@@ -128,7 +128,7 @@ export class PlanContainer {
   }
 }
 
-/** Makes the container of a session and starts it; `onMade` hears of it first, so that it is taken down whatever follows. */
+/** Creates and starts the container of a session. `onMade` is called before the start, so that it is removed in any case. */
 export async function bootPlanContainer(
   ports: PlanPorts,
   boot: PlanBoot,
@@ -138,7 +138,7 @@ export async function bootPlanContainer(
   const sentinel = ports.newSentinel();
   const id = valueOrThrow(await ports.runtime.create(planContainerSpec(boot, session, sentinel)));
   onMade(id);
-  // Said before it starts, so that it is found after a crash.
+  // Recorded before it starts, so that it is found after a crash.
   await ports.sessions.recordContainer(session.sessionId, id);
   valueOrThrow(await ports.runtime.startDetached(id));
   const container = new PlanContainer(ports, id, { image: boot.image, sentinel });
@@ -148,7 +148,7 @@ export async function bootPlanContainer(
   return container;
 }
 
-/** What the container said on its way down goes where our own messages go. */
+/** Prints the last output of the container with our own messages. */
 function showLogs({ runtime }: PlanPorts, id: string): Promise<void> {
   return new Promise((resolve) => {
     const child = runtime.logs(id, { follow: false });

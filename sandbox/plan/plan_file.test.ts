@@ -9,12 +9,12 @@ function problems(text: string): string[] {
 }
 
 describe('plan.yaml', () => {
-  test('is read', () => {
+  test('is parsed', () => {
     const parsed = parsePlan(PLAN_TEXT);
     expect(parsed.ok && parsed.value.steps.map((step) => step.id)).toEqual(['fetch', 'count']);
   });
 
-  test('what `svc plan init` writes is valid', () => {
+  test('the file that `svc plan init` writes is valid', () => {
     expect(problems(planTemplate('nightly'))).toEqual([]);
   });
 
@@ -27,7 +27,7 @@ describe('plan.yaml', () => {
     ]);
   });
 
-  test('a key that stands there twice is refused, not taken once', () => {
+  test('a duplicate key is refused', () => {
     expect(problems(PLAN_TEXT.replace('name: nightly', 'name: nightly\nname: other'))).toEqual([
       'plan.yaml:3: the file is not valid YAML here: Map keys must be unique',
     ]);

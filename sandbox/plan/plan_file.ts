@@ -4,10 +4,10 @@ import type { Plan } from '../../shared/model/plan.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { planInput, toPlan } from '../../shared/wire/plan/plan.ts';
 
-/** A plan file is written by hand; one that is larger than this is none. */
+/** A plan file is written by hand, so a larger file is not a plan. */
 export const MAX_PLAN_FILE_BYTES = 1024 * 1024;
 
-/** What is wrong at one place of the file; `line` counts from 1 and is null for the file as a whole. */
+/** A problem in the file; `line` counts from 1 and is null for the file as a whole. */
 export interface PlanProblem {
   readonly line: number | null;
   /** Such as `steps[1].trust.hosts[0]`; '' for the file as a whole. */
@@ -15,7 +15,7 @@ export interface PlanProblem {
   readonly message: string;
 }
 
-/** Reads `plan.yaml`: every problem at once, each with the line it stands on. */
+/** Parses `plan.yaml`. Returns all problems, each with its line. */
 export function parsePlan(text: string): Result<Plan, readonly PlanProblem[]> {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, merge: false, prettyErrors: false });
@@ -40,7 +40,7 @@ export function planProblemText(file: string, problem: PlanProblem): string {
   return `${at}: ${problem.field === '' ? 'the file' : problem.field} ${problem.message}`;
 }
 
-/** An alias that grows without end is refused by the reader; nothing in a plan needs one. */
+/** The parser refuses aliases that expand too far; no plan needs one. */
 function plainValue(document: Document): Result<unknown, string> {
   try {
     return ok(document.toJS({ maxAliasCount: 10 }));
@@ -58,7 +58,7 @@ function problemsOf(issue: z.core.$ZodIssue, document: Document, lines: LineCoun
   return [{ line, field, message: `has the ${issue.message}` }];
 }
 
-/** The line of the node at a path, else of the nearest one above that is there. */
+/** The line of the node at a path, or of its nearest existing parent. */
 function lineOf(document: Document, path: readonly PropertyKey[], lines: LineCounter): number | null {
   let node: unknown = document.contents;
   let offset = startOf(node);
@@ -71,7 +71,7 @@ function lineOf(document: Document, path: readonly PropertyKey[], lines: LineCou
   return offset === null ? null : lines.linePos(offset).line;
 }
 
-/** A value of a map is shown where its key stands. */
+/** The line of a map's value is the line of its key. */
 function childOf(node: unknown, key: PropertyKey): { readonly node: unknown; readonly offset: number | null } | null {
   if (isSeq(node)) {
     const item: unknown = typeof key === 'number' ? node.items[key] : undefined;

@@ -4,7 +4,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
 import type { Egress, SandboxSession, SandboxSessions, SessionOwner } from '../launch/launch_ports.ts';
 
-/** A session for the container of a plan: the sidecar takes reach and image from the lock, and hands out no token. */
+/** A session for the container of a plan: the sidecar reads reach and image from the lock, and issues no token. */
 export interface NewPlanSession {
   readonly name: string;
   readonly ttlSeconds: number;
@@ -24,7 +24,7 @@ export interface StepScope {
   readonly effect: string;
 }
 
-/** What came of starting a step. */
+/** The result of starting a step. */
 export interface ReportedStart {
   readonly stepId: string;
   /** Null: it has none. */
@@ -33,21 +33,21 @@ export interface ReportedStart {
   readonly began: boolean;
 }
 
-/** The sidecar's local API, as plans use it. What it refuses is thrown, in words, except where it is a value. */
+/** The sidecar's local API, as plans use it. A refusal is thrown with its message, unless a method returns it. */
 export interface PlanSessions extends Pick<SandboxSessions, 'recordContainer' | 'openListener' | 'end'> {
   create(wanted: NewPlanSession): Promise<SandboxSession>;
-  /** Why a step gets no scope is the error. */
+  /** The error says why the step gets no scope. */
   openScope(sessionId: string, stepId: string): Promise<Result<StepScope, string>>;
   /** Records what a step reaches, and whether it began to run under its scope. */
   recordStart(sessionId: string, start: ReportedStart): Promise<void>;
-  /** Closing one that has ended is fine. */
+  /** Succeeds if it has already ended. */
   closeScope(scopeId: string): Promise<void>;
 }
 
-/** An output of a step goes through this, which may be a terminal. */
+/** Where the output of a step goes; it may be a terminal. */
 export type StepOutput = Writable & { readonly isTTY?: boolean };
 
-/** What running a plan works with. */
+/** The dependencies of running a plan. */
 export interface PlanPorts {
   readonly runtime: ContainerRuntime;
   readonly sessions: PlanSessions;
@@ -55,14 +55,14 @@ export interface PlanPorts {
   readonly archiveOf: (containerId: string, path: string) => ChildProcess;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Calls back once after this long; the value takes it back. */
+  /** Calls back once after this time; returns a function to cancel. */
   readonly schedule: (ms: number, call: () => void) => () => void;
   readonly pause: (ms: number) => Promise<void>;
-  /** Aborted when the plan is to end: the step, then the container, then the session. */
+  /** Aborted to end the plan: first the step, then the container, then the session. */
   readonly stop: AbortSignal;
   readonly stdout: StepOutput;
   readonly stderr: StepOutput;
-  /** A line for the person who watches. */
+  /** Prints a line of progress. */
   readonly progress: (text: string) => void;
   readonly warn: (text: string) => void;
   /** At least 32 unguessable characters of letters, digits, `-` and `_`. */

@@ -1,4 +1,4 @@
-/** What `svc plan init` writes: a plan that is valid once its image and hosts are real, with every field explained. */
+/** The file that `svc plan init` writes: a plan with every field explained, which needs a real image and real hosts. */
 export function planTemplate(name: string): string {
   return `# A plan: steps that run one after the other in one container, each with a reach of its own.
 #   svc plan freeze    seals it into plan.lock: the image, each command, each step's hosts

@@ -1,8 +1,8 @@
 /**
- * Ends every process of the container but its first one, as root, and prints how many are left. The kernel goes through the
- * processes under a lock (kill(2), pid -1), so none escapes by forking. Not counted: what is dead and not yet reaped, and what
- * the first process itself started as root, which is what it waits with. A process's own name cannot pass for another field:
- * the kernel writes it on a line that begins with Name, line breaks escaped.
+ * Ends, as root, every process of the container except the first, and prints how many are left. The kernel holds a lock while
+ * it signals the processes (kill(2), pid -1), so none escapes by forking. Not counted: processes that are dead but not yet
+ * reaped, and those that the first process started as root to wait. A process cannot forge another field with its name: the
+ * kernel writes the name on a line that begins with Name, with line breaks escaped.
  */
 export const SWEEP_SCRIPT = `kill -KILL -1 2>/dev/null
 left=0
@@ -24,15 +24,15 @@ done 2>/dev/null
 echo "left $left"
 `;
 
-/** How many processes the sweep left; null when it did not come to its end. */
+/** How many processes the sweep left; null if it did not finish. */
 export function parseSweepCount(stdout: string): number | null {
   const found = /^left (\d+)\n$/.exec(stdout);
   return found === null ? null : Number(found[1]);
 }
 
 /**
- * Fails unless every folder on the way to a path is a folder itself. A symbolic link there could lead the engine, which reads
- * as root, to what the step's user may not see.
+ * Fails unless every parent of a path is a real folder. With a symbolic link there the engine, which reads as root, could
+ * copy files that the step's user may not read.
  */
 export const PLAIN_PATH_SCRIPT = `path=
 IFS=/
@@ -45,7 +45,7 @@ done
 echo plain
 `;
 
-/** Waits until the container is set up for steps, which its start says with the sentinel. */
+/** Waits until the container is set up for steps, which its start reports with the sentinel. */
 export const READY_SCRIPT = `n=0
 until IFS= read -r given 2>/dev/null </run/svc/image-sentinel && [ "$given" = "$SVC_STEP_SENTINEL" ]; do
   n=$((n + 1))

@@ -1,20 +1,20 @@
 import type { z } from 'zod';
 import type { auditEvent } from '../../shared/wire/audit_events.ts';
 
-/** An event as the control plane gives it. */
+/** An event in the reply of the control plane. */
 type AuditEvent = Pick<z.output<typeof auditEvent>, 'type' | 'data'>;
 
-/** A host that a step turned to. */
+/** A host that a step tried to reach. */
 export interface ReachedHost {
   readonly host: string;
   readonly requests: number;
-  /** Why it was refused; null where requests went through. */
+  /** Why it was refused; null if requests were forwarded. */
   readonly refused: string | null;
 }
 
 const REFUSALS: readonly AuditEvent['type'][] = ['sandbox.proxy.trust_denied', 'sandbox.proxy.rejected'];
 
-/** Which hosts each step turned to, by the audit events of its session; a step that turned to none is not in it. */
+/** The hosts that each step tried to reach, from the audit events of its session. Steps without one are left out. */
 export function listReachedHosts(events: readonly AuditEvent[]): ReadonlyMap<string, readonly ReachedHost[]> {
   const steps = new Map<string, Map<string, ReachedHost>>();
   for (const { type, data } of events) {

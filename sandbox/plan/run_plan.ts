@@ -7,7 +7,7 @@ import { bootPlanContainer, type PlanBoot } from './plan_container.ts';
 import type { NewPlanSession, PlanPorts } from './plan_ports.ts';
 import { runStep, type RunningPlan, type StepResult } from './run_step.ts';
 
-/** A verified plan, and how it is to be run. */
+/** A verified plan, and how to run it. */
 export interface PlanRun {
   readonly lock: PlanLockPayload;
   readonly session: NewPlanSession;
@@ -16,20 +16,20 @@ export interface PlanRun {
   readonly steps: readonly SealedStep[];
   readonly outputFolder: (sessionId: string) => string;
   readonly keepGoing: boolean;
-  /** Called when the last step is over; the container is there until it resolves. */
+  /** Called after the last step; the container stays until it resolves. */
   readonly beforeEnd: (containerId: string) => Promise<void>;
 }
 
 export interface PlanEnd {
   readonly sessionId: string;
   readonly outputFolder: string;
-  /** True when it was told to end before its steps were over. */
+  /** True if it was interrupted before the last step ended. */
   readonly interrupted: boolean;
-  /** One for each step that was to run, in order. */
+  /** One for each requested step, in order. */
   readonly results: readonly StepResult[];
 }
 
-/** Ctrl-C and its like: what a shell gives for SIGINT. */
+/** The exit code that a shell gives after SIGINT. */
 export const INTERRUPTED_EXIT = 130;
 
 /**
@@ -74,7 +74,7 @@ async function runSteps(ports: PlanPorts, plan: RunningPlan, run: PlanRun): Prom
   return results;
 }
 
-/** Why no further step is run; null to continue. */
+/** Why no further step runs; null to continue. */
 function findStopReason(ports: PlanPorts, run: PlanRun, result: StepResult): string | null {
   if (ports.stop.aborted) return 'the plan was ended before it';
   if (!result.clean) return `step ${result.id} left something behind`;
@@ -86,7 +86,7 @@ function resultOfSkipped(step: SealedStep, problem: string): StepResult {
   return { id: step.id, outcome: 'not_run', exitCode: null, seconds: 0, problem, collected: [], clean: true };
 }
 
-/** What a step may reach, for the line that says that it begins. */
+/** The reach of a step, for the line that announces it. */
 export function reachText(step: SealedStep, egress: Egress): string {
   const open = egress === 'open';
   if (step.effect === undefined) return open ? 'no proxy, and the open network' : 'no network';

@@ -18,14 +18,14 @@ export interface StepResult {
   /** The command's own; null when it has none. */
   readonly exitCode: number | null;
   readonly seconds: number;
-  /** A sentence, when there is more to say than the exit code. */
+  /** A sentence, if the exit code does not explain the result. */
   readonly problem: string | null;
   readonly collected: readonly Collected[];
-  /** False when something of it may still run: then nothing else is run in this container. */
+  /** False if one of its processes may still run. Then nothing else runs in this container. */
   readonly clean: boolean;
 }
 
-/** The plan that a step is part of, while it runs. */
+/** The running plan of a step. */
 export interface RunningPlan {
   readonly session: SandboxSession;
   readonly container: PlanContainer;
@@ -37,8 +37,8 @@ export interface RunningPlan {
 const CLIENT_GRACE_MS = 10_000;
 
 /**
- * One step: its scope, its command, the end of all its processes, the end of its scope, then its outputs. A step with a
- * sealed reach that gets no scope is not started.
+ * Runs one step: opens its scope, runs its command, ends all its processes, closes the scope, and collects its outputs. A
+ * step with a sealed reach does not start without its scope.
  */
 export async function runStep(ports: PlanPorts, plan: RunningPlan, step: SealedStep): Promise<StepResult> {
   const startedAt = ports.now();
@@ -100,8 +100,8 @@ interface CommandEnd {
 }
 
 /**
- * Runs the command until it ends, times out or the plan ends. Its start, or that it never started, is recorded under its scope
- * or under none. If that fails, the command is ended.
+ * Runs the command until it ends, times out or the plan ends. Records, with its scope if it has one, whether it started. If
+ * that cannot be recorded, the command is ended.
  */
 async function commandEnd(
   ports: PlanPorts,
@@ -148,7 +148,7 @@ interface StepStart {
   readonly began: boolean;
 }
 
-/** Why it could not be recorded; null when it is. */
+/** Why the start could not be recorded; null if it was. */
 async function startRecorded(ports: PlanPorts, { sessionId, stepId, scope, began }: StepStart): Promise<string | null> {
   try {
     await ports.sessions.recordStart(sessionId, { stepId, scopeId: scope?.scopeId ?? null, began });

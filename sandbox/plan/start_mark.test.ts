@@ -28,20 +28,23 @@ describe('a marked command', () => {
     },
   );
 
-  test('has its exit code, and no variable more', () => {
+  test('keeps the exit code, and adds no variable', () => {
     expect(runMarked(['/bin/sh', '-c', 'exit 7']).status).toBe(7);
     expect(runMarked(['env'], { A: 'b' }).stdout).not.toMatch(/svc_|m{43}/);
   });
 
-  test.each([['no-such-program-here'], ['-no-such-program-here']])('%s is not found, as a shell says it', (name) => {
-    const ended = runMarked([name]);
-    expect(ended.status).toBe(127);
-    expect(ended.stderr.startsWith(`${MARK}\n`)).toBe(true);
-  });
+  test.each([['no-such-program-here'], ['-no-such-program-here']])(
+    '%s is reported as not found, as a shell does',
+    (name) => {
+      const ended = runMarked([name]);
+      expect(ended.status).toBe(127);
+      expect(ended.stderr.startsWith(`${MARK}\n`)).toBe(true);
+    },
+  );
 });
 
 describe('the mark', () => {
-  test('is taken out once, wherever the pieces are cut', () => {
+  test('is removed once, wherever the pieces are cut', () => {
     const whole = `the image's helper\n${MARK}\nstep ${MARK}\n${MARK}\nend`;
     fc.assert(
       fc.property(fc.array(fc.nat(whole.length), { maxLength: 12 }), (cuts) => {

@@ -1,6 +1,7 @@
 /**
- * Run by a shell as the step's user, in place of the command: it says that it runs, and becomes the command. The command's
- * words are its arguments and are read by no shell. One that begins with a dash would be taken for an option of exec.
+ * Run by a shell as the step's user instead of the command: prints the mark, then replaces itself with the command. The
+ * command's words are passed as arguments, so no shell interprets them. `exec` would read a name with a leading dash as an
+ * option.
  */
 const START_SCRIPT = `printf '%s\\n' "$0" >&2
 case $1 in
@@ -8,7 +9,7 @@ case $1 in
 esac
 exec "$@"`;
 
-/** A command that first writes `mark` as a line of its standard error, from inside of the container and as the step's user. */
+/** A command that first writes `mark` as a line to its standard error, inside the container and as the step's user. */
 export function markCommand(mark: string, command: readonly string[]): readonly string[] {
   return ['/bin/sh', '-c', START_SCRIPT, mark, ...command];
 }
@@ -16,8 +17,8 @@ export function markCommand(mark: string, command: readonly string[]): readonly 
 const LINE_END = 0x0a;
 
 /**
- * Takes the mark out of what a step writes on standard error. Before the mark only the image's own helper writes; a step
- * that writes the mark a second time is passed on as it is.
+ * Removes the mark from the standard error of a step. Before the mark only the image's helper writes. If the step writes the
+ * mark again, it is passed on.
  */
 export class StartMark {
   readonly #mark: Buffer;
@@ -34,7 +35,7 @@ export class StartMark {
     return this.#began;
   }
 
-  /** What goes on now: complete lines, until the mark was seen; then everything. */
+  /** Returns the bytes to pass on: until the mark, complete lines; then everything. */
   push(chunk: Uint8Array): Uint8Array {
     if (this.#began) return chunk;
     const text = Buffer.concat([this.#held, chunk]);
@@ -56,7 +57,7 @@ export class StartMark {
     return held;
   }
 
-  /** Where a line begins that is the mark; -1 for nowhere. */
+  /** The position of the line with the mark; -1 if there is none. */
   #placeOfMark(text: Buffer): number {
     let at = text.indexOf(this.#mark);
     while (at > 0 && text[at - 1] !== LINE_END) at = text.indexOf(this.#mark, at + 1);

@@ -1,4 +1,4 @@
-/** What an entry of an archive is. `other` carries the type as the archive has it: devices, pipes, and what is unknown. */
+/** The kind of an entry of an archive. `other`: devices, pipes and unknown types, with the type flag of the archive. */
 export type TarKind = 'file' | 'folder' | 'symlink' | 'hardlink' | 'other';
 
 export interface TarEntry {
@@ -9,11 +9,11 @@ export interface TarEntry {
   readonly mode: number;
   readonly uid: number;
   readonly size: number;
-  /** Of links: what they lead to. */
+  /** The target of a link. */
   readonly target: string;
 }
 
-/** Gets the entries as they come. Whatever `file` and `link` reject with ends the reading. */
+/** Receives the entries in order. If `file` or `link` rejects, reading ends with that error. */
 export interface TarSink {
   entry(entry: TarEntry): Promise<void>;
   /** The next bytes of the file that `entry` announced last. */
@@ -23,7 +23,7 @@ export interface TarSink {
 }
 
 const BLOCK = 512;
-/** Headers that only describe the next entry; one that is larger than any name is an attack. */
+/** The limit of a header that describes the next entry: a longer one than any name needs is an attack. */
 const MAX_EXTENSION_BYTES = 64 * 1024;
 const KINDS: Readonly<Record<string, TarKind>> = {
   '0': 'file',
@@ -34,17 +34,17 @@ const KINDS: Readonly<Record<string, TarKind>> = {
   '5': 'folder',
 };
 
-/** The archive is not one, or says something that no engine writes. */
+/** The archive is malformed, or contains something that no engine writes. */
 export class TarError extends Error {
   override readonly name = 'TarError';
 }
 
 /**
- * Reads an archive as engines write it (POSIX.1-2001 pax, ustar, GNU long names) and hands its entries to a sink. It
- * believes nothing but the checksums and sizes; whether a name may be written is the sink's business.
+ * Reads an archive as engines write it (POSIX.1-2001 pax, ustar, GNU long names) and passes its entries to a sink. It checks
+ * only checksums and sizes; the sink decides which names may be written.
  *
- * It is a reader of our own because tar-stream (3.2.2) accepts what is refused here, and shows its caller no header of an
- * extension: damaged extended headers, sizes such as `3x`, headers of up to 4 MiB, and a global header that names every entry.
+ * tar-stream (3.2.2) is not used, because it hides extension headers from its caller and accepts what is refused here:
+ * damaged extended headers, sizes such as `3x`, headers of up to 4 MiB, and a global header that names every entry.
  */
 export async function readTar(chunks: AsyncIterable<Uint8Array>, sink: TarSink): Promise<void> {
   const reader = new BlockReader(chunks);
@@ -74,7 +74,7 @@ interface Extended {
 async function passOn(reader: BlockReader, sink: TarSink, entry: TarEntry): Promise<void> {
   await sink.entry(entry);
   if (entry.kind !== 'file') {
-    // Links and folders have no content, whatever their size says (POSIX.1-2001, pax, ustar Interchange Format).
+    // Links and folders have no content, for any size in the header (POSIX.1-2001, pax, ustar Interchange Format).
     return;
   }
   await reader.bytes(entry.size, (chunk) => sink.data(chunk));
@@ -98,7 +98,7 @@ async function readText(reader: BlockReader, size: number): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(parts));
 }
 
-/** Records of `LENGTH KEY=VALUE\n`, the length counting itself in bytes. */
+/** Records of `LENGTH KEY=VALUE\n`; the length in bytes includes itself. */
 function paxFields(text: string): Extended {
   const bytes = Buffer.from(text);
   const found = new Map<string, string>();
@@ -156,7 +156,7 @@ function parseHeader(block: Buffer): TarEntry {
   };
 }
 
-/** The sum of all bytes, those of the checksum itself taken as spaces. */
+/** The sum of all bytes, with spaces in place of the checksum field. */
 function checksum(block: Buffer): number {
   let sum = 8 * 0x20;
   for (const [index, byte] of block.entries()) if (index < 148 || index >= 156) sum += byte;
@@ -185,14 +185,14 @@ function numberAt(block: Buffer, at: number, length: number): number {
     .trimStart();
   if (text === '') return 0;
   if (/^[0-7]+$/.test(text)) return Number.parseInt(text, 8);
-  throw new TarError('a header has a number that is none');
+  throw new TarError('a header has an invalid number');
 }
 
 function isZero(block: Buffer): boolean {
   return block.every((byte) => byte === 0);
 }
 
-/** Cuts a stream into the blocks of an archive, without holding more than one chunk of it. */
+/** Splits a stream into the blocks of an archive. Buffers at most one chunk. */
 class BlockReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #chunk: Buffer = Buffer.alloc(0);
@@ -216,7 +216,7 @@ class BlockReader {
     return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
   }
 
-  /** The next `size` bytes, and the padding after them is dropped. */
+  /** Yields the next `size` bytes, and skips the padding after them. */
   async bytes(size: number, to: (chunk: Uint8Array) => Promise<void>): Promise<void> {
     for (let missing = size; missing > 0;) {
       const part = await this.#take(missing);

@@ -27,7 +27,7 @@ describe('what a step prints on a terminal', () => {
     expect(filtered(text)).toBe(shown + END);
   });
 
-  test('a sequence is known however it is cut', () => {
+  test('a sequence is recognised wherever it is cut', () => {
     const text = 'a\u001b[31mb\u001b]0;x\u0007ü\u001b[2Jc';
     const whole = filtered(text);
     const bytes = Buffer.from(text);
@@ -38,7 +38,7 @@ describe('what a step prints on a terminal', () => {
     }
   });
 
-  test('a sequence without an end is shown, and not waited for without end', () => {
+  test('a sequence without an end is shown instead of being held back forever', () => {
     expect(filtered('\u001b[31')).toBe(`\\x1b[31${END}`);
     expect(filtered(`\u001b[${'1;'.repeat(100)}`, 'm')).toBe(`\\x1b[${'1;'.repeat(100)}m${END}`);
   });

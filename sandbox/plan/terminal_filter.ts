@@ -1,16 +1,16 @@
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
 const ESCAPE = String.fromCharCode(0x1b);
-/** A colour or style (SGR): the only sequence that changes nothing but how the text after it looks. */
+/** A colour or style (SGR): the only sequence that changes only the look of the text after it. */
 const STYLE = `${ESCAPE}\\[[0-9;:]{0,64}m`;
 const KEPT = new RegExp(`^(?:${STYLE}|[\\n\\r\\t])$`);
 const PARTS = new RegExp(`(${STYLE}|[\\n\\r\\t])`);
-/** The beginning of a style, at the end of a piece. */
+/** An incomplete style at the end of a piece. */
 const UNFINISHED = new RegExp(`${ESCAPE}(?:\\[[0-9;:]{0,64})?$`);
 
 /**
- * What a step prints, made safe for a terminal: text, line ends, tabs and colours stay; every other control sequence is
- * shown instead of heeded. A step is not to set the window's title, write to the clipboard or draw over our own lines.
+ * Makes the output of a step safe for a terminal: text, line ends, tabs and colours stay; every other control sequence is
+ * made visible. So a step cannot set the window's title, write to the clipboard or overwrite our own lines.
  */
 export class TerminalFilter {
   readonly #decoder = new TextDecoder();
@@ -20,7 +20,7 @@ export class TerminalFilter {
     return this.#filtered(this.#decoder.decode(chunk, { stream: true }));
   }
 
-  /** What was held back, and a style that ends whatever the step left switched on. */
+  /** The rest, and a style reset for what the step left switched on. */
   end(): string {
     const rest = this.#filtered(this.#decoder.decode());
     const held = this.#held;

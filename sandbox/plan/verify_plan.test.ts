@@ -29,7 +29,7 @@ async function found(planText: string, lock: string, key = signer.key): Promise<
 }
 
 describe('verifying a frozen plan', () => {
-  test('plan and lock as they were frozen hold', async () => {
+  test('an unchanged plan and lock are valid', async () => {
     expect(await found(PLAN_TEXT, lockText)).toBe('verified');
   });
 
@@ -55,13 +55,13 @@ describe('verifying a frozen plan', () => {
     );
   });
 
-  test('a plan that is not valid any more is told with its line', async () => {
+  test('an invalid plan is reported with its line', async () => {
     expect(await found(PLAN_TEXT.replace('effect: read', 'effect: all'), lockText)).toEqual([
       expect.stringMatching(/^plan\.yaml:8: steps\[0\]\.trust\.effect is "all"/),
     ]);
   });
 
-  test('every byte of the plan and of the lock counts', { timeout: 60_000 }, async () => {
+  test('a change of any byte of the plan or the lock is detected', { timeout: 60_000 }, async () => {
     for (let index = 0; index < PLAN_TEXT.length; index += 1) {
       expect(await found(flipped(PLAN_TEXT, index), lockText), `byte ${index}`).not.toBe('verified');
     }
@@ -70,7 +70,7 @@ describe('verifying a frozen plan', () => {
     }
   });
 
-  test('a lock that says something else than its signature names the place', async () => {
+  test('a lock that differs from its signature is reported with the place', async () => {
     expect(await found(PLAN_TEXT, lockText.replace('"api.example.com"', '"evil.example.com"'))).toEqual([
       'plan.lock: steps[0].hosts[0] is "evil.example.com", and "api.example.com" was signed',
     ]);
@@ -79,7 +79,7 @@ describe('verifying a frozen plan', () => {
     ]);
   });
 
-  test('a lock of another key, another sidecar or another kind of signature does not count', async () => {
+  test('a lock of another key, another sidecar or another kind of signature is refused', async () => {
     const stranger = await testSigner();
     const locks = [
       formatLock(content, await stranger.sign(content)),
@@ -91,14 +91,14 @@ describe('verifying a frozen plan', () => {
     }
   });
 
-  test('a signature over a reach with a pattern does not count, though the key is right', async () => {
+  test('a signature over a reach with a pattern is refused, even with the right key', async () => {
     const [first, ...rest] = content.steps;
     const wide = { ...content, steps: [{ ...first!, hosts: ['*.example.com'] }, ...rest] };
     const lock = formatLock(wide, await signer.sign(wide));
     expect(await found(PLAN_TEXT, lock)).not.toBe('verified');
   });
 
-  test('a digest that is not of the lock is refused, though it is signed', async () => {
+  test('a digest of another lock is refused, even if it is signed', async () => {
     const wrong = { ...content, lock_sha256: '0'.repeat(64) };
     expect(await found(PLAN_TEXT, formatLock(wrong, await signer.sign(wrong)))).toEqual([
       expect.stringContaining('lock_sha256 is not the digest of the lock'),
@@ -107,7 +107,7 @@ describe('verifying a frozen plan', () => {
 });
 
 describe('freezing', () => {
-  test('does not write a lock that the sidecar signed otherwise', async () => {
+  test('does not write a lock if the sidecar signed something else', async () => {
     const plan = parsePlan(PLAN_TEXT);
     if (!plan.ok) throw new Error('the sample plan is not valid');
     const sign = (asked: PlanLockContent) => signer.sign({ ...asked, lock_sha256: '0'.repeat(64) });
@@ -125,7 +125,7 @@ describe('the image', () => {
   const image = { name: 'agent-tools:1', id: IMAGE_ID };
   const other = `sha256:${'b'.repeat(64)}`;
 
-  test('counts by its id alone', () => {
+  test('is compared by its id only', () => {
     expect(checkImageId(image, IMAGE_ID, null).holds).toBe(true);
     expect(checkImageId(image, null, other).problems).toEqual([
       `the image ${IMAGE_ID} that the plan was frozen with is not in the engine: agent-tools:1 is ${other} now`,

@@ -6,7 +6,7 @@ import { contentOf, formatLock, parseLock } from './lock_file.ts';
 import { openLock, type LockKey } from './lock_key.ts';
 import { parsePlan, planProblemText } from './plan_file.ts';
 
-/** One thing that was checked, and what is wrong with it: sentences, none when it holds. */
+/** A check and its problems, as sentences; none if it passed. */
 export interface PlanCheck {
   readonly subject: 'lock' | 'signature' | 'plan' | 'image';
   readonly holds: boolean;
@@ -15,13 +15,13 @@ export interface PlanCheck {
 
 export interface Verification {
   readonly checks: readonly PlanCheck[];
-  /** What the signature covers, and the signature; null unless every check holds. */
+  /** The signed content and the signature; null unless every check passed. */
   readonly lock: { readonly payload: PlanLockPayload; readonly jws: string } | null;
 }
 
-/** A file as it was read. */
+/** A file and its text. */
 export interface ReadFile {
-  /** As people know it. */
+  /** For messages. */
   readonly name: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
@@ -50,7 +50,7 @@ export async function verifyPlan(plan: ReadFile, lock: ReadFile, key: LockKey): 
   return { checks, lock: holds ? { payload, jws: parsed.value.jws } : null };
 }
 
-/** The image that the engine has under the sealed id: only the id counts, for a name can be given to another image. */
+/** Checks the engine's image against the sealed id. A name is not compared, because it can be moved to another image. */
 export function checkImageId(sealed: PlanLockContent['image'], found: string | null, named: string | null): PlanCheck {
   if (found === sealed.id) return check('image', []);
   const gone = `the image ${sealed.id} that the plan was frozen with is not in the engine`;
@@ -58,7 +58,7 @@ export function checkImageId(sealed: PlanLockContent['image'], found: string | n
   return check('image', [`${gone}: ${sealed.name} is ${named} now`]);
 }
 
-/** Where the lock's text says something else than its signature. */
+/** The differences between the lock's text and its signature. */
 async function lockProblems(file: ReadFile, lock: PlanLockFile, payload: PlanLockPayload): Promise<readonly string[]> {
   const { sidecar_id: _signer, issued_at: _time, ...sealed } = payload;
   const changed = differences(sealed, contentOf(lock));
@@ -70,7 +70,7 @@ async function lockProblems(file: ReadFile, lock: PlanLockFile, payload: PlanLoc
   return [`${file.name}: its layout was changed by hand, though it says the same`];
 }
 
-/** Where the plan says something else than the lock that was made of it. */
+/** The differences between the plan and its lock. */
 async function planProblems(file: ReadFile, payload: PlanLockPayload): Promise<readonly string[]> {
   const parsed = parsePlan(textOf(file));
   if (!parsed.ok) return parsed.error.map((problem) => planProblemText(file.name, problem));
@@ -113,7 +113,7 @@ function refusalOf(checks: readonly PlanCheck[]): Verification {
   return { checks, lock: null };
 }
 
-/** Bytes that are not UTF-8 are shown as such, and fail the digests. */
+/** Invalid UTF-8 is shown as such, and fails the digests. */
 function textOf(file: ReadFile): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(file.bytes);
 }

@@ -20,7 +20,7 @@ afterEach(async () => {
   await plane.stop();
 });
 
-test('is the hash of the key that the session shows to every host, and leaves no event behind', async () => {
+test('is the hash of the key in every certificate of the session; reading it causes no event', async () => {
   const found = await sessionLeafKeyHash(relay.port, plane.caPem);
   expect(plane.audit.events).toEqual([]);
   const client = await plane.open('api.example.test');
@@ -30,12 +30,12 @@ test('is the hash of the key that the session shows to every host, and leaves no
   expect(found).toBe(createHash('sha256').update(key).digest('base64'));
 });
 
-test('is not taken from a proxy with another certificate authority', async () => {
+test('is not read from a proxy with another certificate authority', async () => {
   const other = await createAuthority('other', Date.now());
   await expect(sessionLeafKeyHash(relay.port, other.certificatePem)).rejects.toThrow('unable to verify');
 });
 
-test('says so when the proxy does not give a tunnel', async () => {
+test('fails with a message if the proxy opens no tunnel', async () => {
   const made = await startRelay({
     proxyUrl: `http://ses_test:wrong@127.0.0.1:${plane.port}`,
     uid: 1,

@@ -3,13 +3,13 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { sha256 } from '../../machine/sha256.ts';
 
-/** A name that exists nowhere (RFC 6761): the handshake is all that happens, nobody is asked and nothing is sent. */
+/** A name that never exists (RFC 6761): only the handshake happens, and nothing is sent to any host. */
 const PROBE_HOST = 'relay.svc.invalid';
 const PROBE_TIMEOUT_MS = 10_000;
 
 /**
- * The base64 SHA-256 of the public key that every certificate of the session has (docs/decisions/0009), read off a
- * handshake through the relay and checked against the session's CA. Rejects when the relay or the proxy does not answer.
+ * The base64 SHA-256 of the public key of all certificates of the session (docs/decisions/0009), read from a handshake
+ * through the relay and checked against the session's CA. Rejects if the relay or the proxy does not answer.
  */
 export async function sessionLeafKeyHash(relayPort: number, caPem: string): Promise<string> {
   const socket = connectTcp({ host: '127.0.0.1', port: relayPort });
@@ -19,7 +19,7 @@ export async function sessionLeafKeyHash(relayPort: number, caPem: string): Prom
     const tls = connectTls({ socket, servername: PROBE_HOST, ca: caPem });
     await waitForEvent(tls, 'secureConnect');
     const hash = publicKeyHash(tls);
-    // An orderly end: dropping the connection here would look to the proxy like a client that refuses the certificate.
+    // Ends in order: to the proxy, a dropped connection would look like a client that refuses the certificate.
     tls.end();
     await waitForEvent(tls.resume(), 'end');
     return hash;

@@ -6,7 +6,7 @@ import { peerUid } from './peer_uid.ts';
 
 const ENDS: TcpEnds = { remoteAddress: '127.0.0.1', remotePort: 54_321, localAddress: '127.0.0.1', localPort: 8_080 };
 
-test('knows no user where there are no tables', async () => {
+test('returns no user if there are no tables', async () => {
   expect(await peerUid(ENDS, ['/nonexistent/tcp'])).toBeNull();
 });
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { findUid, type TcpEnds } from '../../shared/net/tcp_table.ts';
 
-/** The user id that holds the other end of a loopback connection; null when there is no such end (any more). Linux only. */
+/** The user id of the process at the other end of a loopback connection; null if that end does not exist. Linux only. */
 export function peerUid(ends: TcpEnds, tables?: readonly string[]): Promise<number | null> {
   return findUid((path) => readFile(path, 'latin1'), ends, tables);
 }

@@ -35,7 +35,7 @@ function storeOf(certificates: readonly X509Certificate[]): string {
   return Buffer.from(pkcs12TrustStore(bundle)).toString('latin1');
 }
 
-test('holds every certificate of the bundle under a name of its own, each marked as trusted', async () => {
+test('contains every certificate of the bundle under its own name, marked as trusted', async () => {
   const certificates = await authorities('one', 'two');
   const values = valuesOf(storeOf(certificates));
   for (const { raw } of certificates) expect(values).toContain(raw.toString('latin1'));
@@ -43,7 +43,7 @@ test('holds every certificate of the bundle under a name of its own, each marked
   expect(values.filter((value) => /^root-\d$/.test(value))).toEqual(['root-1', 'root-2']);
 });
 
-test('is readable without a password: the certificate stands there as it is', async () => {
+test('is readable without a password, because certificates are not encrypted', async () => {
   const [certificate] = await authorities('one');
   expect(storeOf(certificate === undefined ? [] : [certificate])).toContain(certificate?.raw.toString('latin1'));
 });

@@ -3,7 +3,7 @@ import forge from 'node-forge';
 const { asn1, util } = forge;
 const { Class, Type } = asn1;
 
-/** Object identifiers of RFC 7292 and RFC 2985; the last two are how a JVM marks a certificate that it shall trust. */
+/** Object identifiers of RFC 7292 and RFC 2985; with the last two a JVM marks a trusted certificate. */
 const OID = {
   data: '1.2.840.113549.1.7.1',
   certificateBag: '1.2.840.113549.1.12.10.1.3',
@@ -15,9 +15,8 @@ const OID = {
 const PFX_VERSION = 3;
 
 /**
- * A PKCS#12 trust store (RFC 7292) of every certificate in `pem`. It has neither encryption nor a MAC, and so no
- * password: certificates are public, and what guards the store is who may write its file. A JVM reads it with any
- * password or with none.
+ * A PKCS#12 trust store (RFC 7292) of the certificates in `pem`. It has no encryption, no MAC and so no password:
+ * certificates are public, and the permissions of the file protect it. A JVM reads it with any password or none.
  */
 export function pkcs12TrustStore(pem: string): Uint8Array {
   const bags = certificatesOf(pem).map((der, at) => certificateBag(der, `root-${at + 1}`));

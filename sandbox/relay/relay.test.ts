@@ -78,14 +78,14 @@ describe('a process of the same user', () => {
     tls.destroy();
   });
 
-  test('has credentials of its own replaced by those of the session', async () => {
+  test('has its own credentials replaced with those of the session', async () => {
     const socket = connect(relay.port, '127.0.0.1');
     socket.write(CONNECT.replace('\r\n\r\n', '\r\nproxy-authorization: Basic d3Jvbmc6d3Jvbmc=\r\n\r\n'));
     expect(await firstData(socket)).toMatch(/^HTTP\/1\.1 200 /);
     socket.destroy();
   });
 
-  test('cannot send a second request on a connection whose first was refused', async () => {
+  test('cannot send a second request after a refused one on the same connection', async () => {
     const refused = CONNECT.replaceAll(':443', ':444');
     const got = await exchange(refused + CONNECT);
     expect(got).toMatch(/^HTTP\/1\.1 403 /);
@@ -93,13 +93,13 @@ describe('a process of the same user', () => {
     expect(plane.openTunnels()).toBe(0);
   });
 
-  test('reaches the proxy and never the local API behind the same port', async () => {
+  test('reaches the proxy, but not the local API on the same port', async () => {
     const got = await exchange('GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n');
     expect(got).toContain('non_connect_proxy_request');
     expect(got).not.toContain('local api');
   });
 
-  test('is told nothing of the token when it is refused', async () => {
+  test('does not see the token in a refusal', async () => {
     const got = await exchange('GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n');
     expect(got).toMatch(/^HTTP\/1\.1 403 /);
     expect(got).not.toContain(plane.token);
@@ -115,14 +115,14 @@ describe.each([
     peer = uid;
   });
 
-  test('gets the refusal of the proxy, which records it', async () => {
+  test('gets the proxy’s refusal, which is recorded', async () => {
     const got = await exchange(CONNECT);
     expect(got).toMatch(/^HTTP\/1\.1 407 /);
     expect(plane.openTunnels()).toBe(0);
     expect(plane.audit.events.map(({ data }) => data['svc.proxy.reason'])).toEqual(['proxy_authentication_required']);
   });
 
-  test('is not vouched for by credentials it brings', async () => {
+  test('is refused even if it sends credentials', async () => {
     const own = Buffer.from(`ses_test:${plane.token}`).toString('base64');
     const got = await exchange(CONNECT.replace('\r\n\r\n', `\r\nProxy-Authorization: Basic ${own}\r\n\r\n`));
     expect(got).toMatch(/^HTTP\/1\.1 407 /);
@@ -146,7 +146,7 @@ test('drops a client when the proxy is gone', async () => {
   expect(await exchange(CONNECT).catch(() => '')).toBe('');
 });
 
-test('takes nobody, and drops who is there, once closed', async () => {
+test('accepts no client and drops the connected ones once closed', async () => {
   const socket = connect(relay.port, '127.0.0.1');
   socket.write(CONNECT);
   await firstData(socket);
@@ -156,7 +156,7 @@ test('takes nobody, and drops who is there, once closed', async () => {
   await expect(exchange(CONNECT)).rejects.toThrow('ECONNREFUSED');
 });
 
-test('is refused where the system has no user ids', async () => {
+test('is refused on a system without user ids', async () => {
   const made = await startRelay({ proxyUrl: 'http://a:b@127.0.0.1:1', uid: null });
   expect(made).toMatchObject({ ok: false, error: { reason: 'relay_unsupported' } });
 });

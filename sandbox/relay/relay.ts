@@ -23,9 +23,9 @@ export interface Relay {
 export interface RelayOptions {
   /** `http://<session_id>:<token>@<host>:<port>`. */
   readonly proxyUrl: string;
-  /** The only user whose processes it speaks for; null where the system has no user ids. */
+  /** The only user whose processes may use it; null on a system without user ids. */
   readonly uid: number | null;
-  /** Whose process holds the other end of a connection; null when that is not known. */
+  /** The user of the process at the other end of a connection; null if unknown. */
   readonly peerUid?: (ends: TcpEnds) => Promise<number | null>;
 }
 
@@ -49,7 +49,7 @@ export async function startRelay(options: RelayOptions): Promise<Result<Relay, F
   const gate = createSocketGate({
     limits: DEFAULT_LIMITS,
     maxOpen: openableConnections(process.report),
-    // It is part of a command, which has neither.
+    // Part of a command, which has neither metrics nor a log.
     metrics: { increment: () => undefined },
     log: { info: () => undefined, error: () => undefined },
     clock: { now: () => Date.now() },
@@ -77,7 +77,7 @@ interface Served {
   readonly target: RelayTarget;
 }
 
-/** A connection of another user waits for as long as it is there: it makes room for others. */
+/** A connection of another user counts as waiting until it ends, so it is dropped first. */
 async function serve(socket: Socket, admission: Admission, { uid, uidOf, target }: Served): Promise<void> {
   try {
     const { remoteAddress, remotePort, localAddress, localPort } = socket;
@@ -88,7 +88,7 @@ async function serve(socket: Socket, admission: Admission, { uid, uidOf, target 
     const onHead = isTrusted ? () => admission.markServed() : () => undefined;
     await relayConnection(socket, { isTrusted, onHead }, target);
   } catch {
-    // Whatever went wrong with one client ends its connection and nothing else.
+    // A failure of one client ends only its connection.
     socket.destroy();
   }
 }

@@ -48,7 +48,7 @@ export async function relayConnection(
   }
 }
 
-/** The request head; null when none came in time, or what came is none. */
+/** The request head; null if none arrived in time, or it is malformed. */
 async function readFirstHead(client: Connection): Promise<RequestHead | null> {
   const timer = setTimeout(() => client.destroy(), HEAD_TIMEOUT_MS);
   const read = await readHead(client, MAX_HEAD_BYTES)
@@ -59,7 +59,7 @@ async function readFirstHead(client: Connection): Promise<RequestHead | null> {
   return head.ok ? head.value : null;
 }
 
-/** The head with these credentials and no others. */
+/** The head with only these credentials. */
 function withAuthorization(head: RequestHead, authorization: string | null): RequestHead {
   const kept = head.fields.filter(({ name }) => name !== 'proxy-authorization');
   const added = authorization === null ? [] : [headerField('Proxy-Authorization', authorization)];
@@ -79,7 +79,7 @@ async function answer(client: Connection, proxy: Connection, mayTunnel: boolean)
   await waitForDelivery(client);
 }
 
-/** Waits until what was written has left, or the client is gone. */
+/** Waits until everything written was sent, or the client disconnects. */
 function waitForDelivery(client: Connection): Promise<void> {
   return new Promise((resolve) => {
     client.onClosed(resolve);

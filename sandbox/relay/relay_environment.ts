@@ -5,23 +5,23 @@ import { sessionLeafKeyHash } from './leaf_key.ts';
 import { startRelay, type Relay, type RelayFailureReason } from './relay.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 
-/** What a relay needs to know of its session. */
+/** The facts of a session that its relay needs. */
 export interface RelaySession {
   readonly proxyUrl: string;
   /** PEM file: the system's roots and, last, the session's CA. */
   readonly caBundlePath: string;
 }
 
-/** A relay and the variables that lead clients to it. */
+/** A relay, and the variables that point clients to it. */
 export interface RelayAccess {
   readonly variables: Readonly<Record<string, string>>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * Opens the relay of a session, for programs that cannot send proxy credentials (design section 9): the variables make
- * JVMs use and trust it by themselves, and give the flags for Chromium. The JVM's trust store lies beside the bundle and
- * goes with the session.
+ * Opens the relay of a session, for programs that cannot send proxy credentials (design section 9). Its variables make JVMs
+ * use and trust it, and contain the flags for Chromium. The JVM's trust store is stored beside the bundle and removed with
+ * the session.
  */
 export async function openRelay(
   session: RelaySession,
@@ -51,7 +51,7 @@ export async function openRelay(
 }
 
 async function writeTrustStore(directory: string, bundlePem: string): Promise<string> {
-  // Loaded here: a run without a relay does not pay for the package.
+  // Loaded only when needed, because the package is large.
   const { pkcs12TrustStore } = await import('./pkcs12.ts');
   const path = join(directory, 'trust.p12');
   await writeFile(path, pkcs12TrustStore(bundlePem), { mode: 0o600 });
@@ -63,15 +63,15 @@ function findLastCertificate(bundlePem: string): string {
 }
 
 /**
- * Chromium takes no certificate authority from its environment. Naming the session's one public key lets it accept exactly
- * the certificates that the sidecar holds the key of, and leaves every trust store alone; it heeds the flag only beside a
- * --user-data-dir, which the person or the tool that drives the browser gives.
+ * Chromium reads no certificate authority from its environment. With the flag for the session's public key it accepts the
+ * sidecar's certificates and no others, and no trust store changes. The flag works only together with --user-data-dir, which
+ * the person or the tool that starts the browser sets.
  */
 export function chromiumFlags(relay: Pick<Relay, 'url'>, leafKeyHash: string): string {
   return `--proxy-server=${relay.url} --ignore-certificate-errors-spki-list=${leafKeyHash}`;
 }
 
-/** What a JVM picks up at its start, after what it had to pick up before. Loopback stays unproxied, as for others. */
+/** The options for JVMs, after the user's own. Loopback is not proxied, as for other clients. */
 export function javaToolOptions(relay: Pick<Relay, 'port'>, trustStorePath: string, inherited: string): string {
   const properties = {
     'https.proxyHost': '127.0.0.1',
@@ -86,7 +86,7 @@ export function javaToolOptions(relay: Pick<Relay, 'port'>, trustStorePath: stri
   return [inherited.trim(), ...options].filter((option) => option !== '').join(' ');
 }
 
-/** JVMs split the variable at white space, outside of quotes of either kind. */
+/** JVMs split the variable at white space outside single or double quotes. */
 function quoteOption(option: string): string {
   if (!/[\s'"]/.test(option)) return option;
   return option.includes("'") ? `"${option}"` : `'${option}'`;
