@@ -233,7 +233,7 @@ async function listenFor(server: Server, options: Options): Promise<Listening> {
     if (options.local) return await listenOnLoopback(server, options.listen, options.port);
     return { address: await listenAt(server, options.listen, options.port), twin: null };
   } catch (error) {
-    throw error instanceof Error ? listenRefusal(error, options) : error;
+    throw error instanceof Error ? listenError(error, options) : error;
   }
 }
 
@@ -241,7 +241,7 @@ function isSocketHolder(value: unknown): value is IncomingMessage {
   return value instanceof IncomingMessage;
 }
 
-function listenRefusal(error: NodeJS.ErrnoException & { readonly address?: string }, options: Options): ProgramError {
+function listenError(error: NodeJS.ErrnoException & { readonly address?: string }, options: Options): ProgramError {
   const address = `${error.address ?? options.listen}:${options.port}`;
   if (error.code === 'EADDRINUSE') {
     return new ProgramError(

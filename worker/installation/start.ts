@@ -94,7 +94,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
   const opened = await openVault(input);
   if (!opened.ok) return opened;
   const { vault, controlPlane } = opened.value;
-  for (const chain of await takeOverAudit(input.database, vault)) input.log?.(unsealedChainProblem(chain));
+  for (const chain of await takeOverAudit(input.database, vault)) input.log?.(unsealedChainWarning(chain));
   const local = input.localKey === null ? null : await localMode(input, input.localKey, opened.value);
   const openCalls = new OpenCalls(() => clock.now());
   const publicUrl = input.publicUrl ?? null;
@@ -126,7 +126,7 @@ interface Opened {
   readonly installed: ReadonlyMap<string, string>;
 }
 
-function unsealedChainProblem({ enterpriseId, writer }: UnsealedChain): StartWarning {
+function unsealedChainWarning({ enterpriseId, writer }: UnsealedChain): StartWarning {
   const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed, so it got no new seal: svc audit verify shows where it breaks`;
   return { level: 'error', message, code: 'audit_chain_broken' };
 }

@@ -42,16 +42,16 @@ async function load(context: MarketplaceContext, mirror: RegistryMirrorRow): Pro
 async function update(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<void> {
   const { index } = context.registry;
   const rows: RegistryServerRow[] = [];
-  let place = { change: index.stateOf(mirror.url)?.change ?? 0, name: LAST_NAME };
+  let last = { change: index.stateOf(mirror.url)?.change ?? 0, name: LAST_NAME };
   for (let isMore = true; isMore;) {
-    const page = await listChanged(context.database, mirror.id, { ...place, limit: PAGE });
+    const page = await listChanged(context.database, mirror.id, { ...last, limit: PAGE });
     rows.push(...page);
-    place = page.at(-1) ?? place;
+    last = page.at(-1) ?? last;
     isMore = page.length === PAGE;
   }
   const servers = rows.filter(({ state }) => state !== 'deleted').map((row) => toIndexed(row));
   const deleted = rows.filter(({ state }) => state === 'deleted').map(({ name }) => name);
-  const change = Math.max(mirror.change, place.change);
+  const change = Math.max(mirror.change, last.change);
   index.update(servers, deleted, { change, nowMs: context.clock.now() });
 }
 

@@ -109,13 +109,13 @@ function matchCommand(plan: readonly PlanArgument[], command: readonly string[])
   const from = (argument: number, word: number): Found | null => {
     const current = plan[argument];
     if (current === undefined) return word === command.length ? [] : null;
-    const place = `${argument} ${word}`;
-    if (dead.has(place)) return null;
+    const state = `${argument} ${word}`;
+    if (dead.has(state)) return null;
     for (const { words, found, isRepeatable } of readings(current, command.slice(word, word + 2))) {
       const rest = (isRepeatable ? from(argument, word + words) : null) ?? from(argument + 1, word + words);
       if (rest !== null) return [...found, ...rest];
     }
-    dead.add(place);
+    dead.add(state);
     return null;
   };
   return from(0, 0);

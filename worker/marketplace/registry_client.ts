@@ -57,12 +57,12 @@ export function versionsUrl(registryUrl: string, name: string, version: string |
 export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryFailure>> {
   const headers = { accept: 'application/json', 'user-agent': 'svc' };
   const reply = await outbound.call({ method: 'GET', url, headers, body: null });
-  if (!reply.ok) return err(callProblem(reply.error));
-  const problem = statusProblem(reply.value, new URL(url).hostname);
-  return problem === null ? readPage(reply.value, new URL(url).hostname) : err(problem);
+  if (!reply.ok) return err(callFailure(reply.error));
+  const failure = statusFailure(reply.value, new URL(url).hostname);
+  return failure === null ? readPage(reply.value, new URL(url).hostname) : err(failure);
 }
 
-function statusProblem({ status, retryAfter }: OutboundReply, host: string): RegistryFailure | null {
+function statusFailure({ status, retryAfter }: OutboundReply, host: string): RegistryFailure | null {
   if (status === 200) return null;
   if (status === 404) return { reason: 'not_found', message: `${host} has no such entry`, retryAfterSeconds: null };
   const message = `${host} answered with status ${status}`;
@@ -74,7 +74,7 @@ function statusProblem({ status, retryAfter }: OutboundReply, host: string): Reg
 }
 
 /** An unreadable reply concerns one URL; an unreachable registry concerns every call. */
-function callProblem({ reason, message }: Failure<OutboundFailureReason>): RegistryFailure {
+function callFailure({ reason, message }: Failure<OutboundFailureReason>): RegistryFailure {
   const isOfReply = reason === 'upstream_invalid_reply' || reason === 'upstream_response_too_large';
   return isOfReply ? badReply(message) : { reason: 'unavailable', message, retryAfterSeconds: null };
 }

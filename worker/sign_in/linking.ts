@@ -34,7 +34,7 @@ export function linkerOf({ userId, signIn }: Caller): Linker | null {
 
 const OFFER_SECONDS = 10 * 60;
 
-const offerText = z.strictObject({
+const offerData = z.strictObject({
   linker: z.strictObject({ userId: z.string(), session: z.string() }),
   provider: z.string(),
   identity: z.strictObject({
@@ -46,7 +46,7 @@ const offerText = z.strictObject({
   }),
   expiresAt: z.number(),
 });
-type Offer = z.output<typeof offerText>;
+type Offer = z.output<typeof offerData>;
 
 /** The data in the confirmation page's form, sealed with the master key. */
 export interface SealedOffer {
@@ -71,7 +71,7 @@ export async function offerLink(
   const linked = await findLinkedAccount(context, made);
   if (!linked.ok) return linked;
   const offer = toBase64Url(new TextEncoder().encode(JSON.stringify(made)));
-  return ok({ offer, seal: await context.vault.mac(sealOffer(offer)) });
+  return ok({ offer, seal: await context.vault.mac(offerText(offer)) });
 }
 
 /**
@@ -90,12 +90,13 @@ export async function linkIdentity(
 }
 
 async function openOffer(context: ServiceContext, { offer, seal }: SealedOffer): Promise<Offer | null> {
-  if (!(await context.vault.macs(sealOffer(offer))).includes(seal)) return null;
-  const opened = offerText.parse(JSON.parse(new TextDecoder().decode(fromBase64Url(offer))));
+  if (!(await context.vault.macs(offerText(offer))).includes(seal)) return null;
+  const opened = offerData.parse(JSON.parse(new TextDecoder().decode(fromBase64Url(offer))));
   return opened.expiresAt > Math.floor(context.clock.now() / 1000) ? opened : null;
 }
 
-function sealOffer(offer: string): string {
+/** The text that the seal of an offer is computed over. */
+function offerText(offer: string): string {
   return JSON.stringify(['svc link offer', offer]);
 }
 

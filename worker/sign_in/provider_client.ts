@@ -63,11 +63,11 @@ export async function attempt<T>(
   try {
     return ok(await work());
   } catch (error) {
-    return err(providerError(title, error));
+    return err(providerFailure(title, error));
   }
 }
 
-function providerError(title: string, error: unknown): Failure<ProviderFailureReason> {
+function providerFailure(title: string, error: unknown): Failure<ProviderFailureReason> {
   if (error instanceof ProviderError) return { reason: error.reason, message: error.message };
   if (error instanceof NoReply) return { reason: 'provider_failed', message: error.outbound.message };
   if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {

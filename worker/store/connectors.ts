@@ -53,7 +53,7 @@ interface Paging {
   readonly limit: number;
 }
 
-/** Connectors of these owners in the order of owner and name, after a place. */
+/** Connectors of these owners in the order of owner and name, after a position. */
 export async function listConnectors(database: Database, page: Paging): Promise<WithCredential<ConnectorSummaryRow>[]> {
   return database.read
     .select({ connector: SUMMARY, credential: connectorCredentials })

@@ -19,17 +19,17 @@ export async function findHostBinding(
 /** The other binding with the same owner, pattern and sentinel. */
 export async function findHostBindingAt(
   database: Database,
-  place: Pick<HostBindingRow, 'id' | 'ownerId' | 'host' | 'sentinel'>,
+  binding: Pick<HostBindingRow, 'id' | 'ownerId' | 'host' | 'sentinel'>,
 ): Promise<HostBindingRow | null> {
   const rows = await database.read
     .select()
     .from(hostBindings)
     .where(
       and(
-        eq(hostBindings.ownerId, place.ownerId),
-        eq(hostBindings.host, place.host),
-        eq(hostBindings.sentinel, place.sentinel),
-        ne(hostBindings.id, place.id),
+        eq(hostBindings.ownerId, binding.ownerId),
+        eq(hostBindings.host, binding.host),
+        eq(hostBindings.sentinel, binding.sentinel),
+        ne(hostBindings.id, binding.id),
       ),
     );
   return rows[0] ?? null;
@@ -51,7 +51,7 @@ export async function findHostBindingsOn(
 /** Where a page of bindings continues. */
 export type BindingPosition = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
 
-/** Bindings of these owners in the order of owner, host and id, after a place. */
+/** Bindings of these owners in the order of owner, host and id, after a position. */
 export async function listHostBindings(
   database: Database,
   page: {

@@ -35,9 +35,9 @@ export async function findKnownMcpServers(
 /** Another server of the same owner with the same name. */
 export async function findMcpServerNamed(
   database: Database,
-  place: Pick<McpServerRow, 'id' | 'ownerId' | 'name'>,
+  server: Pick<McpServerRow, 'id' | 'ownerId' | 'name'>,
 ): Promise<McpServerRow | null> {
-  const { id, ownerId, name } = place;
+  const { id, ownerId, name } = server;
   const rows = await database.read
     .select()
     .from(mcpServers)
@@ -62,7 +62,7 @@ export async function findMcpServersFrom(
 /** Where a page of servers continues. */
 export type McpServerPosition = Pick<McpServerRow, 'ownerId' | 'name'>;
 
-/** Servers of these owners in the order of owner and name, after a place. */
+/** Servers of these owners in the order of owner and name, after a position. */
 export async function listMcpServers(
   database: Database,
   page: {

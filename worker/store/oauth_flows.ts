@@ -26,10 +26,10 @@ export async function findFlow(database: Database, id: string, nowSeconds: numbe
 /** The device authorisation that a user has in progress for a connector; null if there is none. */
 export async function findDeviceFlow(
   database: Database,
-  place: { readonly connectorId: string; readonly userId: string },
+  flow: { readonly connectorId: string; readonly userId: string },
   nowSeconds: number,
 ): Promise<OAuthFlowRow | null> {
-  const mine = [eq(oauthFlows.connectorId, place.connectorId), eq(oauthFlows.userId, place.userId)];
+  const mine = [eq(oauthFlows.connectorId, flow.connectorId), eq(oauthFlows.userId, flow.userId)];
   const rows = await database.read
     .select()
     .from(oauthFlows)

@@ -35,7 +35,7 @@ export async function findSecretById(database: Database, ownerId: string, id: st
   return rows[0] ?? null;
 }
 
-/** Secrets of these owners in the order of owner and path, after a place. */
+/** Secrets of these owners in the order of owner and path, after a position. */
 export async function listSecrets(
   database: Database,
   page: { readonly ownerIds: readonly string[]; readonly after: VaultPlace | null; readonly limit: number },

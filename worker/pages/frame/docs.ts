@@ -107,8 +107,8 @@ function access(operation: ApiOperation): string {
   return names.includes('sidecar') ? 'For an enrolled sidecar.' : 'For a signed-in user.';
 }
 
-function parameterTable(title: string, place: string, operation: ApiOperation): Html | string {
-  const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in === place);
+function parameterTable(title: string, location: string, operation: ApiOperation): Html | string {
+  const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in === location);
   if (parameters.length === 0) return '';
   const rows = parameters.map(({ name, required, schema }) => fieldRow(name, required === true, toSchema(schema)));
   return html`<p class="quiet">${title}</p>

@@ -59,9 +59,9 @@ export function beginLink(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller) => {
     const linker = linkerOf(caller);
     if (linker === null) return refusal(c, linkOver());
-    const place = await findProviderCallback(c);
-    if (!place.ok) return refusal(c, place.error);
-    const { provider, redirectURL } = place.value;
+    const callback = await findProviderCallback(c);
+    if (!callback.ok) return refusal(c, callback.error);
+    const { provider, redirectURL } = callback.value;
     const how = { redirectURL, returnTo: '/identities', linker, clientAddress: c.get('clientAddress') };
     const begun = await beginSignIn(c.get('context'), provider, how);
     if (!begun.ok) return refusal(c, begun.error);

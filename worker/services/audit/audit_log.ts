@@ -136,7 +136,7 @@ function utc(time: string): string {
   return new Date(time).toISOString();
 }
 
-/** The event that was hashed, with its place in the chain, from its row. */
+/** The event that was hashed, with its position in the chain, from its row. */
 export function toStoredEvent(row: AuditEventRow): StoredAuditEvent {
   return {
     id: row.id,

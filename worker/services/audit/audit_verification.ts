@@ -23,7 +23,7 @@ type VerifiedChain = AuditVerification['chains'][number];
 
 /**
  * Verifies every chain of the caller's enterprise from its beginning to the head it had at the start, and reports the
- * first broken place. A chain is also broken if it has no sealed head, if events were cut off its end, or if events
+ * first break. A chain is also broken if it has no sealed head, if events were cut off its end, or if events
  * were cut off its beginning without a sealed record of that. The log is broken if the chains differ from the sealed
  * set of writers.
  */
@@ -144,7 +144,7 @@ async function verifyFrom(context: ServiceContext, head: AuditHeadRow, start: Ch
   return (await isPassed(context, head)) ? broken(head.sequence, null, 'wrong_head') : { chain, broken: null };
 }
 
-/** What is wrong with an event's row: its place in the chain, its owner, or its indexed columns. */
+/** What is wrong with an event's row: its position in the chain, its owner, or its indexed columns. */
 async function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow): Promise<ChainBreak | null> {
   const event = toStoredEvent(row);
   const problem = await chainBreak(end, event);

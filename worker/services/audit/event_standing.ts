@@ -6,7 +6,7 @@ import { readBeginning } from './audit_beginning.ts';
 import { isSealedHead } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
-/** Whether an event fits its place in the chain, what is wrong if not, and whether it is the newest event. */
+/** Whether an event fits its position in the chain, what is wrong if not, and whether it is the newest event. */
 export interface EventStanding {
   readonly problem: ChainBreak | null;
   readonly isNewest: boolean;
@@ -20,7 +20,7 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
   const { writer, sequence, hash } = event;
   const head = await findHead(context.database, writer);
   const around = await listChain(context.database, writer, { after: Math.max(0, sequence - 2), limit: 3 });
-  const at = (place: number) => around.find((row) => row.sequence === place);
+  const at = (wanted: number) => around.find((row) => row.sequence === wanted);
   const before = at(sequence - 1);
   const start =
     before === undefined ? await findBeginning(context, writer) : { sequence: sequence - 1, hash: before.hash };

@@ -56,8 +56,8 @@ export async function countRequests(
   const spans = Array.from({ length }, () => ({ added: 0, connector: 0, passed: 0, refused: 0 }));
   for (const { span, type, events } of rows) {
     const decision = DECISIONS.get(type);
-    const place = spans[span];
-    if (decision !== undefined && place !== undefined) place[decision] += events;
+    const counts = spans[span];
+    if (decision !== undefined && counts !== undefined) counts[decision] += events;
   }
   return ok({ since, until, begins, spanSeconds: spanMs / 1000, spans });
 }

@@ -165,8 +165,8 @@ export function credentialPaths(input: Pick<ValidHostBinding, 'credential_ref' |
   });
 }
 
-function toRow(input: ValidHostBinding, place: Omit<HostBindingRow, 'host' | 'sentinel' | 'record'>): HostBindingRow {
-  const { id, enterpriseId, ownerId, createdAt, updatedAt } = place;
+function toRow(input: ValidHostBinding, columns: Omit<HostBindingRow, 'host' | 'sentinel' | 'record'>): HostBindingRow {
+  const { id, enterpriseId, ownerId, createdAt, updatedAt } = columns;
   const sentinel = input.sentinel?.value ?? '';
   return { id, enterpriseId, ownerId, host: input.host, sentinel, record: JSON.stringify(input), createdAt, updatedAt };
 }

@@ -27,7 +27,7 @@ export async function callUpstream(
 ): Promise<Result<SanitisedReply, Failure<CallFailureReason>>> {
   const value = credential.reveal();
   // A line break in it would start another header.
-  if (value === '' || /\p{Cc}/u.test(value)) return err(unsendableError());
+  if (value === '' || /\p{Cc}/u.test(value)) return err(unsendableFailure());
   const called = await outbound.call({
     method: parts.method,
     url: `https://${parts.host}${parts.path}${parts.query === null ? '' : `?${parts.query}`}`,
@@ -53,7 +53,7 @@ function headersOf(parts: OperationRequestParts, credential: string): Record<str
   };
 }
 
-function unsendableError(): Failure<CallFailureReason> {
+function unsendableFailure(): Failure<CallFailureReason> {
   const message =
     'the stored credential is empty or contains a line break or another control character: store it again';
   return { reason: 'credential_unavailable', message };

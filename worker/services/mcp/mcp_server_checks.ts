@@ -15,15 +15,15 @@ import type { FieldProblem } from '../../../shared/model/problem.ts';
  */
 export function settleConfiguration(
   input: ValidMcpServer,
-  place: { readonly id: string; readonly registryId: string | null },
+  target: { readonly id: string; readonly registryId: string | null },
   before: McpConfiguration | null,
 ): Result<McpConfiguration, ApiError> {
-  const own = withOwnId(input, place.id);
+  const own = withOwnId(input, target.id);
   if (!own.ok) return err(invalidFields(own.error));
   const transport = own.value.mode === 'remote' ? (own.value.transport ?? 'streamable-http') : null;
-  const registryId = input.registry_id === undefined ? place.registryId : input.registry_id;
+  const registryId = input.registry_id === undefined ? target.registryId : input.registry_id;
   const configuration = { ...own.value, transport, registry_id: registryId };
-  const problem = configurationProblem(configuration, place.id, before);
+  const problem = configurationProblem(configuration, target.id, before);
   return problem === null ? ok(configuration) : err(problem);
 }
 
@@ -38,8 +38,8 @@ export function configurationProblem(
 ): ApiError | null {
   const misplaced = referenceProblem(toMcpServer({ ...configuration, id, revision: 1 }));
   if (misplaced !== null) {
-    const [place = '', ...rest] = misplaced.split(' ');
-    return invalidFields([{ field: place.replaceAll('[', '.').replaceAll(']', ''), message: rest.join(' ') }]);
+    const [field = '', ...rest] = misplaced.split(' ');
+    return invalidFields([{ field: field.replaceAll('[', '.').replaceAll(']', ''), message: rest.join(' ') }]);
   }
   if (configuration.mode !== 'local' || (!configuration.enabled && startsTheSame(configuration, before))) return null;
   const refused = commandDangers(configuration.command, configuration.env).filter(

@@ -120,8 +120,8 @@ export async function planConfiguration(
 ): Promise<Result<Change<McpServerRow>, ApiError>> {
   const { id, enterpriseId, ownerId, createdAt, revision } = before;
   const updatedAt = timeAfter(nowText(context), before.updatedAt);
-  const place = { id, enterpriseId, ownerId, createdAt, updatedAt, revision: revision + 1 };
-  const row = rowOf(configuration, place);
+  const columns = { id, enterpriseId, ownerId, createdAt, updatedAt, revision: revision + 1 };
+  const row = rowOf(configuration, columns);
   if (row.record === before.record) return ok({ statements: [], events: [], value: before });
   const twin = await findMcpServerNamed(context.database, row);
   if (twin !== null) return err(nameTaken(twin));
@@ -281,10 +281,10 @@ async function answerChanged(
 
 function rowOf(
   configuration: McpConfiguration,
-  place: Omit<McpServerRow, 'name' | 'registryId' | 'record'>,
+  columns: Omit<McpServerRow, 'name' | 'registryId' | 'record'>,
 ): McpServerRow {
   const { name, registry_id: registryId } = configuration;
-  return { ...place, name, registryId, record: canonicalJson(configuration) };
+  return { ...columns, name, registryId, record: canonicalJson(configuration) };
 }
 
 /** The vault paths that a server refers to. */

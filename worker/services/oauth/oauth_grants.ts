@@ -208,12 +208,12 @@ async function attempt<T>(
   try {
     return ok(await work());
   } catch (error) {
-    return err(grantError(new URL(client.token_url).hostname, error));
+    return err(grantFailure(new URL(client.token_url).hostname, error));
   }
 }
 
 /** Any error of the library means no tokens. Texts of the provider are not passed on. */
-function grantError(host: string, error: unknown): Failure<GrantFailureReason> {
+function grantFailure(host: string, error: unknown): Failure<GrantFailureReason> {
   if (error instanceof NoReply) return { reason: 'failed', message: error.outbound.message };
   if (!(error instanceof Error)) throw error;
   if (error instanceof ForeignToken) {

@@ -60,7 +60,7 @@ export async function storeTokens(
     state: 'ready' as const,
     expiresAt: expiresIn === null ? null : new Date(context.clock.now() + expiresIn * 1000).toISOString(),
     renewable: refreshToken !== null,
-    ...release(context, held),
+    ...releasedLease(context, held),
   };
   const value = writeBundle({ ...bundle, accessToken: tokens.accessToken, refreshToken });
   return changeHeld(context, held, by, async () => [
@@ -72,12 +72,12 @@ export async function storeTokens(
 
 /** Records that the provider no longer accepts the authorisation. False if the credential was replaced meanwhile. */
 export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
-  const change = { state: 'reauthorisation_required' as const, ...release(context, held) };
+  const change = { state: 'reauthorisation_required' as const, ...releasedLease(context, held) };
   const by = { change: 'reauthorisation_required' as const, actor: null };
   return changeHeld(context, held, by, async () => changeCredential(context.database, held.credential, change));
 }
 
-function release(context: ServiceContext, { credential }: HeldCredential) {
+function releasedLease(context: ServiceContext, { credential }: HeldCredential) {
   return { lease: null, leaseUntil: null, updatedAt: timeAfter(nowText(context), credential.updatedAt) };
 }
 

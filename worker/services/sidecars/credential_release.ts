@@ -56,7 +56,7 @@ export async function releaseCredentials(
 async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
   const connector = await findConnectorAt(context.database, place);
-  if (connector !== null) return findAccess(caller, place, ref, await connectorAccess(context, connector));
+  if (connector !== null) return encryptAccess(caller, place, ref, await connectorAccess(context, connector));
   const serverId = mcpServerOfToken(ref.path);
   if (serverId !== null) return findTokenOfMcpServer(context, caller, place, ref, serverId);
   const row = await findReferredSecret(context.database, place);
@@ -111,11 +111,11 @@ async function findTokenOfMcpServer(
   const server = await findMcpServer(context.database, [place.ownerId], serverId);
   const access = server === null ? null : await accessToken(context, server.id);
   if (access === null || (!access.ok && access.error.code === 'binding_required')) return { ref, stored: null };
-  return findAccess(caller, place, ref, access);
+  return encryptAccess(caller, place, ref, access);
 }
 
 /** An API key or an access token; a refresh token never leaves the control plane. */
-async function findAccess(
+async function encryptAccess(
   caller: SidecarCaller,
   place: VaultPlace,
   ref: CredentialRef,

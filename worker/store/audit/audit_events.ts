@@ -124,7 +124,7 @@ export async function findKnownIds(database: Database, writer: string, ids: read
   return new Set(rows.map((row) => row.id));
 }
 
-/** Newest first, before a place. */
+/** Newest first, before a position. */
 export async function listEvents(
   database: Database,
   filter: AuditFilter,
