@@ -37,6 +37,19 @@ function onLostReader(error: NodeJS.ErrnoException): void {
   else process.exit(error.code === 'EPIPE' ? 0 : 1);
 }
 
+let trustsSystemRoots = false;
+
+/** Trusts a hosted control plane as the sidecar does. Reading the system's roots takes 0.2 s: a local call does without. */
+const fetchTrusted: typeof fetch = async (input, init) => {
+  const url = input instanceof Request ? input.url : String(input);
+  if (!trustsSystemRoots && url.startsWith('https:')) {
+    const { trustSystemRoots } = await import('../machine/trusted_roots.ts');
+    trustSystemRoots();
+    trustsSystemRoots = true;
+  }
+  return fetch(input, init);
+};
+
 async function main(): Promise<void> {
   // Halves the start-up time for what is imported after this. The cache is as protected as the code itself; it is skipped if it
   // cannot be written.
@@ -61,7 +74,7 @@ async function main(): Promise<void> {
     root,
     version: version(),
     compileCache,
-    fetch: (input, init) => fetch(input, init),
+    fetch: fetchTrusted,
     now: () => Date.now(),
     pause,
     // Created only for long-running commands; signals end the others by default.
