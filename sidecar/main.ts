@@ -15,6 +15,7 @@ import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
 import { createOperationRunner } from './connector/operation_runner.ts';
 import { openControl } from './control/control.ts';
+import { createSessionSeal } from './control/session_seal.ts';
 import { createPlanLocks } from './control/plan_locks.ts';
 import { releaseUnsealed } from './control/unsealed.ts';
 import { BodyBudget } from './exchange/body.ts';
@@ -35,14 +36,17 @@ import type { SessionDirectory } from './ports.ts';
 import { namespaceRights, rightsFacts } from './reach/namespace_rights.ts';
 import { type ListenerKind, SessionListeners } from './reach/session_listeners.ts';
 import { systemRootsPem } from './session/ca_bundle.ts';
+import type { Session } from './session/session.ts';
+import { notRestoredEvent, restoredEvent, type Restored, SessionKeeper, SUSPICIOUS } from './session/session_keeper.ts';
 import type { EngineAddress } from './session/sandbox.ts';
 import { type ContainerEngine, SessionContainers } from './session/session_containers.ts';
 import { sessionDirectory, Sessions } from './session/sessions.ts';
-import { createSessionCa } from './tls/session_ca.ts';
+import { createSessionCa, openSessionCa } from './tls/session_ca.ts';
 import { type ConnectionGate, openableConnections } from '../shared/net/connection_gate.ts';
 import { createListener } from './tunnel/listener.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel_ports.ts';
+import { bootId } from '../machine/process_identity.ts';
 import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
@@ -81,29 +85,17 @@ function engineAt({ endpoint }: EngineAddress): ContainerEngine {
 async function main(): Promise<void> {
   const config = readConfig(process.argv.slice(2), process.env, hostname());
   if (!config.ok) fail(EXIT_USAGE, config.error);
-  const { home, limits } = config.value;
+  const { home } = config.value;
   const hostToken = await openHostToken(join(home, 'sidecar', 'host.token'));
   if (!hostToken.ok) fail(EXIT_CANNOT_START, [hostToken.error.message]);
   const control = await openControl({ ...config.value, clock, metrics, warn, extraCa: config.value.upstreamRoots });
   if (!control.ok) fail(EXIT_CANNOT_START, [control.error.message]);
 
-  const sessions = new Sessions({
-    directory: join(home, 'sessions'),
-    clock,
-    // At most half of all connections, so that one session leaves room for the others.
-    maxTunnelsPerSession: Math.min(limits.maxTunnelsPerSession, Math.ceil((MAX_OPEN ?? Infinity) / 2)),
-    createCa: (directory, sessionId) =>
-      createSessionCa(directory, { sessionId, maxLeaves: limits.maxLeafCertificates, now: () => clock.now() }),
-    systemRoots: systemRootsPem,
-    containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn }),
-  });
-  await sessions.start();
-  const served = await serve(config.value, {
-    control: control.value,
-    sessions,
-    hostToken: hostToken.value,
-  });
-  await control.value.start();
+  const own: OwnAddress = { origin: '', port: config.value.port };
+  const sessions = openSessions(config.value, control.value, own);
+  const restored = await sessions.start();
+  const parts = { control: control.value, sessions, hostToken: hostToken.value, own };
+  const served = await serve(config.value, parts, restored);
   stopOnSignal(async () => {
     // The gateway sends its last events as it ends, so this API must still be up.
     await Promise.all([served.mcp.stop(), sessions.stop()]);
@@ -112,15 +104,52 @@ async function main(): Promise<void> {
   });
 }
 
+/** Where the sidecar listens; the origin is set once it does. */
+interface OwnAddress {
+  origin: string;
+  port: number;
+}
+
 interface Parts {
   readonly control: Control;
   readonly sessions: Sessions;
   readonly hostToken: string;
+  readonly own: OwnAddress;
+}
+
+function openSessions({ home, limits }: SidecarConfig, { identity }: Control, own: OwnAddress): Sessions {
+  const directory = join(home, 'sessions');
+  // At most half of all connections, so that one session leaves room for the others.
+  const maxTunnelsPerSession = Math.min(limits.maxTunnelsPerSession, Math.ceil((MAX_OPEN ?? Infinity) / 2));
+  const caOptions = { maxLeaves: limits.maxLeafCertificates, now: () => clock.now() };
+  return new Sessions({
+    directory,
+    clock,
+    maxTunnelsPerSession,
+    createCa: (at, sessionId) => createSessionCa(at, { ...caOptions, sessionId }),
+    systemRoots: systemRootsPem,
+    containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn }),
+    keeper: new SessionKeeper({
+      directory,
+      clock,
+      seal: createSessionSeal(identity),
+      bootId: bootId(),
+      uid: process.getuid?.() ?? null,
+      proxyPort: () => own.port,
+      openCa: (at, sessionId, digest) => openSessionCa(at, digest, { ...caOptions, sessionId }),
+      maxTunnelsPerSession,
+      warn,
+    }),
+  });
 }
 
 /** Listens on the sidecar's own port; a session's container has its own listener. */
-async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mcp: SidecarMcp; close(): void }> {
-  let own = { origin: '', port: 0 };
+async function serve(
+  config: SidecarConfig,
+  parts: Parts,
+  restored: Restored,
+): Promise<{ readonly mcp: SidecarMcp; close(): void }> {
+  const { own } = parts;
   const approvals = new Approvals({ channel: parts.control.channel });
   const tunnelPorts = tunnelPortsOf(config, parts, approvals);
   const listeners: SessionListeners = new SessionListeners({
@@ -151,6 +180,9 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
     proxyOrigin: () => own.origin,
   };
   const localApi = apiServer(createLocalApi(apiOptions));
+  // Before anything is accepted: connections that waited for a restart find the policy and their session.
+  await parts.control.start();
+  adoptRestored(parts, restored, tunnelPorts.exchange.masked);
   const servers = config.listen.map((address) => ({ address, server: createListener(tunnelPorts, localApi) }));
   let { port } = config;
   for (const { address, server } of servers) {
@@ -162,7 +194,8 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
     );
     ({ port } = bound);
   }
-  own = { origin: `http://${formatAddress(config.listen[0] ?? '127.0.0.1')}:${port}`, port };
+  Object.assign(own, { origin: `http://${formatAddress(config.listen[0] ?? '127.0.0.1')}:${port}`, port });
+  for (const session of restored.sessions) void reopenListener(parts, listeners, session);
   process.stdout.write(`${JSON.stringify({ listening: own.origin })}\n`);
   return {
     mcp,
@@ -172,6 +205,37 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
       listeners.close();
     },
   };
+}
+
+/** Records which sessions an earlier run has left to this one, and which of its files cannot be trusted. */
+function adoptRestored(
+  { control, sessions }: Parts,
+  { sessions: found, refused }: Restored,
+  masked: MaskedReplies,
+): void {
+  for (const session of found) {
+    masked.restore(session.id, session.paused);
+    control.audit.record(restoredEvent(session));
+  }
+  for (const { sessionId, reason } of refused) {
+    if (!SUSPICIOUS.has(reason)) continue;
+    warn(`Session ${sessionId} of an earlier run was not restored (${reason}).`);
+    control.audit.record(notRestoredEvent(sessionId, reason));
+  }
+  control.link.onRevoked(() => void sessions.forgetSaved());
+}
+
+/** A container whose listener cannot be opened again gets no other way out: its session ends. */
+async function reopenListener(
+  { control, sessions }: Parts,
+  listeners: SessionListeners,
+  session: Session,
+): Promise<void> {
+  const reopened = await listeners.reopen(session);
+  if (reopened.ok || session.ended) return;
+  warn(`Session ${session.id} was ended: ${reopened.error.message}`);
+  control.audit.record(notRestoredEvent(session.id, reopened.error.reason));
+  await sessions.end(session.id);
 }
 
 function apiParts(
@@ -213,7 +277,11 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
     timeoutSeconds: config.limits.connectTimeoutSeconds,
   });
   const materials = new MaterialCache();
-  const masked = new MaskedReplies(config.limits.maxMaskedReplies, (id) => sessions.get(id) !== null);
+  const masked = new MaskedReplies(
+    config.limits.maxMaskedReplies,
+    (id) => sessions.get(id) !== null,
+    (id, paused) => sessions.notePaused(id, paused),
+  );
   control.link.onRevoked(() => {
     materials.clear();
     void sessions.closeTunnels();

@@ -4,6 +4,7 @@ import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
+import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
 
 const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
@@ -1175,6 +1176,7 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['worker/connector_oauth.test.ts'],
   },
   ...GRAPHQL_MUTATIONS,
+  ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...AUDIT_MUTATIONS,

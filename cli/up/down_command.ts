@@ -4,7 +4,8 @@ import { homeOf } from './home.ts';
 import { endLeftOvers } from './supervisor.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
-import { findLiveSessions, requireAgreement, sessionLines } from './stop_question.ts';
+import { countOf, endSessions, findLiveSessions, removeSavedSessions, sessionLines } from './live_sessions.ts';
+import { requireAgreement } from './stop_question.ts';
 import { UpLock } from './up_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
@@ -15,6 +16,7 @@ const SAY_SO_AFTER_MS = 1_000;
 
 interface DownOptions {
   readonly yes?: boolean;
+  readonly keepSessions?: boolean;
 }
 
 /** `svc down`. */
@@ -22,18 +24,25 @@ export function addDownCommand(line: CommandLine): void {
   const down = line.program
     .command('down')
     .description('stop what `svc up` started on this state directory, and wait until it has ended')
-    .option('--yes', 'also end live sessions, without asking');
+    .option('--yes', 'also end live sessions, without asking')
+    .option('--keep-sessions', 'let live sessions continue when svc is started again');
   handle<DownOptions>(line, down, stopEverything);
 }
 
 async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
-  if (UpLock.readRunning(home) !== null) {
-    const facts = sessionLines(await findLiveSessions(call));
+  const keepsSessions = options.keepSessions === true;
+  const sessions = UpLock.readRunning(home) === null ? [] : await findLiveSessions(call);
+  if (keepsSessions) {
+    if (sessions.length > 0) print.note(`svc: ${countOf(sessions)} will continue when svc is started again`);
+  } else {
+    const facts = sessionLines(sessions);
     await requireAgreement(call, { yes: options.yes === true, facts, question: 'Stop svc and end them?' });
+    for (const { id, why } of await endSessions(call, sessions)) print.warn(`${id} could not be ended in time: ${why}`);
   }
   const stopped = await stopSvc(call, home);
+  if (!keepsSessions) removeSavedSessions(home);
   print.line({ home, stopped }, stopped ? `stopped svc on ${home}` : `svc is not running on ${home}`);
 }
 

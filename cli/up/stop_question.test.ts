@@ -4,7 +4,7 @@ import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { printerFor } from '../terminal/output.ts';
 import { TestHome } from '../testing/run_cli.ts';
-import { waitForStop } from './stop_question.ts';
+import { type StopKind, waitForStop } from './stop_question.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -30,14 +30,16 @@ class Terminal {
   nowMs = 0;
   /** What the sidecar answers instead of its list. */
   answer: ((signal: AbortSignal) => Promise<Response>) | null = null;
+  kind: StopKind | null = null;
   #stop = new AbortController();
   readonly #waiting = new Set<() => void>();
 
   start(items: readonly object[], isTerminal = true): Promise<void> {
     const context = this.#context(items, isTerminal);
     const call: Call = { context, args: [], options: { home: home.path }, print: printerFor(context, {}) };
-    return waitForStop(call).then(() => {
+    return waitForStop(call).then((kind) => {
       this.stopped = true;
+      this.kind = kind;
       return undefined;
     });
   }
@@ -93,7 +95,7 @@ describe('Ctrl-C in svc up', () => {
     const waiting = terminal.start([{ ...session, state: 'ended' }]);
     terminal.signal('SIGINT');
     await waiting;
-    expect(terminal.text).toBe('');
+    expect([terminal.text, terminal.kind]).toEqual(['', 'end_sessions']);
   });
 
   test('with live sessions names them and asks; no keeps it running, and the next Ctrl-C asks again', async () => {
@@ -110,6 +112,7 @@ describe('Ctrl-C in svc up', () => {
     await terminal.says('[y/N]');
     terminal.stdin.write('y\n');
     await waiting;
+    expect(terminal.kind).toBe('end_sessions');
   });
 
   test('a second time, as a key at the question, stops at once', async () => {
@@ -168,14 +171,14 @@ describe('Ctrl-C in svc up', () => {
   });
 
   test.each([
-    ['SIGTERM at a terminal', 'SIGTERM', true],
-    ['SIGINT without a terminal', 'SIGINT', false],
-  ] as const)('%s stops at once', async (_title, signal, isTerminal) => {
+    ['SIGTERM at a terminal', 'SIGTERM', true, 'keep_sessions'],
+    ['SIGINT without a terminal', 'SIGINT', false, 'end_sessions'],
+  ] as const)('%s stops at once', async (_title, signal, isTerminal, kind) => {
     const terminal = new Terminal();
     const waiting = terminal.start([session], isTerminal);
     terminal.signal(signal);
     await waiting;
-    expect(terminal.text).toBe('');
+    expect([terminal.text, terminal.kind]).toEqual(['', kind]);
   });
 
   test('SIGTERM during the question stops at once', async () => {
@@ -185,6 +188,6 @@ describe('Ctrl-C in svc up', () => {
     await terminal.says('[y/N]');
     terminal.signal('SIGTERM');
     await waiting;
-    expect(terminal.stopped).toBe(true);
+    expect(terminal.kind).toBe('keep_sessions');
   });
 });

@@ -2,19 +2,8 @@ import { waitForAbort } from '../../machine/pause.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { askLine, askYes, isYes } from '../terminal/ask.ts';
-
-/** Sessions that end when svc stops. If the sidecar does not answer, that is reported and nothing is known to be running. */
-export async function findLiveSessions(call: Call, signal?: AbortSignal): Promise<readonly SessionRecord[]> {
-  try {
-    return (await listSessions(call, signal)).filter(({ state }) => state === 'live');
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    if (signal?.aborted !== true) call.print.note(`svc: the live sessions are not known: ${error.message}`);
-    return [];
-  }
-}
+import { findLiveSessions, sessionLines } from './live_sessions.ts';
 
 /** Before sessions are ended: throws `CliError` unless `--yes` is given, nothing is at stake or the person agrees. */
 export async function requireAgreement(
@@ -33,28 +22,21 @@ export async function requireAgreement(
   if (!(await askYes(context, ask.question))) throw new CliError(EXIT.failed, 'not confirmed: nothing was changed');
 }
 
-/** One line for each session that would end, under a heading; none if there is no session. */
-export function sessionLines(sessions: readonly SessionRecord[]): readonly string[] {
-  if (sessions.length === 0) return [];
-  const count = sessions.length === 1 ? '1 live session' : `${sessions.length} live sessions`;
-  return [`This ends ${count}:`, ...sessions.map((session) => `  ${lineOf(session)}`)];
-}
-
-function lineOf({ session_id: id, name, sandbox }: SessionRecord): string {
-  const image = sandbox === null || sandbox === undefined ? '' : `, container of ${sandbox.image}`;
-  return `${id}${name === null ? '' : ` (${name})`}${image}`;
-}
+/** Whether the live sessions end with svc. If they are kept, the next start continues them. */
+export type StopKind = 'end_sessions' | 'keep_sessions';
 
 /**
- * Waits until `svc up` should stop. After Ctrl-C at a terminal with live sessions it asks first; a second Ctrl-C stops at once.
- * SIGTERM and SIGHUP never ask.
+ * Waits until `svc up` should stop. Ctrl-C ends the live sessions; at a terminal it asks first, and a second Ctrl-C stops at
+ * once. SIGTERM and SIGHUP never ask and keep the sessions: service managers and closed terminals send them.
  */
-export async function waitForStop(call: Call): Promise<void> {
+export async function waitForStop(call: Call): Promise<StopKind> {
   for (;;) {
     const { stop } = call.context;
     await waitForAbort(stop);
-    if (stop.reason !== 'SIGINT' || !isAtTerminal(call.context)) return;
-    if (await agreesToStop(call)) return;
+    if (stop.reason !== 'SIGINT') return 'keep_sessions';
+    if (!isAtTerminal(call.context)) return 'end_sessions';
+    const kind = await askToStop(call);
+    if (kind !== null) return kind;
     call.context.renewStop();
     call.print.note('svc: still running');
   }
@@ -65,21 +47,29 @@ function isAtTerminal({ interactive, stderr, isInForeground }: CliContext): bool
   return interactive && stderr.isTTY === true && isInForeground();
 }
 
-async function agreesToStop(call: Call): Promise<boolean> {
+/** Null if svc should continue. */
+async function askToStop(call: Call): Promise<StopKind | null> {
   const { context, print } = call;
   const over = new AbortController();
   let isOpen = false;
   const asked = stopOfQuestion(context, () => isOpen, over.signal);
   try {
     const lines = sessionLines(await findLiveSessions(call, asked));
-    if (lines.length === 0 || asked.aborted) return true;
+    if (asked.aborted) return kindOf(asked);
+    if (lines.length === 0) return 'end_sessions';
     for (const line of lines) print.note(line);
     isOpen = true;
     const answer = await askLine(context, 'Stop svc? Ctrl-C stops it at once. [y/N] ', asked);
-    return answer === null || isYes(answer);
+    if (asked.aborted) return kindOf(asked);
+    return answer === null || isYes(answer) ? 'end_sessions' : null;
   } finally {
     over.abort();
   }
+}
+
+/** A second Ctrl-C ends the sessions as the first would; SIGTERM keeps them. */
+function kindOf({ reason }: AbortSignal): StopKind {
+  return reason === 'SIGINT' ? 'end_sessions' : 'keep_sessions';
 }
 
 /** How long after Ctrl-C npm may deliver it a second time. A person takes longer to press it again. */
@@ -99,7 +89,7 @@ function stopOfQuestion(context: CliContext, isOpen: () => boolean, over: AbortS
       if (over.aborted) return;
       const isIgnored = isOpen() || context.now() - beganMs < SAME_CTRL_C_MS;
       if (stop.reason === 'SIGINT' && isIgnored) watch();
-      else controller.abort();
+      else controller.abort(stop.reason);
     };
     stop.addEventListener('abort', onAbort, { once: true });
   };

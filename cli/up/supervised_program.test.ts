@@ -182,8 +182,9 @@ describe('a supervised program', () => {
     await dieAfter(0, 500);
     await dieAfter(0, 1_000);
     await dieAfter(0, 2_000);
+    await dieAfter(0, 2_000);
     await dieAfter(60_000, 500);
-    expect(world.programs).toHaveLength(5);
+    expect(world.programs).toHaveLength(6);
     await program.stop();
   });
 
@@ -198,6 +199,19 @@ describe('a supervised program', () => {
     await world.launches(3);
     world.last.isReady();
     expect(world.notices).toContain('the sidecar said: last words of 101');
+    await program.stop();
+  });
+
+  test('that does not start again is retried more and more rarely', async () => {
+    const world = new World();
+    const program = await world.started();
+    world.last.exit({ code: 1, signal: null });
+    for (const [index, wait] of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
+      await world.endWait(wait);
+      await world.launches(index + 2);
+      world.last.exit({ code: 98, signal: null });
+    }
+    expect(world.programs).toHaveLength(9);
     await program.stop();
   });
 

@@ -36,7 +36,10 @@ export interface SupervisorPort {
 export const START_TIMEOUT_MS = 20_000;
 export const STOP_TIMEOUT_MS = 5_000;
 const FIRST_BACKOFF_MS = 500;
+/** For a program that does not start. */
 const LONGEST_BACKOFF_MS = 30_000;
+/** For one that ran: agents wait for it. */
+const LONGEST_BACKOFF_OF_RUNNING_MS = 2_000;
 /** If a program ran this long before it crashed, the backoff is reset. */
 const STEADY_MS = 60_000;
 
@@ -95,30 +98,34 @@ export class SupervisedProgram {
     const port = Number(new URL(this.url).port);
     let backoff = FIRST_BACKOFF_MS;
     let began = this.#port.now();
+    let ran = true;
     while (!this.#stopping.signal.aborted) {
       const exit = await this.#handle.exited;
       if (this.#stopping.signal.aborted) return;
       if (this.#port.now() - began >= STEADY_MS) backoff = FIRST_BACKOFF_MS;
+      if (ran) backoff = Math.min(backoff, LONGEST_BACKOFF_OF_RUNNING_MS);
       this.#port.notice(`the ${this.#spec.name} ${exitText(exit)}; restarting in ${backoff / 1000} s`);
       await this.#port.delay(backoff, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       backoff = Math.min(backoff * 2, LONGEST_BACKOFF_MS);
       began = this.#port.now();
-      await this.#startAgain(port);
+      ran = await this.#startAgain(port);
     }
   }
 
-  async #startAgain(port: number): Promise<void> {
+  /** True if it is ready. */
+  async #startAgain(port: number): Promise<boolean> {
     this.#handle = this.#spec.launch(port);
     this.#port.onChanged();
     const begun = await waitForFirstWord(this.#handle, this.#port, this.#stopping.signal);
     if (begun.kind === 'ready') {
       this.#port.notice(`the ${this.#spec.name} is running again on ${begun.url} (process ${this.#handle.pid})`);
-      return;
+      return true;
     }
     const said = this.#handle.readLastWords().at(-1);
     if (!this.#stopping.signal.aborted && said !== undefined) this.#port.notice(`the ${this.#spec.name} said: ${said}`);
     await end(this.#handle, this.#port);
+    return false;
   }
 }
 

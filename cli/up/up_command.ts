@@ -10,7 +10,8 @@ import { homeOf, prepareHome } from './home.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { backgroundArgs, backgroundNotice, IN_BACKGROUND_FLAG, startInBackground } from './background.ts';
-import { waitForStop } from './stop_question.ts';
+import { endSessions, findLiveSessions, removeSavedSessions } from './live_sessions.ts';
+import { type StopKind, waitForStop } from './stop_question.ts';
 import { Supervisor } from './supervisor.ts';
 import { announce } from './up_announce.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
@@ -163,12 +164,15 @@ async function supervise(
   const notice = inBackground ? backgroundNotice(context, home) : (text: string) => print.note(`svc: ${text}`);
   for (const text of changes) notice(text);
   const supervisor = await Supervisor.open(context, home, notice);
+  let kind: StopKind = 'keep_sessions';
   try {
     await start(supervisor);
-    await waitForStop(call);
+    kind = await waitForStop(call);
     if (inBackground || !print.json) notice('stopping');
+    if (kind === 'end_sessions') await endSessions(call, await findLiveSessions(call));
     return EXIT.ok;
   } finally {
     await supervisor.stop();
+    if (kind === 'end_sessions') removeSavedSessions(home);
   }
 }

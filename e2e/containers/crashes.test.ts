@@ -61,6 +61,13 @@ async function expectGone(running: Running): Promise<void> {
   expect(privateKeys()).toEqual([]);
 }
 
+/** The container's requests arrive with their credential again. */
+async function expectToGoOn(): Promise<void> {
+  world.upstream.reset();
+  await waitFor('requests after the restart', () => world.upstream.requests.length > 2);
+  for (const seen of world.upstream.requests) expect(seen.header('authorization')).toContain('Bearer ');
+}
+
 function privateKeys(): string[] {
   const names = Array.from(entriesUnder(join(world.svc.home, 'sessions')), ({ name }) => name);
   return names.filter((name) => /\.key$|key\.pem$/.test(name));
@@ -106,12 +113,26 @@ describeContainers('what is killed', () => {
     await expectGone(running);
   });
 
-  it('as the sidecar: the token opens nothing, the agent gets nowhere, and nothing is left after the next start', async () => {
-    const running = await launchRunning();
+  it.each([['open'], ['sealed']])('as the sidecar: the agent of a container with %s egress goes on', async (egress) => {
+    const running = await launchRunning([`--egress=${egress}`]);
     kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
     await world.svc.comesBack();
+    await expectToGoOn();
+    expect(await connectAs(world.svc.runFile.proxy_url, running.session, running.token, HOST)).toBe(200);
+    kill(running.cli.pid, 'SIGKILL');
+    await running.ended;
     await expectGone(running);
-    expect(await running.ended).not.toBe(0);
+  });
+
+  it('as the sidecar while its container is stopped leaves nothing after the next start', async () => {
+    const running = await launchRunning();
+    kill(world.svc.runFile.control_pid, 'SIGSTOP');
+    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+    await world.bench.engine.docker('kill', running.container);
+    kill(world.svc.runFile.control_pid, 'SIGCONT');
+    await world.svc.comesBack();
+    await running.ended;
+    await expectGone(running);
   });
 
   it('as sidecar and CLI leaves nothing after the next start', async () => {
@@ -149,11 +170,13 @@ describeContainers('what is killed', () => {
       await world.svc.ok(['sessions', 'stop', 'stays'], { env: world.bench.engine.environment });
     });
 
-    it('as the sidecar leaves nothing after the next start', async () => {
-      await world.launch(['--detach', '--name', 'falls'], ['sh', '-c', ASK]);
+    it('as the sidecar is no matter: it goes on, and can be stopped', async () => {
+      await world.launch(['--detach', '--name', 'goes-on'], ['sh', '-c', ASK]);
       expect(await world.bench.containersOf(world.svc)).toHaveLength(1);
       kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
       await world.svc.comesBack();
+      await expectToGoOn();
+      await world.svc.ok(['sessions', 'stop', 'goes-on'], { env: world.bench.engine.environment });
       await waitFor('the container to be gone', async () => (await world.bench.containersOf(world.svc)).length === 0);
       expect(readdirSync(join(world.svc.home, 'sessions'))).toEqual([]);
     });

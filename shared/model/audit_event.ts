@@ -7,6 +7,8 @@ export const AUDIT_EVENT_TYPES = [
   'sandbox.proxy.foreign_credential_kept',
   'sandbox.proxy.binding_paused',
   'sandbox.proxy.binding_resumed',
+  'sandbox.proxy.session_restored',
+  'sandbox.proxy.session_not_restored',
   'sandbox.proxy.disabled',
   'sandbox.proxy.credential_unsealed',
   'flightplan.launch.reach',

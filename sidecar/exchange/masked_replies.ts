@@ -1,6 +1,7 @@
 import type { UnstampedEvent } from '../../shared/audit/exchange_event.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
+import type { PausedUse } from '../session/sandbox.ts';
 
 /** A binding or a connector's host, in one session. */
 export interface MaskedUse {
@@ -28,16 +29,30 @@ interface Count {
 /**
  * Counts the replies in which a credential was masked. A mask confirms that the masked text is the credential, so an agent
  * that makes a service echo its guesses could try a list of weak passwords. Above the limit a binding pauses for that
- * session until a person resumes it (design section 13, invariant 9). In memory only, like the sessions.
+ * session until a person resumes it (design section 13, invariant 9). The counts are in memory only. What is paused is saved
+ * with the session, so that a restart does not resume it.
  */
 export class MaskedReplies {
   readonly #most: number;
   readonly #isLive: (sessionId: string) => boolean;
+  readonly #onPaused: (sessionId: string, paused: readonly PausedUse[]) => void;
   readonly #sessions = new Map<string, Map<string, Count>>();
 
-  constructor(most: number, isLive: (sessionId: string) => boolean) {
+  /** `onPaused` gets everything that is paused for a session, whenever that changes. */
+  constructor(
+    most: number,
+    isLive: (sessionId: string) => boolean,
+    onPaused: (sessionId: string, paused: readonly PausedUse[]) => void = () => undefined,
+  ) {
     this.#most = most;
     this.#isLive = isLive;
+    this.#onPaused = onPaused;
+  }
+
+  /** Pauses again what an earlier run of the sidecar had paused. */
+  restore(sessionId: string, paused: readonly PausedUse[]): void {
+    const counts = this.#countsOf(sessionId);
+    for (const { binding, host } of paused) counts.set(binding, { host, total: 0, recent: this.#most + 1 });
   }
 
   /** Counts one more; returns `now_paused` for the one that exceeds the limit. */
@@ -48,7 +63,9 @@ export class MaskedReplies {
     count.total += 1;
     count.recent += 1;
     if (count.recent <= this.#most) return 'counted';
-    return count.recent === this.#most + 1 ? 'now_paused' : 'paused';
+    if (count.recent > this.#most + 1) return 'paused';
+    this.#onPaused(sessionId, this.#pausedOf(sessionId));
+    return 'now_paused';
   }
 
   /** Why a request of the session may not have its credential; null if it may. */
@@ -70,7 +87,13 @@ export class MaskedReplies {
   resume(sessionId: string): readonly string[] {
     const paused = [...(this.#sessions.get(sessionId)?.values() ?? [])].filter(({ recent }) => recent > this.#most);
     for (const count of paused) count.recent = 0;
+    if (paused.length > 0) this.#onPaused(sessionId, []);
     return paused.map(({ host }) => host);
+  }
+
+  #pausedOf(sessionId: string): readonly PausedUse[] {
+    const counts = [...(this.#sessions.get(sessionId) ?? [])];
+    return counts.filter(([, { recent }]) => recent > this.#most).map(([binding, { host }]) => ({ binding, host }));
   }
 
   #countsOf(sessionId: string): Map<string, Count> {

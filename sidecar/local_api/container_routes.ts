@@ -40,6 +40,8 @@ export async function openListener(
   if (session.ended) return err(noSessionError(sessionId));
   if (sandbox.detached) session.owner = null;
   const { listener, port } = opened.value;
+  session.listener = { ...opened.value, relay };
+  await sessions.save(session);
   return ok({ listener, listener_port: port, relay_port: relay ? RELAY_PORT : null });
 }
 

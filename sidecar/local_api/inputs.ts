@@ -4,7 +4,6 @@ import { allowedHostText, credentialRefText } from '../../shared/wire/host_bindi
 import { imageId, planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, line } from '../../shared/wire/primitives.ts';
 
-const DEFAULT_TTL_SECONDS = 24 * 3600;
 const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const MAX_UNSEALED = 64;
 const MAX_NAMED_MCP_SERVERS = 64;
@@ -49,7 +48,8 @@ export const sessionInput = z.strictObject({
   name: z.string().trim().min(1).max(100).optional(),
   /** The session starts with at least this policy version. */
   min_policy_version: z.number().int().min(0).optional(),
-  ttl_seconds: z.number().int().min(1).max(MAX_TTL_SECONDS).default(DEFAULT_TTL_SECONDS),
+  /** Without it the session lives as long as its owner; without an owner, for a day. */
+  ttl_seconds: z.number().int().min(1).max(MAX_TTL_SECONDS).optional(),
   /** The session ends with this process. */
   owner: z.strictObject({ pid, started: z.string().max(64).nullable() }).optional(),
   sandbox: sandboxInput.optional(),

@@ -62,6 +62,7 @@ export async function releaseUnsealed(
   if (!released.ok) return err(localError(released.error.reason, released.error.message));
   if (session.ended) return err(noSessionError(sessionId));
   session.noteUnsealed({ env, reference, host, reason });
+  await sessions.save(session);
   audit.record({
     type: 'sandbox.proxy.credential_unsealed',
     session_id: sessionId,

@@ -69,7 +69,7 @@ async function checkSession(
   options: LocalApiOptions,
   input: SessionInput,
 ): Promise<Result<CheckedSession, LocalError>> {
-  const { name = null, ttl_seconds: ttlSeconds, owner = null } = input;
+  const { name = null, ttl_seconds: ttlSeconds = null, owner = null } = input;
   if (owner !== null && !isRunning(owner)) {
     return err(localError('invalid_input', 'owner: no such process runs, so the session would end at once'));
   }

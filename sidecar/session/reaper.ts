@@ -12,7 +12,7 @@ export interface ReaperOptions {
   readonly isLive: (sessionId: string) => boolean;
 }
 
-const SESSION_NAME = /^ses_[0-9a-z]{26}$/;
+export const SESSION_NAME = /^ses_[0-9a-z]{26}$/;
 
 interface LeftOver {
   readonly directory: string;
@@ -26,7 +26,7 @@ interface LeftOver {
  */
 export async function reapLeftOvers(options: ReaperOptions): Promise<{ readonly containers: Promise<unknown> }> {
   await mkdir(options.directory, { recursive: true, mode: 0o700 });
-  const names = (await readdir(options.directory)).filter((name) => SESSION_NAME.test(name));
+  const names = (await readdir(options.directory)).filter((name) => SESSION_NAME.test(name) && !options.isLive(name));
   const left = await Promise.all(names.map((name) => removeKeys(options.directory, name)));
   const byEngine = Map.groupBy(
     left.filter((one) => one !== null),

@@ -16,6 +16,21 @@ export interface EngineAddress {
   readonly endpoint: string;
 }
 
+/** Where a session's container reaches the proxy. */
+export interface ContainerListener {
+  readonly listener: 'namespace' | 'gateway';
+  readonly address: string;
+  readonly port: number;
+  /** Whether there is also a listener for clients that cannot send credentials. */
+  readonly relay: boolean;
+}
+
+/** A credential of a binding or connector that is paused for a session. */
+export interface PausedUse {
+  readonly binding: string;
+  readonly host: string;
+}
+
 /** The requested sandbox of a session. */
 export interface Sandbox {
   readonly mode: 'docker';

@@ -7,7 +7,7 @@ import type { LiveSession } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import type { ProcessIdentity } from '../../machine/process_identity.ts';
-import type { Sandbox, UnsealedCredential } from './sandbox.ts';
+import type { ContainerListener, PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
 import { StepScope, type StepReach } from './step_scope.ts';
 import { newToken, isSameHash, tokenHash } from './token.ts';
 
@@ -18,10 +18,12 @@ export interface SessionFacts {
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   readonly expiresAt: number;
+  /** True if it lives as long as its owner: then `expiresAt` moves on while the owner runs. */
+  readonly renews: boolean;
   readonly ca: SessionCa;
   readonly directory: string;
-  /** Null for a plan: the session itself opens no tunnel, only its steps' scopes do. */
-  readonly token: string | null;
+  /** The SHA-256 of its token. Null for a plan: the session itself opens no tunnel, only its steps' scopes do. */
+  readonly tokenHash: Buffer | null;
   readonly maxTunnels: number;
   /** The session ends when this process exits. */
   readonly owner: ProcessIdentity | null;
@@ -44,7 +46,7 @@ export class Session implements LiveSession {
   readonly id: string;
   readonly name: string | null;
   readonly createdAt: number;
-  readonly expiresAt: number;
+  readonly renews: boolean;
   readonly ca: SessionCa;
   readonly directory: string;
   readonly sandbox: Sandbox | null;
@@ -56,6 +58,11 @@ export class Session implements LiveSession {
   containerId: string | null = null;
   /** The container's first process; null before it has started. */
   container: ProcessIdentity | null = null;
+  /** How the container reaches the proxy; null before its listener is open. */
+  listener: ContainerListener | null = null;
+  /** Bindings that a person has to resume before the session may use them. */
+  paused: readonly PausedUse[] = [];
+  #expiresAt: number;
   readonly #tokenHash: Buffer | null;
   readonly #tunnels: OpenTunnels;
   readonly #scopes = new Map<string, StepScope>();
@@ -66,7 +73,8 @@ export class Session implements LiveSession {
     this.id = facts.id;
     this.name = facts.name;
     this.createdAt = facts.createdAt;
-    this.expiresAt = facts.expiresAt;
+    this.#expiresAt = facts.expiresAt;
+    this.renews = facts.renews;
     this.ca = facts.ca;
     this.directory = facts.directory;
     this.sandbox = facts.sandbox;
@@ -74,8 +82,27 @@ export class Session implements LiveSession {
     this.lock = facts.lock;
     this.owner = facts.owner;
     this.#unsealed = [...facts.unsealed];
-    this.#tokenHash = facts.token === null ? null : tokenHash(facts.token);
+    this.#tokenHash = facts.tokenHash;
     this.#tunnels = new OpenTunnels(facts.maxTunnels);
+  }
+
+  /** Milliseconds since the epoch. */
+  get expiresAt(): number {
+    return this.#expiresAt;
+  }
+
+  get tokenHash(): Buffer | null {
+    return this.#tokenHash;
+  }
+
+  /** True if its time is up. One that renews ends only with its owner. */
+  isOver(now: number): boolean {
+    return !this.renews && now >= this.#expiresAt;
+  }
+
+  /** Moves the end of a session that renews. */
+  renew(until: number): void {
+    if (this.renews) this.#expiresAt = Math.max(this.#expiresAt, until);
   }
 
   get caPemPath(): string {
@@ -127,7 +154,8 @@ export class Session implements LiveSession {
   /** Mints a step's credential. It lives for the step's timeout, and no longer than the session. */
   openScope(step: StepReach, now: number): CreatedScope {
     const token = newToken('scope');
-    const expiresAt = Math.min(now + step.timeoutSeconds * 1000, this.expiresAt);
+    const stepEnd = now + step.timeoutSeconds * 1000;
+    const expiresAt = this.renews ? stepEnd : Math.min(stepEnd, this.expiresAt);
     const scopeId = newId('scp', randomBytes(16), now);
     const scope = new StepScope({ scopeId, step, session: this, tokenHash: tokenHash(token), expiresAt });
     this.#scopes.set(scopeId, scope);
@@ -174,12 +202,17 @@ export class Session implements LiveSession {
     else this.#atEnd.push(close);
   }
 
-  /** Closes every tunnel and forgets the CA and its key. */
-  async end(): Promise<void> {
+  /** Closes every tunnel and listener. The CA and its files stay, for the next run of the sidecar. */
+  async close(): Promise<void> {
     const scopes = [...this.#scopes.keys()].map((id) => this.endScope(id));
     const atEnd = this.#atEnd;
     this.#atEnd = [];
     await Promise.allSettled([this.#tunnels.end(), ...scopes, ...atEnd.map(async (close) => close())]);
+  }
+
+  /** Closes every tunnel and forgets the CA and its key. */
+  async end(): Promise<void> {
+    await this.close();
     await this.ca.dispose();
     await rm(this.caBundlePath, { force: true });
   }

@@ -9,10 +9,11 @@ import type { SessionCa } from '../tls/session_ca.ts';
 import { caBundle } from './ca_bundle.ts';
 import { CONTAINER_FILE, removeAllBut, writeContainerRecord } from './container_record.ts';
 import { waitAtMost } from './open_tunnels.ts';
-import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { isRunningByPoll, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { reapLeftOvers } from './reaper.ts';
-import type { Sandbox, UnsealedCredential } from './sandbox.ts';
+import type { PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
 import { Session } from './session.ts';
+import type { Restored, SessionKeeper } from './session_keeper.ts';
 import type { SessionContainers } from './session_containers.ts';
 import { newToken, tokenHash } from './token.ts';
 
@@ -28,11 +29,14 @@ export interface SessionsOptions {
   /** Null if no session has a container. */
   readonly containers?: Pick<SessionContainers, 'removeOf' | 'removeOrphans'> | null;
   readonly isRunning?: (known: ProcessIdentity) => boolean;
+  /** Saves sessions for the next run; null if they end with this one. */
+  readonly keeper?: SessionKeeper | null;
 }
 
 export interface NewSession {
   readonly name: string | null;
-  readonly ttlSeconds: number;
+  /** Null: as long as its owner runs; without an owner, or for a detached container, for a day. */
+  readonly ttlSeconds: number | null;
   readonly owner?: ProcessIdentity | null;
   readonly sandbox?: Sandbox | null;
   readonly unsealed?: readonly UnsealedCredential[];
@@ -54,9 +58,12 @@ const ENGINE_MS = 5_000;
 /** How many ended sessions are remembered, so that ending one that has just ended by itself is not an error. */
 const MAX_REMEMBERED = 1_000;
 
+/** How long a session without an owner lives, and how far ahead the end of one with an owner is shown. */
+const DAY_MS = 24 * 3_600_000;
+
 /**
- * The live sessions. They are in memory only: a session does not outlive the sidecar, and the next start removes what a
- * crash leaves on disk and at the container engine.
+ * The live sessions. The keeper saves those that the next run of the sidecar may restore. Of every other session, the next
+ * start removes what is left on disk and at the container engine.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -76,19 +83,48 @@ export class Sessions {
     return this.#live.size;
   }
 
-  /** Removes what dead sessions left behind, and starts to end expired sessions. */
-  async start(): Promise<void> {
-    const { directory, containers = null } = this.#options;
+  /** Restores saved sessions, removes what dead ones left behind, and starts to end expired sessions. */
+  async start(): Promise<Restored> {
+    const { directory, containers = null, keeper = null, clock } = this.#options;
+    const restored = (await keeper?.restoreAll()) ?? { sessions: [], refused: [] };
+    for (const session of restored.sessions) {
+      session.renew(clock.now() + DAY_MS);
+      this.#live.set(session.id, session);
+    }
     const reaped = await reapLeftOvers({ directory, containers, isLive: (id) => this.#live.has(id) });
     await waitAtMost(reaped.containers, ENGINE_MS);
     this.#sweeper = setInterval(() => void this.sweep(), SWEEP_MS).unref();
+    return restored;
   }
 
-  /** Ends every session, and removes its container. */
+  /** Closes the saved sessions, which the next run restores. Ends every other one, and removes its container. */
   async stop(): Promise<void> {
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
-    const ends = [...this.#live.keys(), ...this.#kept.keys()].map((id) => this.end(id));
-    await waitAtMost(Promise.all(ends), ENGINE_MS);
+    const { keeper = null } = this.#options;
+    const isSaved = (session: Session): boolean => keeper?.isSaved(session) === true;
+    const saved = [...this.#live.values()].filter(isSaved);
+    const others = [...this.#live.values(), ...this.#kept.values()].filter((session) => !isSaved(session));
+    const all = [...saved.map((session) => session.close()), ...others.map(({ id }) => this.end(id))];
+    await waitAtMost(Promise.all(all), ENGINE_MS);
+  }
+
+  /** Saves what a live session is now. */
+  async save(session: Session): Promise<void> {
+    if (this.#live.get(session.id) === session) await this.#options.keeper?.save(session);
+  }
+
+  /** Notes and saves which bindings are paused for a session. */
+  notePaused(sessionId: string, paused: readonly PausedUse[]): void {
+    const session = this.#live.get(sessionId);
+    if (session === undefined) return;
+    session.paused = paused;
+    void this.save(session);
+  }
+
+  /** From now on no session comes back after a restart. The sessions continue. */
+  async forgetSaved(): Promise<void> {
+    const { keeper = null } = this.#options;
+    if (keeper !== null) await Promise.all([...this.#live.values()].map((session) => keeper.forget(session)));
   }
 
   async create(wanted: NewSession): Promise<CreatedSession> {
@@ -106,7 +142,7 @@ export class Sessions {
       const ca = await createCa(directory, id);
       const session = new Session({
         id,
-        token,
+        tokenHash: token === null ? null : tokenHash(token),
         directory,
         ca,
         name,
@@ -116,11 +152,13 @@ export class Sessions {
         mcpServers,
         lock,
         createdAt: now,
-        expiresAt: now + wanted.ttlSeconds * 1000,
+        expiresAt: now + (wanted.ttlSeconds === null ? DAY_MS : wanted.ttlSeconds * 1000),
+        renews: wanted.ttlSeconds === null && owner !== null && sandbox?.detached !== true,
         maxTunnels: this.#options.maxTunnelsPerSession,
       });
       await writeFile(session.caBundlePath, caBundle(this.#roots(), ca.caPem), { mode: 0o644 });
       this.#live.set(id, session);
+      await this.save(session);
       return { session, token };
     } catch (error) {
       await rm(directory, { recursive: true, force: true });
@@ -145,7 +183,7 @@ export class Sessions {
   /** A live session. */
   get(sessionId: string): Session | null {
     const session = this.#live.get(sessionId);
-    return session !== undefined && this.#options.clock.now() < session.expiresAt ? session : null;
+    return session === undefined || session.isOver(this.#options.clock.now()) ? null : session;
   }
 
   /** A session that is live, or whose container still exists. */
@@ -156,7 +194,7 @@ export class Sessions {
   /** Live sessions, oldest first. */
   list(): readonly Session[] {
     const now = this.#options.clock.now();
-    return [...this.#live.values()].filter((session) => now < session.expiresAt);
+    return [...this.#live.values()].filter((session) => !session.isOver(now));
   }
 
   /** Ended sessions whose container still exists. */
@@ -177,6 +215,8 @@ export class Sessions {
     this.#live.delete(sessionId);
     this.#kept.delete(sessionId);
     this.#remember(sessionId);
+    // First, so that a crash from here on cannot bring the session back.
+    await this.#options.keeper?.forget(session);
     await session.end();
     await this.#removeContainer(session);
     return true;
@@ -194,10 +234,12 @@ export class Sessions {
   }
 
   async #sweepOne(session: Session): Promise<void> {
-    const { isRunning: runs = isRunning, clock } = this.#options;
-    const { id, expiresAt, owner, container, ended } = session;
-    if (clock.now() >= expiresAt || (owner !== null && !runs(owner))) await this.end(id);
-    else if (!ended && container !== null && !runs(container)) await this.#containerEnded(session);
+    const { isRunning: runs = isRunningByPoll, clock } = this.#options;
+    const { id, owner, container, ended } = session;
+    const now = clock.now();
+    if (session.isOver(now) || (owner !== null && !runs(owner))) return void (await this.end(id));
+    if (session.expiresAt - now < DAY_MS / 2) session.renew(now + DAY_MS);
+    if (!ended && container !== null && !runs(container)) await this.#containerEnded(session);
     else await session.endScopesOver(clock.now());
   }
 
@@ -205,6 +247,7 @@ export class Sessions {
   async #containerEnded(session: Session): Promise<void> {
     this.#live.delete(session.id);
     this.#kept.set(session.id, session);
+    await this.#options.keeper?.forget(session);
     await session.end();
     await removeAllBut(session.directory, CONTAINER_FILE);
   }

@@ -10,6 +10,7 @@ export async function fakeSessionCa(directory: string, onDispose: () => void = (
   return {
     caPem: 'TEST CA\n',
     caPemPath,
+    digest: 'd'.repeat(64),
     secureContextFor: () => Promise.resolve(createSecureContext()),
     dispose: () => {
       onDispose();

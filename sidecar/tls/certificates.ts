@@ -13,6 +13,7 @@ import {
   KeyUsagesExtension,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
+  X509Certificate,
   X509CertificateGenerator,
   cryptoProvider,
 } from '@peculiar/x509';
@@ -23,8 +24,10 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** A clock in the container that is slightly behind still accepts the certificates. */
 const BACKDATED_MS = HOUR_MS;
-/** Longer than a session can live, and well within what TLS clients accept of a leaf. */
-const LIFETIME_MS = 30 * DAY_MS;
+/** Well within what TLS clients accept of a leaf. */
+const LEAF_MS = 30 * DAY_MS;
+/** A session lives as long as its launcher, which nothing limits. Only this session's programs trust its CA. */
+const AUTHORITY_MS = 3650 * DAY_MS;
 
 export interface KeyedCertificate {
   readonly certificatePem: string;
@@ -53,7 +56,7 @@ export async function createAuthority(commonName: string, nowMs: number): Promis
     subject,
     issuer: subject,
     notBefore: new Date(nowMs - BACKDATED_MS),
-    notAfter: new Date(nowMs + LIFETIME_MS),
+    notAfter: new Date(nowMs + AUTHORITY_MS),
     publicKey: keys.publicKey,
     signingKey: keys.privateKey,
     signingAlgorithm: SIGNING_ALGORITHM,
@@ -75,6 +78,26 @@ export async function createAuthority(commonName: string, nowMs: number): Promis
   };
 }
 
+/** The authority of a certificate and its key, with a new leaf key. Throws if they are damaged. */
+export async function openAuthority({ certificatePem, keyPem }: KeyedCertificate): Promise<Authority> {
+  const certificate = new X509Certificate(certificatePem);
+  const der = Buffer.from(keyPem.replace(/-----[A-Z ]+-----|\s/g, ''), 'base64');
+  const [signingKey, publicKey, leafKeys] = await Promise.all([
+    webcrypto.subtle.importKey('pkcs8', der, KEY_ALGORITHM, true, ['sign']),
+    certificate.publicKey.export(),
+    makeKeys(),
+  ]);
+  return {
+    certificatePem,
+    keyPem,
+    subject: certificate.subject,
+    keyIdentifier: await identifierOf(publicKey),
+    signingKey,
+    leafKeys,
+    leafKeyPem: await privatePem(leafKeys.privateKey),
+  };
+}
+
 /** Issues a server certificate for one host: a DNS name, or an IP literal (IPv6 in brackets or bare). */
 export async function issueLeaf(authority: Authority, host: string, nowMs: number): Promise<KeyedCertificate> {
   const name = host.replace(/^\[(.*)\]$/, '$1');
@@ -83,7 +106,7 @@ export async function issueLeaf(authority: Authority, host: string, nowMs: numbe
     subject: 'O=svc',
     issuer: authority.subject,
     notBefore: new Date(nowMs - BACKDATED_MS),
-    notAfter: new Date(nowMs + LIFETIME_MS - HOUR_MS),
+    notAfter: new Date(nowMs + LEAF_MS),
     publicKey: authority.leafKeys.publicKey,
     signingKey: authority.signingKey,
     signingAlgorithm: SIGNING_ALGORITHM,

@@ -18,6 +18,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.foreign_credential_kept': { kind: 'warn', word: 'Own credential kept' },
   'sandbox.proxy.binding_paused': { kind: 'bad', word: 'Binding paused' },
   'sandbox.proxy.binding_resumed': { kind: 'good', word: 'Binding resumed' },
+  'sandbox.proxy.session_restored': { kind: 'plain', word: 'Session restored' },
+  'sandbox.proxy.session_not_restored': { kind: 'bad', word: 'Session not restored' },
   'sandbox.proxy.disabled': { kind: 'warn', word: 'Proxy off' },
   'sandbox.proxy.credential_unsealed': { kind: 'warn', word: 'Unsealed credential' },
   'flightplan.launch.reach': { kind: 'plain', word: 'Step started' },

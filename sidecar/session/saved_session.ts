@@ -1,0 +1,132 @@
+import { constants } from 'node:fs';
+import { lstat, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { id } from '../../shared/wire/primitives.ts';
+import type { Session } from './session.ts';
+
+/** In a session's folder: what the next run of the sidecar needs to restore it. Its CA's key is beside it. */
+export const SESSION_FILE = 'session.jws';
+
+const MAX_BYTES = 256 * 1024;
+const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/);
+const milliseconds = z.number().int().min(0);
+/** A start time is required: a process id alone may have been reused. */
+const processIdentity = z.strictObject({ pid: z.int().min(1), started: z.string() });
+const text = z.string();
+
+const sandbox = z.strictObject({
+  mode: z.literal('docker'),
+  image: text,
+  imageId: text,
+  runtime: z.strictObject({ program: z.literal('docker'), endpoint: text.startsWith('unix:///') }),
+  detached: z.boolean(),
+  egress: z.enum(['open', 'sealed']),
+});
+
+const container = z.strictObject({
+  id: sha256Hex,
+  process: processIdentity,
+  listener: z.strictObject({
+    listener: z.enum(['namespace', 'gateway']),
+    address: text,
+    port: z.int().min(1).max(65_535),
+    relay: z.boolean(),
+  }),
+});
+
+/** The content of the file. No step scope and no plan is in it: they do not outlive the sidecar. */
+export const savedSession = z.strictObject({
+  version: z.literal(1),
+  sessionId: id('ses'),
+  sidecarId: text,
+  /** The run of the system in which the processes were started. */
+  bootId: text.nullable(),
+  name: text.nullable(),
+  createdAt: milliseconds,
+  expiresAt: milliseconds,
+  renews: z.boolean(),
+  tokenHash: sha256Hex,
+  caDigest: sha256Hex,
+  /** The sidecar's own port, which is in the environment of a session without a container. */
+  proxyPort: z.int().min(1).max(65_535),
+  owner: processIdentity.nullable(),
+  sandbox: sandbox.nullable(),
+  container: container.nullable(),
+  unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
+  mcpServers: z.array(text),
+  paused: z.array(z.strictObject({ binding: text, host: text })),
+});
+export type SavedSession = z.output<typeof savedSession>;
+
+/** What the sidecar adds to a session's own facts. */
+export interface RunFacts {
+  readonly sidecarId: string;
+  readonly bootId: string | null;
+  readonly proxyPort: number;
+}
+
+/**
+ * What to save of a session; null if the next run may not restore it: a plan's, one without a process to depend on, or one
+ * whose container has no listener yet.
+ */
+export function toSaved(session: Session, run: RunFacts): SavedSession | null {
+  const { tokenHash, lock, owner, sandbox: box, ca } = session;
+  const inContainer = containerOf(session);
+  if (tokenHash === null || lock !== null) return null;
+  if (box === null ? owner === null : inContainer === null) return null;
+  const saved = savedSession.safeParse({
+    version: 1,
+    ...run,
+    sessionId: session.id,
+    name: session.name,
+    createdAt: session.createdAt,
+    expiresAt: session.expiresAt,
+    renews: session.renews,
+    tokenHash: tokenHash.toString('hex'),
+    caDigest: ca.digest,
+    owner,
+    sandbox: box,
+    container: inContainer,
+    unsealed: session.unsealed,
+    mcpServers: session.mcpServers,
+    paused: session.paused,
+  });
+  return saved.data ?? null;
+}
+
+function containerOf({ containerId, container: process, listener }: Session): object | null {
+  return containerId === null || process === null || listener === null ? null : { id: containerId, process, listener };
+}
+
+export type SessionFileProblem = 'absent' | 'session_file_exposed';
+
+/**
+ * Reads the file if only this user can have written it: a regular file, and its folder, that belong to the user and that
+ * nobody else may read or write. A link is not followed.
+ */
+export async function readSessionFile(
+  directory: string,
+  uid: number | null,
+): Promise<Result<string, SessionFileProblem>> {
+  try {
+    const folder = await lstat(directory);
+    if (!folder.isDirectory() || !isPrivate(folder, uid)) return err('session_file_exposed');
+    const file = await open(join(directory, SESSION_FILE), constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const found = await file.stat();
+      if (!found.isFile() || !isPrivate(found, uid) || found.size > MAX_BYTES) return err('session_file_exposed');
+      return ok(await file.readFile('utf8'));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    return err(errorCode(error) === 'ENOENT' ? 'absent' : 'session_file_exposed');
+  }
+}
+
+function isPrivate(found: { readonly mode: number; readonly uid: number }, uid: number | null): boolean {
+  return (found.mode & 0o077) === 0 && (uid === null || found.uid === uid);
+}

@@ -1,0 +1,337 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CompactSign } from 'jose';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { bootId, identify, type ProcessIdentity } from '../../machine/process_identity.ts';
+import type { Identity } from '../../machine/sidecar_identity.ts';
+import { createSessionSeal } from '../control/session_seal.ts';
+import { FakeClock } from '../testing/fakes.ts';
+import { sampleIdentity } from '../testing/sample_identity.ts';
+import { samplePlanLockPayload } from '../testing/sample_plan_lock.ts';
+import { createSessionCa, openSessionCa } from '../tls/session_ca.ts';
+import type { Sandbox } from './sandbox.ts';
+import type { Session } from './session.ts';
+import { SessionKeeper, type SessionKeeperOptions } from './session_keeper.ts';
+import { type NewSession, Sessions } from './sessions.ts';
+
+const OWN = identify(process.pid);
+const OWNER: ProcessIdentity = { pid: process.pid, started: OWN?.started ?? '' };
+const SANDBOX: Sandbox = {
+  mode: 'docker',
+  image: 'demo:1',
+  imageId: `sha256:${'a'.repeat(64)}`,
+  runtime: { program: 'docker', endpoint: 'unix:///run/test.sock' },
+  detached: false,
+  egress: 'sealed',
+};
+const CONTAINER = 'c'.repeat(64);
+const UNSEALED = { env: 'KEY', reference: 'vault://user/demo', host: 'api.example.test', reason: 'pinned' };
+const MOST = { maxLeaves: 10 };
+
+let home: string;
+let directory: string;
+let clock: FakeClock;
+let identity: Identity;
+let warnings: string[];
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-keeper-'));
+  directory = join(home, 'sessions');
+  clock = new FakeClock();
+  identity = await sampleIdentity();
+  warnings = [];
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+/** The sessions of one run of the sidecar. */
+function runOf(change: Partial<SessionKeeperOptions> = {}): Sessions {
+  const now = (): number => clock.now();
+  return new Sessions({
+    directory,
+    clock,
+    maxTunnelsPerSession: 5,
+    createCa: (at, sessionId) => createSessionCa(at, { ...MOST, sessionId, now }),
+    systemRoots: () => '',
+    keeper: new SessionKeeper({
+      directory,
+      clock,
+      seal: createSessionSeal(identity),
+      bootId: bootId(),
+      uid: process.getuid?.() ?? null,
+      proxyPort: () => 9100,
+      openCa: (at, sessionId, digest) => openSessionCa(at, digest, { ...MOST, sessionId, now }),
+      maxTunnelsPerSession: 5,
+      warn: (message) => warnings.push(message),
+      ...change,
+    }),
+  });
+}
+
+async function opened(
+  sessions: Sessions,
+  change: Partial<NewSession> = {},
+): Promise<{ readonly session: Session; readonly token: string }> {
+  const { session, token } = await sessions.create({ name: 'demo', ttlSeconds: null, owner: OWNER, ...change });
+  return { session, token: token ?? '' };
+}
+
+const fileOf = ({ directory: folder }: Session): string => join(folder, 'session.jws');
+
+/** What the next run makes of the sessions, and why it refused the others. */
+async function nextRun(change: Partial<SessionKeeperOptions> = {}): Promise<{ sessions: Sessions; reasons: string[] }> {
+  const sessions = runOf(change);
+  const { refused } = await sessions.start();
+  await sessions.stop();
+  return { sessions, reasons: refused.map(({ reason }) => reason) };
+}
+
+async function expectDead(session: Session, token: string, reason: string, change: Partial<SessionKeeperOptions> = {}) {
+  const { sessions, reasons } = await nextRun(change);
+  expect(reasons).toEqual([reason]);
+  expect([sessions.list(), sessions.authenticate(session.id, token), sessions.withToken(token)]).toEqual([
+    [],
+    null,
+    null,
+  ]);
+  expect(existsSync(join(session.directory, 'ca.key'))).toBe(false);
+}
+
+/** Changes the signed text, and leaves its signature. */
+function changeSigned(session: Session, edit: (facts: Record<string, unknown>) => object): void {
+  const [head = '', payload = '', signature = ''] = readFileSync(fileOf(session), 'utf8').split('.');
+  const facts = z.looseObject({}).parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+  const edited = Buffer.from(JSON.stringify(edit(facts))).toString('base64url');
+  writeFileSync(fileOf(session), [head, edited, signature].join('.'));
+}
+
+describe('a session that is restored', () => {
+  it('has the same id, token, CA and facts', async () => {
+    const before = runOf();
+    const { session, token } = await opened(before, { mcpServers: ['mcp_1'], unsealed: [UNSEALED] });
+    before.notePaused(session.id, [{ binding: 'bnd_1', host: 'api.example.test' }]);
+    await before.save(session);
+    const context = await session.ca.secureContextFor('api.example.test');
+    const { sessions, reasons } = await nextRun();
+    const restored = sessions.get(session.id);
+    expect(reasons).toEqual([]);
+    expect(sessions.authenticate(session.id, token)).toBe(restored);
+    expect(sessions.authenticate(session.id, `${token}x`)).toBeNull();
+    expect(restored).toMatchObject({
+      name: 'demo',
+      createdAt: session.createdAt,
+      owner: OWNER,
+      mcpServers: ['mcp_1'],
+      unsealed: [UNSEALED],
+      paused: [{ binding: 'bnd_1', host: 'api.example.test' }],
+      lock: null,
+    });
+    expect(restored?.ca.caPem).toBe(session.ca.caPem);
+    expect(await restored?.ca.secureContextFor('api.example.test')).not.toBe(context);
+  });
+
+  it('has its container and listener', async () => {
+    const before = runOf();
+    const { session, token } = await opened(before, { sandbox: { ...SANDBOX, detached: true } });
+    expect(existsSync(fileOf(session))).toBe(false);
+    session.containerId = CONTAINER;
+    session.container = OWNER;
+    session.owner = null;
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: true };
+    await before.save(session);
+    const { sessions } = await nextRun({ proxyPort: () => 9999 });
+    expect(sessions.authenticate(session.id, token)).toMatchObject({
+      containerId: CONTAINER,
+      container: OWNER,
+      owner: null,
+      sandbox: { detached: true, egress: 'sealed' },
+      listener: { port: 7421, relay: true },
+    });
+  });
+
+  it('is restored again and again, and its file has no token', async () => {
+    const { session, token } = await opened(runOf());
+    expect(readFileSync(fileOf(session), 'utf8')).not.toContain(token);
+    expect(statSync(fileOf(session)).mode & 0o777).toBe(0o600);
+    expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
+    expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
+  });
+
+  it('lives as long as its launcher: days later it is still there', async () => {
+    const { session, token } = await opened(runOf());
+    clock.advance(40 * 24 * 3_600_000);
+    const { sessions } = await nextRun();
+    const restored = sessions.authenticate(session.id, token);
+    expect(restored).not.toBeNull();
+    expect(sessions.get(session.id)?.expiresAt).toBeGreaterThan(clock.now());
+  });
+});
+
+describe('stays dead:', () => {
+  const dead: [string, string, (session: Session) => Partial<SessionKeeperOptions> | Promise<void> | void][] = [
+    ['a file that others may read', 'session_file_exposed', (session) => chmodSync(fileOf(session), 0o640)],
+    ['a folder that others may enter', 'session_file_exposed', (session) => chmodSync(session.directory, 0o755)],
+    ['a file of another user', 'session_file_exposed', () => ({ uid: (process.getuid?.() ?? 0) + 1 })],
+    [
+      'a link to a file',
+      'session_file_exposed',
+      (session) => {
+        renameSync(fileOf(session), join(home, 'elsewhere'));
+        symlinkSync(join(home, 'elsewhere'), fileOf(session));
+      },
+    ],
+    [
+      'a file that is no regular file',
+      'session_file_exposed',
+      (session) => {
+        rmSync(fileOf(session));
+        mkdirSync(fileOf(session), { mode: 0o700 });
+      },
+    ],
+    [
+      'a file that was changed',
+      'session_file_foreign',
+      (session) => changeSigned(session, (facts) => ({ ...facts, renews: false })),
+    ],
+    ['a file without a signature', 'session_file_foreign', (session) => writeFileSync(fileOf(session), '{}')],
+    ['a launcher that has ended', 'launcher_ended', () => ({ isSurelyRunning: () => false })],
+    ['a launcher from before the system was started again', 'launcher_ended', () => ({ bootId: 'another' })],
+    ['a session whose proxy moved to another port', 'proxy_moved', () => ({ proxyPort: () => 9101 })],
+    [
+      'a CA key that others may read',
+      'session_ca_unusable',
+      (session) => chmodSync(join(session.directory, 'ca.key'), 0o644),
+    ],
+    [
+      'a CA that was replaced',
+      'session_ca_unusable',
+      async (session) => {
+        await createSessionCa(session.directory, { ...MOST, sessionId: session.id, now: () => clock.now() });
+      },
+    ],
+    ['a session without its CA', 'session_ca_unusable', (session) => rmSync(join(session.directory, 'ca.key'))],
+  ];
+
+  it.each(dead)('%s (%s)', async (_title, reason, spoil) => {
+    const { session, token } = await opened(runOf());
+    const options = (await spoil(session)) ?? {};
+    await expectDead(session, token, reason, options);
+  });
+
+  it('a session whose launcher’s process id belongs to another process now', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions, { owner: { pid: process.pid, started: `${OWNER.started}1` } });
+    await expectDead(session, token, 'launcher_ended');
+  });
+
+  it('a session whose container’s process id belongs to another process now', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions, { sandbox: SANDBOX });
+    session.containerId = CONTAINER;
+    session.container = { pid: process.pid, started: `${OWNER.started}1` };
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
+    await sessions.save(session);
+    await expectDead(session, token, 'container_ended');
+  });
+
+  it('a session of a sidecar that was revoked and enrolled again', async () => {
+    const { session, token } = await opened(runOf());
+    identity = await sampleIdentity();
+    await expectDead(session, token, 'session_file_foreign');
+  });
+
+  it('a text that this sidecar has signed for something else', async () => {
+    const { session, token } = await opened(runOf());
+    const payload = Buffer.from(readFileSync(fileOf(session), 'utf8').split('.')[1] ?? '', 'base64url');
+    const signer = new CompactSign(payload).setProtectedHeader({ alg: 'EdDSA', typ: 'svc-plan-lock+jws' });
+    writeFileSync(fileOf(session), await signer.sign(identity.signingKey));
+    await expectDead(session, token, 'session_file_foreign');
+  });
+
+  it('a file in the folder of another session', async () => {
+    const { session, token } = await opened(runOf());
+    const other = join(directory, `ses_${'0'.repeat(26)}`);
+    renameSync(session.directory, other);
+    const { sessions, reasons } = await nextRun();
+    expect([reasons, sessions.list()]).toEqual([['session_file_foreign'], []]);
+    expect(sessions.withToken(token)).toBeNull();
+    expect(existsSync(other)).toBe(false);
+  });
+
+  it('a session whose time was over while the sidecar was down', async () => {
+    const { session, token } = await opened(runOf(), { ttlSeconds: 60 });
+    clock.advance(60_000);
+    await expectDead(session, token, 'session_expired');
+  });
+
+  it('a session that was ended: its file goes first, before its tunnels are closed', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions);
+    let wasThere: boolean | null = null;
+    session.openTunnel(() => void (wasThere = existsSync(fileOf(session))));
+    await sessions.end(session.id);
+    expect(wasThere).toBe(false);
+    await sessions.save(session);
+    expect((await nextRun()).sessions.withToken(token)).toBeNull();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('every session after its sidecar was revoked, though it goes on until then', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions);
+    await sessions.forgetSaved();
+    expect(sessions.authenticate(session.id, token)).toBe(session);
+    await sessions.save(session);
+    await expectDead(session, token, 'absent');
+  });
+
+  it('a plan’s session with the scopes of its steps', async () => {
+    const sessions = runOf();
+    const lock = await samplePlanLockPayload();
+    const { session } = await opened(sessions, { lock, sandbox: SANDBOX });
+    session.containerId = CONTAINER;
+    session.container = OWNER;
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
+    const step = { stepId: 'fetch', effect: 'read', hosts: ['api.example.test'], timeoutSeconds: 60 };
+    const { token } = session.openScope(step, clock.now());
+    await sessions.save(session);
+    await expectDead(session, token, 'absent');
+  });
+
+  it.each<[string, Partial<NewSession>]>([
+    ['a session that no process owns', { owner: null }],
+    ['a session whose owner’s start time is not known', { owner: { pid: process.pid, started: null } }],
+    ['a container without a listener', { sandbox: SANDBOX }],
+  ])('%s', async (_title, wanted) => {
+    const { session, token } = await opened(runOf(), wanted);
+    await expectDead(session, token, 'absent');
+  });
+
+  it('a session that could not be saved again', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions);
+    const seal = createSessionSeal(identity);
+    const failing = runOf({ seal: { ...seal, seal: () => Promise.reject(new Error('no space')) } });
+    await failing.start();
+    const again = failing.get(session.id);
+    if (again === null) throw new Error('it was not restored');
+    await failing.save(again);
+    expect(warnings).toEqual([expect.stringContaining('could not be saved')]);
+    await expectDead(session, token, 'absent');
+  });
+});
+
+describe('a sidecar that stops', () => {
+  it('closes the tunnels of saved sessions and leaves their files; it ends the others', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions);
+    const other = await opened(sessions, { owner: null });
+    const closed: string[] = [];
+    session.openTunnel(() => void closed.push('tunnel'));
+    await sessions.stop();
+    expect([closed, existsSync(other.session.directory)]).toEqual([['tunnel'], false]);
+    expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
+  });
+});
