@@ -6,6 +6,7 @@ import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
+import { SEAL_MUTATIONS } from './mutations_seal.ts';
 
 const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
 const TUNNEL = 'sidecar/tunnel/tunnel.test.ts';
@@ -1181,5 +1182,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...MCP_MUTATIONS,
   ...AUDIT_MUTATIONS,
   ...SHOWN_MUTATIONS,
+  ...SEAL_MUTATIONS,
   ...CONNECTION_MUTATIONS,
 ];

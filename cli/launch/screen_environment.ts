@@ -54,7 +54,8 @@ function isCandidate(name: string, value: string): boolean {
   return fits && !ORDINARY.test(name) && !isStripped(name);
 }
 
-async function storedReferences(
+/** The references of the values that are stored, by the names that they have here. */
+export async function storedReferences(
   call: Call,
   candidates: readonly { readonly name: string; readonly value: string }[],
 ): Promise<ReadonlyMap<string, string>> {

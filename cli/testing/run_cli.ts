@@ -34,6 +34,10 @@ export interface RunResult {
 export interface RunOptions {
   readonly answer?: Answer;
   readonly stdin?: string;
+  /** What a person types at a terminal, one line for each question. */
+  readonly typed?: readonly string[];
+  /** The working directory; by default the state directory. */
+  readonly workingDirectory?: string;
   readonly env?: CliContext['env'];
   readonly terminal?: boolean;
 }
@@ -73,12 +77,12 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
   const stderr = new Sink(false);
   const context: CliContext = {
     env: { SVC_HOME: home.path, PATH: process.env['PATH'], ...options.env },
-    stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
+    stdin: options.typed === undefined ? bytesOf(options.stdin) : Readable.from(linesOf(options.typed)),
     interactive: options.terminal === true,
     stdout,
     stderr,
     userHome: home.path,
-    workingDirectory: home.path,
+    workingDirectory: options.workingDirectory ?? home.path,
     root: fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
     version: '4.0.0',
     compileCache: join(home.path, 'cache'),
@@ -91,6 +95,18 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
   };
   const code = await runCommandLine(await buildProgram(context, new EventEmitter(), argv), argv);
   return { code, stdout: stdout.text, stderr: stderr.text, calls };
+}
+
+function bytesOf(text: string | undefined): Readable {
+  return Readable.from(text === undefined ? [] : [Buffer.from(text)]);
+}
+
+/** A terminal gives one line at a time; the next one comes when the question before it has been answered. */
+async function* linesOf(lines: readonly string[]): AsyncGenerator<Buffer> {
+  for (const line of lines) {
+    yield Buffer.from(`${line}\n`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 class Sink extends Writable {

@@ -1,11 +1,17 @@
+import { once } from 'node:events';
 import { chmodSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CLIENTS, outcomeOf } from '../launch/client_trust.ts';
 import {
   anchorFinding,
   controlFindings,
+  credentialFindings,
+  engineFinding,
   homeFindings,
+  portFindings,
   settingFindings,
   sidecarFindings,
   trustFindings,
@@ -48,6 +54,43 @@ describe('svc doctor', () => {
     ].filter((finding) => finding.level !== 'ok');
     expect(findings.length).toBeGreaterThanOrEqual(7);
     expect(findings.filter((finding) => finding.fix === undefined)).toEqual([]);
+  });
+
+  test('names the files that hold a credential, without its value', async () => {
+    const value = ['ghp', 'a1B2'.repeat(9)].join('_');
+    home.write('.git-credentials', `https://octo:${value}@github.com\n`);
+    const root = fileURLToPath(new URL('../..', import.meta.url));
+    const searched = { env: { GH_TOKEN: value }, userHome: home.path, workingDirectory: home.path, root };
+    const findings = await credentialFindings(searched);
+    expect(findings).toMatchObject([
+      { level: 'warning', text: 'the variable GH_TOKEN holds a credential of github in plaintext', fix: 'svc seal' },
+      {
+        level: 'warning',
+        text: expect.stringContaining('.git-credentials:1 (github.com) holds a credential of github'),
+      },
+    ]);
+    expect(JSON.stringify(findings)).not.toContain(value);
+    const nothing = { ...searched, env: {}, userHome: '/nonexistent', workingDirectory: '/nonexistent' };
+    expect(await credentialFindings(nothing)).toMatchObject([{ level: 'ok' }]);
+  });
+
+  test('reports a port that another program uses', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    expect(await portFindings([[port, '--proxy-port']])).toMatchObject([
+      { level: 'problem', text: expect.stringContaining('is in use'), fix: expect.stringContaining('--proxy-port') },
+    ]);
+    server.close();
+    await once(server, 'close');
+    expect(await portFindings([[port, '--proxy-port']])).toMatchObject([{ level: 'ok' }]);
+  });
+
+  test('says whether containers can be started', () => {
+    expect(engineFinding({ ok: true, value: { endpoint: 'unix:///run/docker.sock' } })).toMatchObject({ level: 'ok' });
+    const error = { reason: 'engine_missing', message: 'docker is not installed', fixes: ['Install it.'] } as const;
+    expect(engineFinding({ ok: false, error })).toMatchObject({ level: 'warning', fix: 'Install it.' });
   });
 
   test('reports a key that others can read', () => {

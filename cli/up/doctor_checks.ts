@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseSettings, SETTINGS } from '../../shared/model/settings.ts';
+import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseSettings, SETTINGS } from '../../shared/model/settings.ts';
+import type { Result } from '../../shared/model/result.ts';
 import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';
@@ -14,8 +15,13 @@ import { modeText } from './home.ts';
 import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
 import { findMissingSecrets } from '../bindings/missing_secrets.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
+import { searchCredentials, type SearchContext } from '../seal/seal_found.ts';
+import { loadServices } from '../seal/services.ts';
 import { openSession } from '../launch/session_access.ts';
 import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
+import { requireFreePort } from './up_programs.ts';
+import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
+import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 
 /** The result of one check. A `problem` makes `svc doctor` exit with 1. */
@@ -34,7 +40,10 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));
     if (control.ok) findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
     if (sidecar.ok) findings.push(...(await clientFindings(call)));
+    if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
   }
+  findings.push(engineFinding(await openDockerRuntime(call.context.env)));
+  findings.push(...(await credentialFindings(call.context)));
   return findings;
 }
 
@@ -241,6 +250,48 @@ export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
     ...stored,
     ...limited.map(({ text, commands }): Finding => ({ check, level: 'warning', text, fix: commands })),
   ];
+}
+
+/** Checks that nothing else uses the ports that svc starts on; only while svc is not running. */
+export async function portFindings(
+  ports: readonly (readonly [port: number, flag: string])[] = [
+    [DEFAULT_CONTROL_PORT, '--control-port'],
+    [DEFAULT_PROXY_PORT, '--proxy-port'],
+  ],
+): Promise<readonly Finding[]> {
+  const check = 'ports';
+  const findings: Finding[] = [];
+  for (const [port, flag] of ports) {
+    try {
+      await requireFreePort(port, flag);
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      findings.push({ check, level: 'problem', text: error.message, fix: error.fixes[0] ?? `svc up ${flag} N` });
+    }
+  }
+  if (findings.length > 0) return findings;
+  return [{ check, level: 'ok', text: `${ports.map(([port]) => port).join(' and ')} are free` }];
+}
+
+/** Says whether `svc launch` can start containers. Everything else works without an engine. */
+export function engineFinding(engine: Result<Pick<ContainerRuntime, 'endpoint'>, RuntimeFailure>): Finding {
+  const check = 'container engine';
+  if (engine.ok) return { check, level: 'ok', text: `answers at ${engine.value.endpoint}` };
+  const { message, fixes } = engine.error;
+  const fix = fixes[0] ?? 'start Docker';
+  return { check, level: 'warning', text: `${message}; svc launch and svc plan run need it`, fix };
+}
+
+/** Names the files and variables that hold a credential: an agent that runs as the user can read them. */
+export async function credentialFindings(context: SearchContext): Promise<readonly Finding[]> {
+  const check = 'credentials';
+  const { findings } = await searchCredentials(context, loadServices(context.root));
+  if (findings.length === 0) return [{ check, level: 'ok', text: 'none in the environment and the usual files' }];
+  return findings.map(({ name, file, service }): Finding => {
+    const where = file === null ? `the variable ${name}` : `${file.path}:${file.credential.line} (${name})`;
+    const what = service === null ? 'a credential' : `a credential of ${service}`;
+    return { check, level: 'warning', text: `${where} holds ${what} in plaintext`, fix: 'svc seal' };
+  });
 }
 
 /** Makes each installed client call the proxy in a session. */

@@ -14,7 +14,7 @@ const swap: HostBinding = {
   body: 'buffer',
 };
 const plain: HostBinding = { ...swap, id: 'bnd_2', emit: { mechanism: 'inject' } };
-const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+const basic = (text: string): string => `Basic ${btoa(text)}`;
 const head = (name: string, value: string, target = '/') => ({
   target,
   fields: [{ name, value, line: `${name}: ${value}` }],

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { findCredentials, type FileFormat, type KnownNames } from './find_credentials.ts';
+
+const GITHUB = ['ghp', 'a1B2'.repeat(9)].join('_');
+const OPENAI = ['sk', 'proj', 'a1B2'.repeat(12)].join('-');
+const names: KnownNames = {
+  serviceOfVariable: (name) => (name === 'NPM_TOKEN' ? 'npm' : null),
+  serviceOfHost: (host) => (host === 'github.com' ? 'github' : null),
+};
+const found = (format: FileFormat, text: string) => findCredentials(format, text, names);
+const replaced = (format: FileFormat, text: string): string => {
+  const [first] = found(format, text);
+  return first === undefined ? text : text.slice(0, first.start) + first.write('PLACEHOLDER') + text.slice(first.end);
+};
+const auth = (text: string): string => Buffer.from(text).toString('base64');
+
+describe('a credential is found, and its part of the text is exact', () => {
+  test.each<[FileFormat, string, string, string, string]>([
+    [
+      'dotenv',
+      `A=1\nexport MY_TOKEN="${GITHUB}" # mine\n`,
+      'github',
+      'MY_TOKEN',
+      'A=1\nexport MY_TOKEN="PLACEHOLDER" # mine\n',
+    ],
+    ['dotenv', 'NPM_TOKEN=of-no-known-shape\n', 'npm', 'NPM_TOKEN', 'NPM_TOKEN=PLACEHOLDER\n'],
+    [
+      'npmrc',
+      'a=b\n//npm.example.test/:_authToken=of-no-known-shape\n',
+      'npm',
+      'npm.example.test',
+      'a=b\n//npm.example.test/:_authToken=${NPM_TOKEN}\n',
+    ],
+    [
+      'netrc',
+      'machine github.com\n  login octo\n  password not-a-known-shape\n',
+      'github',
+      'github.com',
+      'machine github.com\n  login octo\n  password PLACEHOLDER\n',
+    ],
+    [
+      'git-credentials',
+      'https://octo:not-a-known-shape@github.com\n',
+      'github',
+      'github.com',
+      'https://octo:PLACEHOLDER@github.com\n',
+    ],
+    [
+      'aws',
+      '[default]\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\naws_secret_access_key = of/no+known-shape\n',
+      'aws',
+      'aws_secret_access_key',
+      '[default]\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\naws_secret_access_key = PLACEHOLDER\n',
+    ],
+    [
+      'docker',
+      `{"auths": {"https://github.com/v1/": {"auth": "${auth('octo:of-no-known-shape')}"}}}`,
+      'github',
+      'github.com',
+      `{"auths": {"https://github.com/v1/": {"auth": "${auth('octo:PLACEHOLDER')}"}}}`,
+    ],
+    [
+      'any',
+      `github.com:\n    oauth_token: ${GITHUB}\n`,
+      'github',
+      'oauth_token',
+      'github.com:\n    oauth_token: PLACEHOLDER\n',
+    ],
+    [
+      'any',
+      `{"OPENAI_API_KEY":"${OPENAI}","tokens":null}`,
+      'openai',
+      'OPENAI_API_KEY',
+      '{"OPENAI_API_KEY":"PLACEHOLDER","tokens":null}',
+    ],
+  ])('%s', (format, text, service, name, after) => {
+    expect(found(format, text)).toMatchObject([{ service, name }]);
+    expect(replaced(format, text)).toBe(after);
+  });
+});
+
+test('what a file says besides is kept for the binding', () => {
+  const aws = 'aws_access_key_id=AKIAIOSFODNN7EXAMPLE\naws_secret_access_key=of/no+known-shape\n';
+  expect(found('aws', aws)[0]?.values).toEqual({ access_key_id: 'AKIAIOSFODNN7EXAMPLE' });
+  expect(found('npmrc', '//npm.example.test/:_authToken=of-no-known-shape\n')[0]?.values).toEqual({
+    host: 'npm.example.test',
+  });
+});
+
+test('each is found once, with its line', () => {
+  const text = `A=${GITHUB}\n\nB=${OPENAI}\n`;
+  expect(found('dotenv', text).map(({ name, line }) => [name, line])).toEqual([
+    ['A', 1],
+    ['B', 3],
+  ]);
+});
+
+test.each<[FileFormat, string]>([
+  ['dotenv', 'GITHUB_TOKEN=\nNPM_TOKEN=${OTHER}\nNPM_TOKEN=short\n'],
+  ['dotenv', 'OPENAI_API_KEY=sk-svc-stand-in-not-a-key-openai\n'],
+  ['npmrc', '//npm.example.test/:_authToken=${NPM_TOKEN}\nregistry=https://npm.example.test/\n'],
+  ['npmrc', '//npm.example.test/:_authToken=<your token>\n'],
+  ['docker', '{"auths": {"github.com": {}}, "credsStore": "desktop"}'],
+  ['git-credentials', 'not a url\n'],
+  ['any', ''],
+])('%s: nothing is found in %j', (format, text) => {
+  expect(found(format, text)).toEqual([]);
+});
+
+test.each(['dotenv', 'npmrc', 'netrc', 'git-credentials', 'aws', 'docker', 'any'] as const)(
+  '%s: a hostile file costs no time that grows faster than its size',
+  (format) => {
+    const hostile = [
+      'machine a login b '.repeat(20_000),
+      '='.repeat(200_000),
+      '//a'.repeat(60_000),
+      '"a":{"auth":"'.repeat(10_000),
+    ];
+    for (const text of hostile) expect(found(format, text)).toEqual([]);
+  },
+);

@@ -1,0 +1,148 @@
+import { formatVaultReference, parseOwnVaultPath } from '../../shared/model/vault_path.ts';
+import type { ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
+import {
+  bindingsOfService,
+  type SealedService,
+  type ServiceField,
+  type ServiceValues,
+} from '../../shared/wire/sealed_service.ts';
+import { listAllBindings } from '../bindings/binding_commands.ts';
+import { flagOf, validateBinding } from '../bindings/binding_input.ts';
+import { loadTemplates } from '../bindings/binding_templates.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { askLine, askYes } from '../terminal/ask.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import type { SecretSource } from '../terminal/read_secret.ts';
+import { carryOutSeal, planSeal, type Sealed } from './seal_service.ts';
+
+export type SealOptions = SecretSource & {
+  readonly from?: string;
+  readonly as?: string;
+  readonly host?: string;
+  readonly username?: string;
+  readonly accessKeyId?: string;
+  readonly region?: string;
+  readonly service?: string;
+  readonly owner: string;
+  readonly yes?: boolean;
+  readonly value?: true;
+};
+
+/** What is sealed, and where its value comes from. */
+export interface SealSource {
+  readonly values: ServiceValues;
+  /** Called once nothing else can be missing. */
+  readonly readValue: () => Promise<string>;
+}
+
+/** Stores the credential of a service with all its bindings, and asks for what is missing. */
+export async function sealService(
+  call: Call<SealOptions>,
+  service: SealedService,
+  { values, readValue: read }: SealSource,
+): Promise<Sealed> {
+  const { owner } = call.options;
+  const client = controlClient(call.context, call.options);
+  const path = pathOf(call, service);
+  const stored = await findStored(client, path, owner);
+  if (stored !== null) await confirmReplacement(call, stored);
+  const bindings = await bindingsFor(call, service, path, values);
+  const steps = planSeal(await listAllBindings(client, owner), bindings);
+  const description = `sealed for ${service.title}`;
+  return carryOutSeal(client, steps, { path, value: await read(), owner, description });
+}
+
+function pathOf({ options }: Call<SealOptions>, service: SealedService): string {
+  const path = parseOwnVaultPath((options.as ?? service.secret).replace(/^vault:\/\//, ''));
+  if (path.ok) return path.value;
+  throw new CliError(EXIT.usage, `--as: ${path.error.message}`);
+}
+
+async function findStored(client: HttpClient, path: string, owner: string): Promise<SecretRecord | null> {
+  const stored = await fetchAllPages(client, '/v1/secrets', secretsPage, { owner });
+  return stored.find((secret) => secret.path === path) ?? null;
+}
+
+/** Only this needs a confirmation: the earlier value is lost for good. */
+async function confirmReplacement({ context, options }: Call<SealOptions>, { ref }: SecretRecord): Promise<void> {
+  if (options.yes === true) return;
+  if (!context.interactive) {
+    throw new CliError(
+      EXIT.usage,
+      `${ref} is stored already: its value would be replaced, and cannot be brought back`,
+      ['To replace it: --yes. To store another credential of the service: --as PATH.'],
+    );
+  }
+  if (await askYes(context, `${ref} is stored already. Replace its value?`)) return;
+  throw new CliError(EXIT.failed, 'nothing was changed');
+}
+
+async function bindingsFor(
+  call: Call<SealOptions>,
+  service: SealedService,
+  path: string,
+  known: ServiceValues,
+): Promise<readonly ValidHostBinding[]> {
+  const templates = loadTemplates(call.context.root);
+  const { owner } = call.options;
+  const values: { -readonly [F in ServiceField]?: string } = { ...known };
+  const given = { values, credentialRef: formatVaultReference(path), owner };
+  let filled = bindingsOfService(service, templates, given);
+  if (!filled.ok) {
+    for (const field of filled.error) values[field] = await askFor(call, service, field);
+    filled = bindingsOfService(service, templates, given);
+  }
+  if (!filled.ok) throw new CliError(EXIT.usage, `${service.name} needs ${filled.error.map(flagOf).join(', ')}`);
+  return filled.value.map((fields) => {
+    const binding = validateBinding(fields, 'flags');
+    if (binding.ok) return binding.value;
+    throw new CliError(EXIT.usage, `${service.name} cannot be sealed like this:`, binding.error.map(hostFlag));
+  });
+}
+
+/** The host is an argument of `svc binding add`, but an option here. */
+function hostFlag(text: string): string {
+  return text.replace(/^HOST /, '--host ');
+}
+
+async function askFor(
+  { context, options }: Call<SealOptions>,
+  service: SealedService,
+  field: ServiceField,
+): Promise<string> {
+  const flag = field === 'host' ? '--host' : flagOf(field);
+  const what = service.asks[field] ?? field;
+  if (!context.interactive || options.stdin === true) {
+    throw new CliError(EXIT.usage, `${service.name} needs ${flag}: ${what}`);
+  }
+  const answer = (await askLine(context, `${capitalised(what)}: `))?.trim() ?? '';
+  if (answer !== '') return answer;
+  throw new CliError(EXIT.usage, `${service.name} needs ${flag}: nothing was changed`);
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Lists what was made. */
+export function reportSealed({ print }: Call<SealOptions>, service: SealedService, { secret, bindings }: Sealed): void {
+  const value = {
+    service: service.name,
+    secret,
+    bindings: bindings.map(({ record, created }) => ({ ...record, created })),
+  };
+  const stored = secret.version === 1 ? `stored ${secret.ref}` : `replaced the value of ${secret.ref}`;
+  const lines = bindings.map(({ record, created }) => {
+    const mark = created ? '+' : '=';
+    const effect = record.effect === undefined ? '' : `, ${record.effect}`;
+    const hands = record.sentinel?.env === undefined ? '' : `, placeholder in ${record.sentinel.env}`;
+    return `  ${mark} ${record.host} (${record.scheme}${effect}${hands})  ${record.id}\n`;
+  });
+  print.data(value, () => (print.person ? `${stored}\n${lines.join('')}` : `${secret.ref}\n`));
+  if (!print.person) return;
+  if (service.try !== undefined) print.note(`Try it: svc run -- ${service.try}`);
+}
