@@ -15,11 +15,25 @@ const OF_CONNECTORS = [
   'approval_denied',
 ];
 
+const NAMES = /[A-Za-z_$][\w$]*/g;
+const WORDS_BEFORE_PARENTHESES = new Set(['if', 'for', 'while', 'switch', 'catch', 'return', 'await']);
+
 describe('the list of checks', () => {
   it('names each by a text that stands in its file once, and tests that exist', () => {
     const moved = MUTATIONS.filter(({ file, text }) => read(file).split(text).length !== 2);
     expect(moved.map(({ file, text }) => `${file}: ${text}`)).toEqual([]);
     expect(MUTATIONS.flatMap(({ tests }) => tests).filter((test) => !existsSync(join(ROOT, test)))).toEqual([]);
+  });
+
+  it('calls only functions that its file knows, so that a renamed one does not fail every test', () => {
+    const unknown = MUTATIONS.flatMap(({ file, replacement }) => {
+      const known = new Set(read(file).match(NAMES));
+      const called = [...replacement.matchAll(/(?<![.\w\\])([a-z]\w*)\(/g)].map(([, name = '']) => name);
+      return called
+        .filter((name) => !known.has(name) && !WORDS_BEFORE_PARENTHESES.has(name))
+        .map((name) => `${file}: ${name}`);
+    });
+    expect(unknown).toEqual([]);
   });
 
   it('has a row for every refusal', () => {

@@ -45,7 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '1 Authority',
-    holds: 'an absolute target is the tunnel’s host',
+    holds: 'an absolute target names the tunnel’s host',
     file: INCOMING,
     text: "if (named !== null && !isHost(named, host)) return mismatch('the absolute request target', host);",
     replacement: '',
@@ -53,7 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '1 Authority',
-    holds: 'a port beside the host is 443',
+    holds: 'a port after the host is 443',
     file: INCOMING,
     text: 'return authority.host === host && (authority.port === null || authority.port === 443);',
     replacement: 'return authority.host === host;',
@@ -86,7 +86,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '1 Authority',
-    holds: 'bytes that an upstream sends before it is asked are never taken for a reply',
+    holds: 'bytes that an upstream sends before a request are never used as a reply',
     file: 'sidecar/upstream/lanes.ts',
     text: 'return early === undefined;',
     replacement: 'return early !== null;',
@@ -153,7 +153,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'a header that a server takes for the credential’s is a copy of it',
     file: 'shared/inject/credential_header.ts',
     text: 'name.length === header.length && foldName(name) === foldName(header)',
-    reheaderment: 'name.length < header.length && foldName(name) === foldName(header)',
+    replacement: 'name.length < header.length && foldName(name) === foldName(header)',
     tests: ['shared/inject/inject.test.ts', 'shared/inject/sigv4_resign.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
@@ -166,7 +166,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '3 Injected wins',
-    holds: 'headers that Connection nominates are gone before the credential is added',
+    holds: 'headers that Connection names are removed before the credential is added',
     file: 'sidecar/exchange/prepare_request.ts',
     text: 'if (nominated.has(name) && !END_TO_END.has(name)) return null;',
     replacement: '',
@@ -174,7 +174,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '3 Injected wins',
-    holds: 'headers of one hop, and an inner Proxy-Authorization, do not go on',
+    holds: 'hop-by-hop headers and an inner Proxy-Authorization are not forwarded',
     file: 'sidecar/exchange/prepare_request.ts',
     text: 'if (HOP_BY_HOP.has(name)) return null;',
     replacement: '',
@@ -182,7 +182,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '3 Injected wins',
-    holds: 'a credential that would be nominated away is not sent',
+    holds: 'a credential whose header Connection would remove is not sent',
     file: 'shared/inject/inject.ts',
     text: 'if (place !== null && connectionTokens(request.fields).has(place)) return err(NOMINATED_AWAY);',
     replacement: '',
@@ -206,7 +206,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '3 Sentinels',
-    holds: 'no credential is added beside a foreign one in the place of another binding of the host',
+    holds: 'no credential is added if a foreign one is in the place of another binding of the host',
     file: 'shared/inject/choose.ts',
     text: 'return foreign ?? withoutSentinel ??',
     replacement: 'return withoutSentinel ?? foreign ??',
@@ -214,7 +214,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '3 Sentinels',
-    holds: 'a sentinel beside a foreign copy is not taken for the client’s choice',
+    holds: 'a sentinel beside a foreign copy does not count as the client’s choice',
     file: 'shared/inject/credential_header.ts',
     text: "if (!isSentinel(field.value)) return 'foreign';",
     replacement: "if (!isSentinel(field.value)) return found === 'sentinel' ? found : 'foreign';",
@@ -262,7 +262,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '4 Nothing secret leaves',
-    holds: 'a match that is cut between two pieces is masked',
+    holds: 'a match across two pieces is masked',
     file: 'shared/inject/scrub/stream_scrubber.ts',
     text: 'if (this.#tailMatches.length + seam.length + later.length === 0) return NO_MATCHES;',
     replacement: 'if (this.#tailMatches.length + later.length === 0) return NO_MATCHES;',
@@ -270,7 +270,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'how much of a stream is kept back follows from the length of the credential alone',
+    holds: 'how much of a stream is held back depends only on the length of the credential',
     file: 'shared/inject/scrub/patterns.ts',
     text: '2 ** Math.ceil(Math.log2(longest * MOST_EXPANSION)));',
     replacement: '2 ** Math.ceil(Math.log2(longest * MOST_EXPANSION))) + (secrets.join("").charCodeAt(9) & 1);',
@@ -278,7 +278,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'a tail is kept back whatever it holds',
+    holds: 'a tail is held back for any content',
     file: 'shared/inject/scrub/stream_scrubber.ts',
     text: 'const tooMany = this.#gathered + chunk.length - this.#patterns.tailBytes;',
     replacement: 'const tooMany = this.#gathered + chunk.length;',
@@ -286,7 +286,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'no part of a credential is masked in a message, however many control frames come within it',
+    holds: 'a credential in a message is found across any number of control frames',
     file: 'shared/inject/scrub/web_socket_scrubber.ts',
     text: 'if (isClose(frame)) this.#sendFragment(this.#message.flush(), false, output);',
     replacement: 'if (isControl(frame)) this.#sendFragment(this.#message.flush(), false, output);',
@@ -310,7 +310,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'what is masked leaves in the same pieces as what is not',
+    holds: 'masked output has the same pieces as other output',
     file: 'shared/inject/scrub/stream_scrubber.ts',
     text: 'return dropEmpty([output.subarray(0, tail.length), output.subarray(tail.length)]);',
     replacement: 'return dropEmpty([output]);',
@@ -318,7 +318,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'a match that goes on in the tail is masked to its end and no further',
+    holds: 'a match that continues in the tail is masked exactly to its end',
     file: 'shared/inject/scrub/stream_scrubber.ts',
     text: 'if (to > end) later.push(from - end, to - end);',
     replacement: 'if (to > end) later.push(from - end, to - end + 1);',
@@ -326,7 +326,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'a message counts as soon as something in it is masked, also one that never ends',
+    holds: 'a message counts as soon as something in it is masked, even if it never ends',
     file: 'shared/inject/scrub/web_socket_scrubber.ts',
     text: 'this.#countMessage(final);',
     replacement: 'if (final) this.#countMessage(final);',
@@ -334,7 +334,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '9 Indistinguishability',
-    holds: 'the head of a switch of protocols counts as a reply',
+    holds: 'the head of a protocol switch counts as a reply',
     file: 'sidecar/tunnel/relay.ts',
     text: 'if (head !== reply.raw) noteMasked();',
     replacement: '',
@@ -358,7 +358,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '4 Nothing secret leaves',
-    holds: 'the work for a byte of a stream is bounded, in whatever pieces it comes',
+    holds: 'the work for each byte of a stream is bounded, for any pieces',
     file: 'shared/inject/scrub/stream_scrubber.ts',
     text: 'return ended === 0 && tooMany < 0',
     replacement: 'return ended === 0 && tooMany < -this.#patterns.tailBytes',
@@ -374,7 +374,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '4 Nothing secret leaves',
-    holds: 'what is decoded does not grow beyond measure',
+    holds: 'decoded data is limited in size',
     file: 'sidecar/tunnel/content_decoder.ts',
     text: "throw new BrokenReply('it expands too much');",
     replacement: '',
@@ -393,7 +393,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'a bound reply loses its cookies and challenges',
     file: SEND,
     text: 'sanitiseHead(reply.value, keepCookies)',
-    replacement: 'sanitised(reply.value, true)',
+    replacement: 'sanitiseHead(reply.value, true)',
     tests: [HOSTILE_UPSTREAM],
   },
   {
@@ -401,7 +401,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'so do interim replies',
     file: SEND,
     text: 'sanitiseHead({ head: told, raw: received }, telling.keepCookies)',
-    replacement: 'sanitised({ head: told, raw: received }, true)',
+    replacement: 'sanitiseHead({ head: told, raw: received }, true)',
     tests: [HOSTILE_UPSTREAM],
   },
   {
@@ -446,7 +446,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '4 Nothing secret leaves',
-    holds: 'what is asked for can be read',
+    holds: 'the proxy asks only for codings that it can read',
     file: 'sidecar/exchange/prepare_request.ts',
     text: "  return headerField('Accept-Encoding', readableCodings(field.value));",
     replacement: '  return readableCodings(field.value) === field.value ? field : field;',
@@ -488,7 +488,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '5 Passthrough is exact',
-    holds: 'a client that has finished sending is passed on as such',
+    holds: 'a half-closed client is half-closed to the upstream',
     file: 'sidecar/exchange/forward.ts',
     text: "if (end === 'sent') client.onFinished(() => upstream.end());",
     replacement: '',
@@ -496,7 +496,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '5 Passthrough is exact',
-    holds: 'what was meant for this proxy does not go on',
+    holds: 'headers for this proxy are not forwarded',
     file: 'sidecar/exchange/prepare_request.ts',
     text: 'return { ...head, fields: head.fields.filter((field) => !PROXY_ONLY.has(field.name)) };',
     replacement: 'return { ...head };',
@@ -512,7 +512,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
-    holds: 'a length stands once',
+    holds: 'a length appears once',
     file: 'shared/net/http1_framing.ts',
     text: 'if (count === 1 && length >= 0 && Number.isSafeInteger(length))',
     replacement: 'if (count >= 1 && length >= 0 && Number.isSafeInteger(length))',
@@ -560,7 +560,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
-    holds: 'header lines have the form of the grammar: no fold, no space before the colon',
+    holds: 'header lines follow the grammar: no fold, no space before the colon',
     file: 'shared/net/http1_head.ts',
     text: 'if (code !== COLON || at === start) return null;',
     replacement: 'if (at === start && code !== 0x20) return null;',
@@ -568,7 +568,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
-    holds: 'lines end with CRLF and hold no control character',
+    holds: 'lines end with CRLF and contain no control character',
     file: 'shared/net/http1_head.ts',
     text: 'const lineEnd = endOfClass(text, at + 1, FIELD_TEXT);\n    if (!isLineEnd(text, lineEnd)) return null;',
     replacement: "const lineEnd = text.indexOf('\\r\\n', at);\n    if (!isLineEnd(text, lineEnd)) return null;",
@@ -584,7 +584,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
-    holds: 'a trailer never frames',
+    holds: 'a trailer never affects framing',
     file: 'shared/net/http1_chunked.ts',
     text: 'FRAMING_NAMES.has(this.#trailerName.toLowerCase())',
     replacement: "FRAMING_NAMES.has('')",
@@ -592,7 +592,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
-    holds: 'a body that breaks never looks whole upstream',
+    holds: 'a body that breaks off never looks complete to the upstream',
     file: 'sidecar/exchange/stream_body.ts',
     text: '  upstream.destroy();\n  return why;',
     replacement: '  return why;',
@@ -624,7 +624,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '6 Fail closed: 502 `upstream_invalid_reply`',
-    holds: 'interim replies come to an end',
+    holds: 'the number of interim replies is limited',
     file: 'sidecar/exchange/forward.ts',
     text: 'interim <= MOST_INTERIM_REPLIES;',
     replacement: 'interim <= 1000 * MOST_INTERIM_REPLIES;',
@@ -672,16 +672,16 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '503 `credential_unavailable`, `control_plane_unavailable`',
-    holds: 'without its credential a request is not sent',
+    holds: 'a request is not sent without its credential',
     file: SEND,
     text: 'if (!material.ok) return refuse(facts, material.error, incoming, wasRead);',
     replacement:
-      'if (!material.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, null)); return sent.ok ? replied(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
+      'if (!material.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, null)); return sent.ok ? replyWith(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
     tests: [INVARIANTS, CONNECTORS],
   },
   {
     row: '503 `snapshot_expired`, `control_plane_unavailable`',
-    holds: 'without a policy in force nothing is sent',
+    holds: 'nothing is sent without a policy in force',
     file: EXCHANGE,
     text: 'if (!policy.ok) return refuse(facts, policy.error, incoming);',
     replacement: 'if (!policy.ok) return exchangePassthrough(incoming, facts, tunnel, ports);',
@@ -689,7 +689,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '503 `audit_unavailable`',
-    holds: 'a credentialed request is refused when it cannot be recorded',
+    holds: 'a credentialed request is refused if it cannot be recorded',
     file: EXCHANGE,
     text: 'if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);',
     replacement: '',
@@ -697,7 +697,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '503 `audit_unavailable`',
-    holds: 'every request is refused when not even the reserve has room',
+    holds: 'every request is refused if even the reserve is full',
     file: EXCHANGE,
     text: 'if (ports.audit.exhausted) return refuse(facts, auditUnavailable(), incoming);',
     replacement: '',
@@ -705,11 +705,11 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '501 `signing_form_unsupported`',
-    holds: 'a form that cannot be signed anew is refused by name',
+    holds: 'a form that cannot be re-signed is refused by name',
     file: SEND,
     text: 'if (!outgoing.ok) return refuse(facts, outgoing.error, incoming, wasRead);',
     replacement:
-      'if (!outgoing.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replied(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
+      'if (!outgoing.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replyWith(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
     tests: [INVARIANTS],
   },
   {
@@ -738,7 +738,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '7 IP literals',
-    holds: 'an address is compared in its canonical spelling',
+    holds: 'an address is compared in its canonical form',
     file: 'shared/net/host.ts',
     text: "return address === null ? invalidHost('looks like an IP address but is none') : ok(address);",
     replacement: "return address === null ? invalidHost('looks like an IP address but is none') : ok(lower);",
@@ -778,7 +778,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '403 `non_connect_proxy_request`',
-    holds: 'the proxy takes CONNECT alone',
+    holds: 'the proxy accepts only CONNECT',
     file: 'sidecar/tunnel/connect_target.ts',
     text: "if (head.method !== 'CONNECT') {",
     replacement: "if (head.method === '') {",
@@ -810,7 +810,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Mounts',
-    holds: 'a bind mount of the state directory is known for what it is',
+    holds: 'a bind mount of the state directory is recognised',
     file: 'sandbox/launch/mount_policy.ts',
     text: 'if (isSameByBindMount(source, real, policy)) {',
     replacement: 'if (source === real && isSameByBindMount(source, real, policy)) {',
@@ -818,7 +818,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Mounts',
-    holds: 'every state directory is guarded, and what its files link to',
+    holds: 'every state directory is guarded, and the targets of links in it',
     file: 'cli/launch/mount_checks.ts',
     text: '.flatMap((path) => [path, ...linksIn(path)])',
     replacement: '.slice(0, 1)',
@@ -826,7 +826,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '413 `body_too_large`',
-    holds: 'a body that is looked into has a smaller limit',
+    holds: 'a body that is inspected has a smaller limit',
     file: 'sidecar/exchange/exchange_operation.ts',
     text: "readBody(incoming, tunnel, ports, readsBody(match.operation) ? 'audited' : 'credentialed')",
     replacement: 'readBody(incoming, tunnel, ports)',
@@ -834,7 +834,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Work that others cause',
-    holds: 'the local API parses no JSON that takes long',
+    holds: 'the local API parses no JSON that would take long',
     file: 'sidecar/local_api/request_input.ts',
     text: 'if (cost !== null) return err(localError(',
     replacement: 'if (cost === undefined) return err(localError(',
@@ -842,7 +842,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Work that others cause',
-    holds: 'the MCP gateway parses no JSON that takes long',
+    holds: 'the MCP gateway parses no JSON that would take long',
     file: 'gateway/fronts/http_front.ts',
     text: 'if (cost !== null) return refuseRequest(',
     replacement: 'if (cost === undefined) return refuseRequest(',
@@ -850,7 +850,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '403 `egress_address_not_allowed`',
-    holds: 'a sealed session dials no private address for a host that nobody named',
+    holds: 'a sealed session dials private addresses only for hosts that the policy names',
     file: 'sidecar/tunnel/sealed_reach.ts',
     text: 'return !policy.ok || !namesHost(policy.value, host);',
     replacement: 'return !policy.ok;',
@@ -858,7 +858,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '403 `egress_address_not_allowed`',
-    holds: 'a wildcard names no host',
+    holds: 'a wildcard does not count as naming a host',
     file: 'shared/resolve/resolve.ts',
     text: 'binding.host === host || binding.allowedHosts.includes(host)',
     replacement: 'binding.host !== host || binding.host === host',
@@ -866,7 +866,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '403 `egress_address_not_allowed`',
-    holds: 'the machine’s own addresses are denied, public ones too',
+    holds: 'the machine’s own addresses are denied, including public ones',
     file: 'sidecar/upstream/own_addresses.ts',
     text: "own.addAddress(each.address, each.family === 'IPv6' ? 'ipv6' : 'ipv4');",
     replacement: '',
@@ -882,7 +882,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '403 `step_scope_host_denied`',
-    holds: 'a step’s scope opens tunnels to its sealed hosts alone',
+    holds: 'a step’s scope opens tunnels only to its sealed hosts',
     file: 'sidecar/tunnel/tunnel.ts',
     text: 'if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);',
     replacement: '',
@@ -906,7 +906,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
-    holds: 'a path that servers read in more ways than one evades',
+    holds: 'a path that servers can read in several ways counts as an evasion',
     file: 'shared/connect/connector_index.ts',
     text: 'if (isUndecidablePath(request.path)) return true;',
     replacement: '',
@@ -914,7 +914,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
-    holds: 'a path that is an operation in another spelling evades',
+    holds: 'a path that spells an operation differently counts as an evasion',
     file: 'shared/connect/connector_index.ts',
     text: 'return spellings.some((path) => differs(raw,',
     replacement: 'return spellings.every((path) => differs(raw,',
@@ -930,7 +930,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
-    holds: 'a path that nobody can read with certainty may be one with an approval',
+    holds: 'a path without one certain reading may be an operation with an approval',
     file: 'shared/connect/connector_index.ts',
     text: 'if (spellings === null) return true;',
     replacement: 'if (spellings === null) return false;',
@@ -938,7 +938,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
-    holds: 'letters are compared without case, accents and width',
+    holds: 'letters are compared regardless of case, accents and width',
     file: 'shared/net/path_readings.ts',
     text: 'withoutTrail(PLAIN_SEGMENT.test(text) ? text : foldText(text))',
     replacement: 'withoutTrail(text)',
@@ -954,7 +954,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
-    holds: 'no header names another path',
+    holds: 'no header may name another path',
     file: 'shared/resolve/resolve.ts',
     text: 'if (request.fields?.some(({ name }) => isPathOverrideHeader(name)) === true) return AMBIGUOUS_TARGET;',
     replacement: '',
@@ -962,7 +962,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
-    holds: 'a method that servers do not know may be that of any operation',
+    holds: 'an unknown method may be the method of any operation',
     file: 'shared/resolve/resolve.ts',
     text: 'possible.every((each) => KNOWN_METHODS.has(each))',
     replacement: 'possible.length > 0',
@@ -986,7 +986,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '500 `session_ca_unavailable`',
-    holds: 'without its CA a tunnel is refused and gives its place back',
+    holds: 'without its CA a tunnel is refused and frees its place',
     file: 'sidecar/tunnel/tunnel.ts',
     text: '  } catch {\n    ended();\n    return err(',
     replacement: '  } catch {\n    return err(',
@@ -994,7 +994,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Every refusal is audited',
-    holds: 'a request that is refused is recorded',
+    holds: 'a refused request is recorded',
     file: 'sidecar/tunnel/serve.ts',
     text: 'recordOutcome(outcome, tunnel, ports);',
     replacement: "(outcome.kind === 'refused' ? undefined : recordOutcome(outcome, tunnel, ports));",
@@ -1002,7 +1002,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Every refusal is audited',
-    holds: 'a CONNECT that is refused is recorded',
+    holds: 'a refused CONNECT is recorded',
     file: 'sidecar/tunnel/tunnel.ts',
     text: "  record(ports, attempted, { kind: 'refused', reason: why.reason }, head.method);\n",
     replacement: '',
@@ -1010,7 +1010,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Clients that vanish',
-    holds: 'an end that nothing announces releases the upstream',
+    holds: 'an unannounced end releases the upstream',
     file: 'machine/connection/connection.ts',
     text: 'if (this.#endsUnannounced() ||',
     replacement: 'if (',
@@ -1018,7 +1018,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Clients that vanish',
-    holds: 'a reset that TLS takes for an end releases the upstream',
+    holds: 'a reset that TLS reports as an end releases the upstream',
     file: 'machine/connection/connection.ts',
     text: ' || !this.#isConnected()) {',
     replacement: ') {',
@@ -1026,7 +1026,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Clients that vanish',
-    holds: 'what stalls for a peer that is gone is let go within a second',
+    holds: 'a stalled connection to a peer that is gone is closed within a second',
     file: 'machine/connection/connection.ts',
     text: 'if (!this.#isConnected()) this.stream.destroy();',
     replacement: 'if (this.closed) this.stream.destroy();',
@@ -1034,7 +1034,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'the port is taken at ::1 too, so that no other program is called by the console’s name',
+    holds: 'the port is also bound at ::1, so that no other program answers at the console’s name',
     file: 'worker/entries/node_listen.ts',
     text: 'await listenAt(twin, other, address.port);',
     replacement: 'void other;',
@@ -1042,7 +1042,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Revocation',
-    holds: 'what a request was allowed by is in force when it is sent',
+    holds: 'the binding that allowed a request is in force when it is sent',
     file: SEND,
     text: 'if (lapsed !== null) return refuse(facts, lapsed, incoming, wasRead);',
     replacement: '',
@@ -1050,7 +1050,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Revocation',
-    holds: 'it is in force too when the upstream has been dialled',
+    holds: 'it is still in force after the upstream was dialled',
     file: 'sidecar/exchange/forward.ts',
     text: 'const lapsed = context.inForce?.() ?? null;',
     replacement: 'const lapsed = null as Refusal | null;',
@@ -1058,7 +1058,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Revocation',
-    holds: 'a run is sent by a connector that is still installed as it was',
+    holds: 'a run is sent only if its connector is still installed unchanged',
     file: 'sidecar/connector/operation_runner.ts',
     text: 'if (lapsed !== null) return { approvalId, result: err(lapsed) };',
     replacement: '',
@@ -1066,7 +1066,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Revocation',
-    holds: 'a stream that a credential opened ends with its binding',
+    holds: 'a stream opened with a credential ends with its binding',
     file: 'sidecar/tunnel/serve.ts',
     text: 'const unwatch = policy.onChanged(look);',
     replacement: 'const unwatch = (): void => undefined;',
@@ -1074,7 +1074,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Revocation',
-    holds: 'a scope ends by the clock, also after the machine has slept',
+    holds: 'a scope expires by wall-clock time, even if the machine slept',
     file: 'sidecar/session/sessions.ts',
     text: 'else await session.endScopesOver(clock.now());',
     replacement: '',
@@ -1106,7 +1106,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'a session’s cookie is taken at the console’s own name alone',
+    holds: 'a session’s cookie is accepted only at the console’s own name',
     file: 'worker/routes/http/authenticate.ts',
     text: 'const token = isAtConsole(c) ? getCookie(c, sessionCookie(context)) : undefined;',
     replacement: 'const token = getCookie(c, sessionCookie(context));',
@@ -1114,7 +1114,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'no page of the console is served at a loopback name, and no link is used up there',
+    holds: 'at a loopback name no console page is served and no link is used up',
     file: 'worker/routes/console/page_table.ts',
     text: '(isAtConsole(c) ? answer(c) : showConsoleHint(c))',
     replacement: 'answer(c)',
@@ -1130,7 +1130,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'it answers to no name but its own and loopback ones',
+    holds: 'it answers only to its own name and loopback names',
     file: 'worker/routes/http/middleware.ts',
     text: 'if (!isLoopbackName(hostname)) {',
     replacement: "if (!hostname.endsWith('localhost') && !isLoopbackName(hostname)) {",
@@ -1138,7 +1138,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'sessions from before it had a name are over',
+    holds: 'sessions created before it had a name are invalid',
     file: 'worker/installation/start.ts',
     text: ', ...deleteAllSessions(database)]',
     replacement: ']',
@@ -1146,7 +1146,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'another user of the machine is nobody with its cookie',
+    holds: 'the cookie does not work for another user of the machine',
     file: 'worker/routes/http/authenticate.ts',
     text: 'if (token === undefined || (await isStranger(c))) return null;',
     replacement: 'if (token === undefined) return null;',
@@ -1154,7 +1154,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'another user of the machine does not win the race to a sign-in link',
+    holds: 'another user of the machine cannot use a sign-in link first',
     file: 'worker/routes/console/pages.ts',
     text: "  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);\n",
     replacement: '',
@@ -1162,7 +1162,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'a callback tells the console’s name to a state that is under way alone',
+    holds: 'a callback reveals the console’s name only for a state that is in progress',
     file: 'worker/routes/auth/hand_over.ts',
     text: 'local === null || !isLive || ',
     replacement: 'local === null || ',
@@ -1170,7 +1170,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'The local console',
-    holds: 'what began in it is ended by the session that began it alone',
+    holds: 'a flow that began in the console is completed only by the session that began it',
     file: 'worker/services/oauth/oauth_authorisation.ts',
     text: 'context.local === null || isOfConsole(callback.state)',
     replacement: 'context.local === null',

@@ -12,7 +12,7 @@ const VERIFICATION = 'worker/services/audit/audit_verification.ts';
 export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
-    holds: 'an event behind a head that was not sealed gives that chain no right seal',
+    holds: 'an event after an unsealed head does not give the chain a valid seal',
     file: COMMIT,
     text: 'const isIntact = head.enterpriseId === enterpriseId && (await isSealedHead(context.vault, head));',
     replacement: 'const isIntact = true;',
@@ -20,7 +20,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a chain whose head is gone does not begin anew',
+    holds: 'a chain whose head is missing does not start again',
     file: COMMIT,
     text: "return { head: none, state: isNew ? 'intact' : 'found_broken' };",
     replacement: "return { head: none, state: 'intact' };",
@@ -28,7 +28,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a head’s enterprise is under its seal',
+    holds: 'a head’s seal covers its enterprise',
     file: 'worker/kernel/audit_seals.ts',
     text: "return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);",
     replacement:
@@ -37,7 +37,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'the set of writers is under the seal of the control plane’s own head',
+    holds: 'the seal of the control plane’s own head covers the set of writers',
     file: 'worker/kernel/audit_seals.ts',
     text: "return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);",
     replacement:
@@ -46,7 +46,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a chain of the set of writers that is gone is missed',
+    holds: 'a missing chain of the set of writers is detected',
     file: VERIFICATION,
     text: "if (gone !== undefined) return breakOf(gone, 'missing_chain');",
     replacement: 'void gone;',
@@ -62,7 +62,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a chain has no events behind its head',
+    holds: 'a chain has no events after its head',
     file: VERIFICATION,
     text: "return (await isPassed(context, head)) ? broken(head.sequence, null, 'wrong_head') : { chain, broken: null };",
     replacement: 'void isPassed; return { chain, broken: null };',
@@ -78,7 +78,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'an enterprise is taken over from an earlier version once',
+    holds: 'an enterprise is migrated from an earlier version only once',
     file: 'worker/services/audit/audit_takeover.ts',
     text: 'if (seals.some((seal) => FORMER_SEALS.isOver(seal))) return [];',
     replacement: 'void seals;',
@@ -86,7 +86,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'only events of a chain whose head is right are pruned',
+    holds: 'only events of a chain with a valid head are pruned',
     file: 'worker/services/audit/audit_pruning.ts',
     text: 'if (head !== null && !(await isSealedHead(context.vault, head))) {',
     replacement: 'void isSealedHead; if (writer === null && head !== null) {',
@@ -94,7 +94,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a remembered head is kept by its hash and not by its number',
+    holds: 'a remembered head is identified by its hash, not by its number',
     file: 'worker/services/audit/audit_heads.ts',
     text: "if (event?.sequence === sequence) return event.hash === hash ? 'kept' : 'differs';",
     replacement: "if (event?.sequence === sequence) return 'kept';",
@@ -102,7 +102,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a chain that ends before a remembered head is behind it',
+    holds: 'a chain that ends before a remembered head is reported as behind',
     file: 'worker/services/audit/audit_heads.ts',
     text: "if (head.sequence < sequence) return 'behind';",
     replacement: "if (head.sequence < sequence) return 'kept';",
@@ -110,7 +110,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a sidecar moves on only by an answer that continues what it remembers',
+    holds: 'a sidecar advances only with an answer that continues the head it remembers',
     file: 'sidecar/control/audit_witness.ts',
     text: 'if (!continues || this.#mismatches.has(writer)) void this.check();',
     replacement: 'if (!continues && this.#mismatches.has(writer)) void this.check();',
@@ -118,7 +118,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'a mismatch is told, recorded and kept',
+    holds: 'a mismatch is reported, recorded and stored',
     file: 'sidecar/control/audit_witness.ts',
     text: 'if (!isGoodStanding(standing)) this.#notice(head, standing, end);',
     replacement: 'if (!isGoodStanding(standing)) void this.#notice;',
@@ -126,7 +126,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'an older word about the log is no word',
+    holds: 'an older statement about the log is ignored',
     file: 'sidecar/control/reply_verifier.ts',
     text: "if (!isMine(identity, payload.value, nonce)) return refuseReply('reply about the audit log');",
     replacement: '',
@@ -134,7 +134,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'heads are sent once a day by any number of workers',
+    holds: 'heads are sent once a day, for any number of workers',
     file: 'worker/store/audit/audit_anchors.ts',
     text: 'return [...guard(sql`NOT EXISTS (${taken})`), held];',
     replacement: 'void taken; return [held];',
@@ -142,7 +142,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'heads that a receiver did not take are sent again',
+    holds: 'heads that a receiver did not accept are sent again',
     file: 'worker/services/audit/audit_anchors.ts',
     text: 'if (status >= 200 && status < 300) return ok(undefined);',
     replacement: 'if (status >= 200) return ok(undefined);',
@@ -150,7 +150,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Audit log',
-    holds: 'the URL that heads are sent to is told to nobody, not by its refusal either',
+    holds: 'the URL that heads are sent to is never shown, not even in a refusal',
     file: 'worker/services/audit/audit_anchors.ts',
     text: 'return err({ problem: `status_${status}`, message: `the receiver answered with status ${status}` });',
     replacement:

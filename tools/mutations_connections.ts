@@ -11,7 +11,7 @@ const STRANGERS = 'sidecar/tunnel/stranger_refusals.ts';
 export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Connections that wait',
-    holds: 'one peer has a limited number of them',
+    holds: 'each peer has a limited number of them',
     file: GATE,
     text: "    if (group.size > this.#options.limits.maxWaitingPerPeer) this.#dropOldest(group, 'waiting_of_peer');\n",
     replacement: '',
@@ -27,7 +27,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'users of one machine are told apart',
+    holds: 'users of one machine are distinguished',
     file: GATE,
     text: '    if (isShared) this.#tellUsersApart(key);\n',
     replacement: '',
@@ -35,7 +35,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'they make room where descriptors run short',
+    holds: 'they are dropped if descriptors run short',
     file: GATE,
     text: 'if (this.#open >= maxOpen && !this.#makeRoom())',
     replacement: 'if (this.#open >= maxOpen)',
@@ -43,7 +43,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'one that serves is none of them',
+    holds: 'a connection that serves a request does not count',
     file: GATE,
     text: '      markServed: () => this.#leave(entry),\n',
     replacement: '      markServed: () => undefined,\n',
@@ -59,7 +59,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'descriptors are kept back for dialling',
+    holds: 'descriptors are reserved for dialling',
     file: GATE,
     text: 'Math.max(1, Math.floor((descriptors - kept) / 2))',
     replacement: 'Math.max(1, descriptors)',
@@ -67,7 +67,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'a first head has a deadline of its own',
+    holds: 'a first head has its own deadline',
     file: 'sidecar/tunnel/listener.ts',
     text: 'limits.firstHeadSeconds * 1000',
     replacement: 'limits.connectTimeoutSeconds * 1000',
@@ -83,7 +83,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'at the control plane a kept connection is one of them between its requests',
+    holds: 'at the control plane a kept-alive connection counts between its requests',
     file: NODE_GATE,
     text: '    if (connection.underWay === 0) admission.markWaiting();\n',
     replacement: '',
@@ -91,7 +91,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Connections that wait',
-    holds: 'at the control plane one whose request is still coming is one of them',
+    holds: 'at the control plane a connection with an incomplete request counts',
     file: NODE_GATE,
     text: "  if (hasBody(request)) request.once('end', onArrived);\n  else onArrived();\n",
     replacement: '  onArrived();\n',
@@ -107,7 +107,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Every refusal is audited',
-    holds: 'a refusal that is summed up is counted',
+    holds: 'summarised refusals are counted',
     file: STRANGERS,
     text: '    else sum.count += 1;\n',
     replacement: '',

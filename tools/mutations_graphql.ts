@@ -17,7 +17,7 @@ const TUNNEL = 'sidecar/tunnel/graphql.test.ts';
 export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
-    holds: 'a GraphQL endpoint by another method, and in another spelling, is no binding’s',
+    holds: 'a GraphQL endpoint with another method or spelling is not left to a binding',
     file: 'shared/resolve/resolve.ts',
     text: 'if (isGraphqlEndpoint(connectors, request)) return NO_GRAPHQL_OPERATION;',
     replacement: '',
@@ -49,7 +49,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '413 `body_too_large`',
-    holds: 'the body of a GraphQL request has a limit of its own',
+    holds: 'the body of a GraphQL request has its own limit',
     file: EXCHANGE,
     text: "await readBody(incoming, tunnel, ports, 'graphql')",
     replacement: 'await readBody(incoming, tunnel, ports)',
@@ -105,7 +105,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
-    holds: 'a GraphQL body says once that it is JSON in UTF-8',
+    holds: 'a GraphQL body declares exactly once that it is JSON in UTF-8',
     file: CONTRACT,
     text: "types.length === 1 && JSON_TYPE.test(types[0] ?? '')",
     replacement: 'types.length > 0',
@@ -113,7 +113,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
-    holds: 'no object of a GraphQL body has a key twice',
+    holds: 'no object of a GraphQL body has a duplicate key',
     file: 'shared/connect/unique_json.ts',
     text: "if (keys?.has(key)) return 'has a key twice in one object';",
     replacement: '',
@@ -145,7 +145,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
-    holds: 'a GraphQL query has no parameter twice',
+    holds: 'a GraphQL query has no duplicate parameter',
     file: REQUEST,
     text: "if (parameters.has(name)) return err('its query repeats a parameter');",
     replacement: '',
@@ -153,7 +153,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
-    holds: 'a GraphQL query has no “;”, which some servers split at',
+    holds: 'a GraphQL query has no “;”, where some servers split it',
     file: REQUEST,
     text: "query.includes(';')",
     replacement: "query.includes(';;')",
@@ -161,7 +161,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
-    holds: 'a GraphQL document has no character that servers read in different ways',
+    holds: 'a GraphQL document has no character that servers read differently',
     file: DOCUMENT,
     text: 'if (AMBIGUOUS_CHARACTER.test(text)) {',
     replacement: "if (text === '\\0') {",
@@ -209,7 +209,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
-    holds: 'a person is shown every GraphQL field that is asked for',
+    holds: 'a person sees every requested GraphQL field',
     file: DOCUMENT,
     text: 'describeDocument(document).length <= MOST_DESCRIBED_CHARACTERS',
     replacement: "describeDocument(document) !== ''",
@@ -217,7 +217,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: NOT_ALLOWED,
-    holds: 'named GraphQL fragments are looked into',
+    holds: 'named GraphQL fragments are inspected',
     file: DOCUMENT,
     text: 'waiting.push(fragment);',
     replacement: '',
@@ -225,7 +225,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: NOT_ALLOWED,
-    holds: 'inline GraphQL fragments are looked into',
+    holds: 'inline GraphQL fragments are inspected',
     file: DOCUMENT,
     text: 'waiting.push(selection.selectionSet);',
     replacement: 'seen.add(selection.kind);',
@@ -233,7 +233,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: NOT_ALLOWED,
-    holds: 'a GraphQL field counts by its name, not by its alias',
+    holds: 'a GraphQL field is identified by its name, not by its alias',
     file: DOCUMENT,
     text: 'count(fields, selection.name.value);',
     replacement: 'count(fields, (selection.alias ?? selection.name).value);',
@@ -241,7 +241,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: NOT_ALLOWED,
-    holds: 'a GraphQL field that no operation takes is not sent',
+    holds: 'a GraphQL field that belongs to no operation is not sent',
     file: OPERATION,
     text: 'if (covering.length === 0) return err(',
     replacement: 'if (covering.length === 0 && names.length > 9) return err(',
@@ -249,7 +249,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: NOT_ALLOWED,
-    holds: 'a GraphQL document is one operation, so that none is carried along by another',
+    holds: 'a GraphQL document belongs to one operation, so that it carries no other',
     file: OPERATION,
     text: 'if (only !== undefined && chosen.size === 1)',
     replacement: 'if (only !== undefined)',

@@ -21,7 +21,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: sign-in',
-    holds: 'an ID token is of this very sign-in',
+    holds: 'an ID token belongs to this sign-in',
     file: 'worker/sign_in/oidc.ts',
     text: 'expectedNonce: kept.nonce, ',
     replacement: '',
@@ -29,7 +29,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: sign-in',
-    holds: 'a sign-in comes back under the callback URL that it began with',
+    holds: 'a sign-in returns to the callback URL that it began with',
     file: FLOWS,
     text: ' && flow.redirectUrl === answer.redirectURL',
     replacement: '',
@@ -37,7 +37,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: sign-in',
-    holds: 'a sign-in comes back once',
+    holds: 'a sign-in returns only once',
     file: FLOWS,
     text: 'if (!taken.ok) return err(expiredError());',
     replacement: '',
@@ -45,7 +45,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: sign-in',
-    holds: 'a subject is short, and of letters',
+    holds: 'a subject is short and has only printable characters',
     file: FLOWS,
     text: 'if (!isSubject(identity.value.subject)) return err(noSubjectError(provider));',
     replacement: '',
@@ -69,7 +69,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: accounts',
-    holds: 'an address that nobody verified joins no account',
+    holds: 'an unverified address is not linked to an account',
     file: 'worker/sign_in/sign_in_identity.ts',
     text: 'identity.emailVerified ? await findAccountByVerifiedEmail(context.database, identity.email) : null',
     replacement: 'await findAccountByVerifiedEmail(context.database, identity.email)',
@@ -77,7 +77,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: enterprises',
-    holds: 'an enterprise’s own provider is believed about its own domains alone',
+    holds: 'an enterprise’s own provider is trusted only for its own domains',
     file: 'worker/sign_in/providers/enterprise_oidc.ts',
     text: 'domain !== undefined && domains.includes(domain)',
     replacement: 'domain !== undefined',
@@ -85,7 +85,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: enterprises',
-    holds: 'members change no settings',
+    holds: 'members cannot change settings',
     file: 'worker/sign_in/enterprise_settings.ts',
     text: "if (!mayActAs(caller, 'admin')) return err(adminsOnly());",
     replacement: '',
@@ -101,7 +101,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: browsers',
-    holds: 'a page of another site changes nothing',
+    holds: 'a page of another site cannot change anything',
     file: 'worker/routes/http/authenticate.ts',
     text: 'if (token === null && !isSafe(c.req.method) && !isSameOrigin(c)) return errorReply(c, crossSite());',
     replacement: '',
@@ -109,7 +109,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: browsers',
-    holds: 'a page over plain http is another site',
+    holds: 'a page over plain http counts as another site',
     file: 'worker/routes/http/authenticate.ts',
     text: " && origin.startsWith('https:')",
     replacement: '',
@@ -125,7 +125,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: tokens',
-    holds: 'an access token is of its own user’s sign-in, which lives',
+    holds: 'an access token belongs to a live sign-in of its user',
     file: 'worker/tokens/signed_in.ts',
     text: 'if (family === null || family.userId !== claims.sub) return null;',
     replacement: 'if (family === null) return null;',
@@ -133,7 +133,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: tokens',
-    holds: 'a personal token does what its scopes say alone',
+    holds: 'a personal token allows only what its scopes allow',
     file: 'worker/routes/http/authenticate.ts',
     text: 'if (!isFor(signedIn, scope)) return errorReply(c, insufficientScope(scope));',
     replacement: '',
@@ -141,7 +141,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: programs',
-    holds: 'nobody tries many device codes',
+    holds: 'attempts at device codes are limited',
     file: 'worker/tokens/device_approval.ts',
     text: '  return allowed.ok ? findPending(context, typed) : allowed;',
     replacement: '  return findPending(context, typed);',
@@ -149,7 +149,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: programs',
-    holds: 'a new password ends programs that were approved and wait',
+    holds: 'a new password ends approved device codes that are still waiting',
     file: 'worker/store/passwords.ts',
     text: '    database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),\n',
     replacement: '',
@@ -157,7 +157,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: outgoing calls',
-    holds: 'no name that resolves to a private address is called',
+    holds: 'a name that resolves to a private address is not called',
     file: 'worker/entries/node_outbound.ts',
     text: '...(isLocal ? {} : { lookup: publicLookup(resolve ?? systemLookup) }),',
     replacement: '',

@@ -12,7 +12,7 @@ const CMDS = 'cli/mcp/mcp_commands.test.ts';
 export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: consent',
-    holds: 'values are given for what was consented to alone',
+    holds: 'values are released only for a configuration with consent',
     file: 'sidecar/local_api/mcp_release.ts',
     text: "  if (consent === 'needed') return err(consentNeeded(server.name));\n",
     replacement: '',
@@ -20,7 +20,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'values are given for the hash that is in force',
+    holds: 'values are released only for the current hash',
     file: 'sidecar/local_api/mcp_release.ts',
     text: 'known.consentHash !== wanted.consent_hash || ',
     replacement: '',
@@ -28,7 +28,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'values are given for the URL that is in force',
+    holds: 'values are released only for the current URL',
     file: 'sidecar/local_api/mcp_release.ts',
     text: ' || server.url !== wanted.url',
     replacement: '',
@@ -36,7 +36,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'what was asked for is looked at again before it is given',
+    holds: 'a request is checked again before its values are released',
     file: 'sidecar/local_api/mcp_release.ts',
     text: '  if (!still.ok) return still;\n',
     replacement: '  if (!still.ok) return ok({ values: values.value, bearer: bearer.value });\n',
@@ -44,7 +44,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'values are given for the revision in force',
+    holds: 'values are released only for the current revision',
     file: 'sidecar/local_api/mcp_release.ts',
     text: '  if (still.value.server.revision !== server.revision) return err(changedError(server.name));\n',
     replacement: '',
@@ -52,7 +52,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'a consent is for what was shown',
+    holds: 'a consent covers only what was shown',
     file: 'sidecar/local_api/mcp_servers.ts',
     text: 'if (hash !== input.consent_hash) {',
     replacement: 'if (hash !== input.consent_hash && hash === null) {',
@@ -60,7 +60,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'what is consented to on the way is what was typed',
+    holds: 'a consent during another command covers only what was typed',
     file: 'cli/mcp/mcp_consent_here.ts',
     text: 'known === undefined || consentText(known.server) !== consentText(typed)',
     replacement: 'known === undefined',
@@ -68,7 +68,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a program that is not known is unchecked',
+    holds: 'an unknown program is unchecked',
     file: 'shared/mcp/command_dangers.ts',
     text: '  return [markUnchecked(`starts ${quoteWord(name)}, a program that is no launcher known here`)];\n',
     replacement: '  return [];\n',
@@ -76,7 +76,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a launcher is known under its own name alone',
+    holds: 'a launcher is recognised only by its own name',
     file: 'shared/mcp/command_dangers.ts',
     text: '  return [...spellingDangers(program, name), ...launcherDangers(name, args, depth)];',
     replacement: '  return launcherDangers(name, args, depth);',
@@ -84,7 +84,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a word that is no file is no script',
+    holds: 'a word that is not a file is not a script',
     file: 'shared/mcp/dangers/unchecked_scripts.ts',
     text: 'which is no name of a file`)];',
     replacement: 'which is no name of a file`)].slice(1);',
@@ -92,7 +92,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a package that runs what its arguments say is told apart',
+    holds: 'a package that runs code from its arguments is recognised',
     file: 'shared/mcp/dangers/runner_options.ts',
     text: '  return [...specDangers(program, runner, target), ...packageNameDangers(program, target, isInterpreter)];',
     replacement: '  return specDangers(program, runner, target);',
@@ -100,7 +100,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a program beside a package is of that package, or unchecked',
+    holds: 'a program named beside a package belongs to it, or is unchecked',
     file: 'shared/mcp/dangers/runner_options.ts',
     text: 'isOfPackage(name, packages);',
     replacement: 'packages.length > 0;',
@@ -108,7 +108,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a container’s own arguments are no program',
+    holds: 'a container’s own arguments are not a program',
     file: 'shared/mcp/command_dangers.ts',
     text: 'imageDangers(run.image, run.args, ',
     replacement: 'imageDangers(run.image, [], ',
@@ -116,7 +116,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a variable that is not known to be data is unchecked',
+    holds: 'a variable is unchecked unless it is known to be data',
     file: 'shared/mcp/dangers/environment_dangers.ts',
     text: 'isPlainVariable(name, value)\n    ? []',
     replacement: 'isPlainVariable(name, value) || value !== ""\n    ? []',
@@ -132,7 +132,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'a consent to it is given in so many words',
+    holds: 'a consent to unchecked code is given explicitly',
     file: 'sidecar/local_api/mcp_servers.ts',
     text: 'if (reason !== undefined && !input.unchecked) {',
     replacement: 'if (reason !== undefined && input.consent_hash === "") {',
@@ -140,7 +140,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: '--yes alone does not consent to it',
+    holds: '--yes alone does not consent to unchecked code',
     file: 'cli/mcp/mcp_consent.ts',
     text: 'if (options.unchecked === true && options.yes === true) return true;',
     replacement: 'if (options.yes === true) return true;',
@@ -148,7 +148,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
-    holds: 'adding it at a machine is no consent to it',
+    holds: 'adding unchecked code at a machine is not a consent',
     file: 'cli/mcp/mcp_consent_here.ts',
     text: "  if (findUncheckedCode(typed).length > 0) return known.consent === 'given';\n",
     replacement: '',
@@ -164,7 +164,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: consent',
-    holds: 'storing a credential consents to nothing that was not consented to',
+    holds: 'storing a credential gives no new consent',
     file: 'cli/mcp/mcp_credential.ts',
     text: 'wasRun ? withReference(server, name) : null',
     replacement: 'withReference(server, name)',
@@ -180,7 +180,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: launch',
-    holds: 'reserved variables are not a server’s',
+    holds: 'a server cannot set reserved variables',
     file: 'gateway/servers/launch_environment.ts',
     text: '...withoutReserved(own)',
     replacement: '...own',
@@ -188,7 +188,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: remote',
-    holds: 'a remote server is called at its origin alone',
+    holds: 'a remote server is called only at its origin',
     file: 'gateway/servers/remote_fetch.ts',
     text: '  if (url.origin !== options.origin) throw new TypeError(`${url.origin} is not the origin of this server`);\n',
     replacement: '',
@@ -196,7 +196,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: remote',
-    holds: 'a remote server is at no private address',
+    holds: 'a remote server is never at a private address',
     file: 'gateway/servers/remote_fetch.ts',
     text: '  if (!options.isLocal && isRefusedLiteral(url.hostname)) throw new PrivateAddress();\n',
     replacement: '',
@@ -204,7 +204,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: HTTP',
-    holds: 'a page of another origin calls no gateway',
+    holds: 'a page of another origin cannot call a gateway',
     file: 'sidecar/local_api/mcp_proxy.ts',
     text: 'if (headers.origin !== undefined && !LOOPBACK_ORIGIN.test(headers.origin)) {',
     replacement: 'if (headers.origin === null) {',
@@ -215,12 +215,12 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     holds: 'a session’s end ends its requests',
     file: 'sidecar/local_api/mcp_proxy.ts',
     text: 'AbortSignal.any([ended.signal, abortOnLeave(exchange.outgoing)])',
-    replacement: 'leftBy(exchange.outgoing)',
+    replacement: 'abortOnLeave(exchange.outgoing)',
     tests: [PROXY],
   },
   {
     row: 'MCP: HTTP',
-    holds: 'a session of a gateway is its caller’s',
+    holds: 'a gateway’s session belongs to its caller',
     file: 'gateway/fronts/http_sessions.ts',
     text: ' || session.callerKey !== callerKey',
     replacement: '',
@@ -228,7 +228,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
-    holds: 'hosts of others are agreed to before anybody goes there',
+    holds: 'a person agrees to third-party hosts before they are called',
     file: 'worker/services/mcp/mcp_authorisation.ts',
     text: '  if (unconfirmed !== null) return err(unconfirmed);\n',
     replacement: '',
@@ -236,7 +236,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
-    holds: 'every endpoint’s host is asked about',
+    holds: 'a person is asked about the host of every endpoint',
     file: 'worker/services/mcp/mcp_oauth_discovery.ts',
     text: 'const hosts = new Set(named.map((text) => new URL(text).host));',
     replacement: 'const hosts = new Set(named.slice(0, 1).map((text) => new URL(text).host));',
@@ -244,7 +244,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
-    holds: 'a token for another server is thrown away',
+    holds: 'a token for another server is discarded',
     file: 'worker/services/oauth/oauth_grants.ts',
     text: '    if (!isForResource(tokens.access_token, grantee.client.resource)) throw new ForeignToken();\n',
     replacement: '',
@@ -252,7 +252,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
-    holds: 'a provider that lists its resources is not asked for another',
+    holds: 'a provider that lists its resources is not asked for other ones',
     file: 'worker/services/mcp/mcp_oauth_discovery.ts',
     text: 'metadata.value.protected_resources?.includes(resource) === false',
     replacement: 'metadata.value.protected_resources?.length === -1',
@@ -260,7 +260,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
-    holds: 'what is asked for is ours to say',
+    holds: 'an authorization URL sets none of our parameters',
     file: 'worker/services/mcp/mcp_oauth_discovery.ts',
     text: '  if (asks !== undefined) {',
     replacement: '  if (asks === "") {',
@@ -268,7 +268,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
-    holds: 'nobody is taken at a word where nobody can be asked',
+    holds: 'without a terminal no host is agreed to',
     file: 'cli/mcp/mcp_authorize.ts',
     text: '  if (!context.interactive || print.json) return false;\n',
     replacement: '  if (!context.interactive || print.json) return true;\n',
@@ -276,7 +276,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: install',
-    holds: 'an install takes no old mirror',
+    holds: 'an install does not use an outdated mirror',
     file: 'worker/marketplace/find_entry.ts',
     text: "mirrored !== null && (freshness === 'any' || !mirrored.isStale)",
     replacement: 'mirrored !== null',
@@ -284,7 +284,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: install',
-    holds: 'a deleted entry is not there',
+    holds: 'a deleted entry is not found',
     file: 'worker/marketplace/find_entry.ts',
     text: " || chosen.state === 'deleted'",
     replacement: '',
@@ -296,7 +296,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: install',
-    holds: 'an entry is not deep without end',
+    holds: 'the depth of an entry is limited',
     file: 'worker/marketplace/registry_record.ts',
     text: '  if (isTooDeep(value)) return null;\n',
     replacement: '',
@@ -317,7 +317,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: calls',
-    holds: 'a link in a result is for whoever was given it',
+    holds: 'a link in a result works only for the caller that received it',
     file: 'gateway/routing/linked_resources.ts',
     text: 'JSON.stringify([sessionId, uri])',
     replacement: 'JSON.stringify([null, uri])',

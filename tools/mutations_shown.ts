@@ -9,7 +9,7 @@ const PAGES = 'worker/routes/api/hidden_characters.test.ts';
 export const SHOWN_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Shown text',
-    holds: 'a return alone writes over no line',
+    holds: 'a lone carriage return overwrites no line',
     file: RULE,
     text: "  if (character === '\\r') return !(keepsLines && after === '\\n');\n",
     replacement: "  if (character === '\\r') return !keepsLines;\n",
@@ -17,7 +17,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Shown text',
-    holds: 'a symbol has one variation selector, and a letter none',
+    holds: 'a symbol has at most one variation selector, and a letter has none',
     file: RULE,
     text: 'return !(PICTOGRAPH.test(before) || (KEYCAP',
     replacement: 'return !(PRESENTATION.has(before) || PICTOGRAPH.test(before) || (KEYCAP',
@@ -25,7 +25,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Shown text',
-    holds: 'a space that is none is written out',
+    holds: 'an unusual space is written out',
     file: RULE,
     text: '[\\p{C}\\p{Z}\\p{Default',
     replacement: '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default',
@@ -33,7 +33,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Shown text',
-    holds: 'marks do not cover the lines around',
+    holds: 'combining marks do not cover neighbouring lines',
     file: RULE,
     text: 'return marks.length === MAX_MARKS && marks.every((character) => MARK.test(character));',
     replacement: 'return marks.length > MAX_MARKS;',
@@ -41,7 +41,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Shown text',
-    holds: 'no output of a command steers a terminal, whatever it forgot',
+    holds: 'no output of a command controls a terminal, even if the command did not escape it',
     file: 'cli/terminal/output.ts',
     text: 'stdout.write(person ? printableLines(text) : text);',
     replacement: 'stdout.write(text);',
@@ -49,7 +49,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Shown text',
-    holds: 'JSON of a command steers no terminal',
+    holds: 'the JSON output of a command controls no terminal',
     file: 'cli/terminal/output.ts',
     text: 'raw(json ? `${toShownJson(JSON.stringify(value, null, person ? 2 : undefined))}\\n` : text());',
     replacement: 'stdout.write(json ? `${JSON.stringify(value, null, person ? 2 : undefined)}\\n` : text());',
@@ -57,7 +57,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Shown text',
-    holds: 'no page shows what nobody sees, whatever it forgot',
+    holds: 'no page contains invisible characters, even if the page did not escape them',
     file: 'worker/routes/console/pages.ts',
     text: 'replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup })',
     replacement: 'document.toString()',
