@@ -1,5 +1,7 @@
 import { Option, type Command } from 'commander';
 import { OWNERS } from '../shared/model/host_binding.ts';
+import type { Result } from '../shared/model/result.ts';
+import { CliError, EXIT } from './exit_codes.ts';
 
 export interface OwnerOption {
   readonly owner?: string;
@@ -36,4 +38,15 @@ export function withClientAuthentication(command: Command): Command {
         'how the secret is sent (default: post, in the request body)',
       ).choices(['post', 'basic']),
     );
+}
+
+/** The fields that are given. */
+export function dropUndefined<T>(fields: Readonly<Record<string, T | undefined>>): Record<string, T> {
+  return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, T] => entry[1] !== undefined));
+}
+
+/** The value of an option; a `CliError` with the option's name and what is wrong with its text. */
+export function valueOrUsageError<T>(option: string, parsed: Result<T, string>): T {
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.usage, `${option} ${parsed.error}`);
 }

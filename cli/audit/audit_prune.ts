@@ -5,6 +5,7 @@ import { withProgress } from '../connectors/connector_progress.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseDuration, parseTime } from '../terminal/relative_time.ts';
+import { valueOrUsageError } from '../command_options.ts';
 
 interface PruneOptions {
   readonly before?: string;
@@ -56,12 +57,7 @@ function timeOf({ options, context }: Call<PruneOptions>): string {
   if ((before === undefined) === (olderThan === undefined)) {
     throw new CliError(EXIT.usage, 'give either --before TIME or --older-than LENGTH, such as --older-than 90d');
   }
-  if (before !== undefined) return valueOrThrow('--before', parseTime(before, context.now()));
-  const seconds = valueOrThrow('--older-than', parseDuration(olderThan ?? ''));
+  if (before !== undefined) return valueOrUsageError('--before', parseTime(before, context.now()));
+  const seconds = valueOrUsageError('--older-than', parseDuration(olderThan ?? ''));
   return new Date(context.now() - seconds * 1_000).toISOString();
-}
-
-function valueOrThrow<T>(flag: string, parsed: { ok: true; value: T } | { ok: false; error: string }): T {
-  if (parsed.ok) return parsed.value;
-  throw new CliError(EXIT.usage, `${flag} ${parsed.error}`);
 }

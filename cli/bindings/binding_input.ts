@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
+import { dropUndefined } from '../command_options.ts';
 
 /** The options of `svc binding add` that become fields of a binding. */
 export interface BindingFlags {
@@ -88,10 +89,6 @@ function toReference(text: string): string {
 /** The flag that sets a field, such as `--region`. */
 export function flagOf(field: string): string {
   return FLAG_OF_FIELD[field] ?? field;
-}
-
-function dropUndefined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** How an error names a field: its path in a file, or the flag on the command line. */

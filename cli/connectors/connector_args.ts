@@ -1,6 +1,7 @@
 import type { OperationInput } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
+import { parseJson } from '../../shared/model/json.ts';
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -54,7 +55,7 @@ function parseTypedArg(
 function listArg(values: readonly string[]): Result<unknown, string> {
   const [only = ''] = values;
   if (values.length > 1 || !only.startsWith('[')) return ok(values);
-  const parsed = json(only);
+  const parsed = parseJson(only);
   return Array.isArray(parsed)
     ? ok(parsed)
     : err('is not a JSON array: write ["a", "b"], or give --arg once for each item');
@@ -70,24 +71,16 @@ function numberArg(text: string): Result<number, string> {
 }
 
 function objectArg(text: string): Result<unknown, string> {
-  const parsed = json(text);
+  const parsed = parseJson(text);
   return isObject(parsed) ? ok(parsed) : err('must be a JSON object, such as {"name": "x"}');
 }
 
 /** The JSON object of `--args`. The parser's own message would quote the text. */
 export function parseArgs(text: string): Result<Args, string> {
-  const parsed = json(text);
+  const parsed = parseJson(text);
   return isObject(parsed) ? ok({ ...parsed }) : err('--args is not a JSON object: write {"name": "value"}');
 }
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -15,6 +15,7 @@ import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
+import { valueOrUsageError } from '../command_options.ts';
 
 /** The options of `svc launch` as typed. */
 export interface LaunchOptions {
@@ -65,11 +66,11 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
     image: option('--image', options.image, parseImageReference) ?? settings.sandboxImage ?? null,
-    mounts: (options.mount ?? []).map((text) => valueOrThrow('--mount', parseMount(text))),
+    mounts: (options.mount ?? []).map((text) => valueOrUsageError('--mount', parseMount(text))),
     defaultMount: options.defaultMount,
     envNames: [...new Set(options.env ?? [])],
-    unsealed: (options.unsealed ?? []).map((text) => valueOrThrow('--unsealed', parseUnsealed(text))),
-    mcpServers: (options.mcp ?? []).map((text) => valueOrThrow('--mcp', parseMcpServer(text))),
+    unsealed: (options.unsealed ?? []).map((text) => valueOrUsageError('--unsealed', parseUnsealed(text))),
+    mcpServers: (options.mcp ?? []).map((text) => valueOrUsageError('--mcp', parseMcpServer(text))),
     workdir: option('--workdir', options.workdir, parseWorkdir) ?? null,
     name: option('--name', options.name, parseName) ?? null,
     detach: options.detach === true,
@@ -156,10 +157,5 @@ function parseName(text: string): Result<string, string> {
 }
 
 function option<T>(name: string, text: string | undefined, parse: (text: string) => Result<T, string>): T | undefined {
-  return text === undefined ? undefined : valueOrThrow(name, parse(text));
-}
-
-function valueOrThrow<T>(name: string, result: Result<T, string>): T {
-  if (result.ok) return result.value;
-  throw new CliError(EXIT.usage, `${name} ${result.error}`);
+  return text === undefined ? undefined : valueOrUsageError(name, parse(text));
 }

@@ -26,6 +26,7 @@ import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
+import { dropUndefined } from '../command_options.ts';
 
 export type McpAddOptions = McpFlags & OwnerOption & { readonly disabled?: boolean };
 export type McpUpdateOptions = McpFlags &
@@ -171,10 +172,6 @@ function mergeEntries(
   if (removed === undefined && Object.keys(added).length === 0) return undefined;
   const kept = Object.entries(before).filter(([name]) => removed?.includes(name) !== true);
   return { ...Object.fromEntries(kept), ...added };
-}
-
-function dropUndefined(fields: Fields): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** The credentials that a server lacks, each with the command that stores it. */

@@ -8,6 +8,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { commandText } from '../terminal/cell_text.ts';
 
 /** The consent's hashed content, in readable form. */
 const consented = z.object({
@@ -51,11 +52,6 @@ const WORDS = { refuse: 'REFUSED', unchecked: 'UNCHECKED', warn: 'warning' } as 
 
 function prefixNames(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
   return texts.map((text, index) => [index === 0 ? name : '', text] as const);
-}
-
-/** Quotes each argument so that its end is visible. */
-function commandText(command: readonly string[]): string {
-  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
 
 function variableTexts(env: Readonly<Record<string, string>>): readonly string[] {

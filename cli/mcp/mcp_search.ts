@@ -12,6 +12,7 @@ import { adviceLines, formatPublished, formatStarted, wordText } from './mcp_ent
 import { registryEntry } from './mcp_lookup.ts';
 import type { Column, Paint } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
+import { shortenText } from '../terminal/cell_text.ts';
 
 export interface McpSearchOptions {
   readonly transport?: string;
@@ -73,16 +74,12 @@ const COLUMNS: readonly Column<MarketplaceItem>[] = [
     cell: ({ installed, status }) => (installed ? 'installed' : status === 'active' ? '' : status),
     style: ({ installed }) => (installed ? 'green' : 'yellow'),
   },
-  { title: 'DESCRIPTION', cell: ({ description }) => shortenText(formatPublished(description)) },
+  { title: 'DESCRIPTION', cell: ({ description }) => shortenText(formatPublished(description), SHOWN_CHARACTERS) },
 ];
 
 function kindsOf({ packages, remotes }: MarketplaceItem): string {
   const kinds = [...packages.map(({ registry_type }) => registry_type), ...remotes.map(() => 'remote')];
   return [...new Set(kinds)].join(',') || '-';
-}
-
-function shortenText(text: string): string {
-  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
 }
 
 /** `svc mcp view ENTRY`. */

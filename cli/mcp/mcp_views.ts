@@ -7,6 +7,7 @@ import { toolRules } from './mcp_tools.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
+import { commandText, shortenText } from '../terminal/cell_text.ts';
 
 /** `svc mcp list`. */
 export async function listMcpServers(call: Call<OwnerOption>): Promise<undefined> {
@@ -29,7 +30,7 @@ const COLUMNS: readonly Column<McpServerRecord>[] = [
     cell: credentialsText,
     style: (row) => (listMissingCredentials(row).length > 0 ? 'yellow' : null),
   },
-  { title: 'STARTS', cell: (row) => shortenText(startText(row)) },
+  { title: 'STARTS', cell: (row) => shortenText(startText(row), SHOWN_CHARACTERS) },
   { title: 'ID', cell: (row) => row.id },
 ];
 
@@ -50,13 +51,9 @@ function credentialsText(server: McpServerRecord): string {
 
 const SHOWN_CHARACTERS = 60;
 
-function shortenText(text: string): string {
-  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
-}
-
 /** The command or URL of a server; arguments are quoted where needed, for display only. */
 export function startText({ command, url }: Pick<McpServerRecord, 'command' | 'url'>): string {
-  return url ?? command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+  return url ?? commandText(command);
 }
 
 /** `svc mcp show SERVER`. */

@@ -10,6 +10,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Printer } from '../terminal/output.ts';
 import { exists, lockKeyOf, planOf, planPaths, readLockFile, readPlanFile, writeWhole } from './plan_files.ts';
 import { engineOf, imageCheck, imageNamed, planImage, verificationText, verifyFiles } from './plan_engine.ts';
+import { commandText } from '../terminal/cell_text.ts';
 
 export async function initPlan(call: Call): Promise<undefined> {
   const { plan } = planPaths(call);
@@ -89,11 +90,6 @@ const COLUMNS: readonly Column<SealedStep>[] = [
 
 function printSteps(print: Printer, content: PlanLockContent): void {
   print.rows(content, content.steps, COLUMNS, 'No steps.');
-}
-
-/** A command for display: words that a shell would split are quoted. */
-export function commandText(command: readonly string[]): string {
-  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
 
 /** `sha256:0123456789ab`. */

@@ -9,6 +9,7 @@ import { askYes } from '../terminal/ask.ts';
 import { readSecret } from '../terminal/read_secret.ts';
 import { reportSealed, sealService, type SealOptions } from './seal_credential.ts';
 import { findService, loadServices } from './services.ts';
+import { dropUndefined } from '../command_options.ts';
 
 /** `svc seal`. */
 export function addSealCommand(line: CommandLine): void {
@@ -59,12 +60,6 @@ function refuseArgument(): CliError {
       'Type it at the prompt, pipe it (--stdin), or take it from a variable (--from VARIABLE) or a file (--file FILE).',
       'Treat the value as exposed: replace it at the service that issued it.',
     ],
-  );
-}
-
-function dropUndefined(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
 }
 
