@@ -9,7 +9,7 @@ import type { Clock } from '../shared/model/clock.ts';
 import { HOST_CALLER } from '../machine/mcp_caller.ts';
 import { connectorCalls } from './sidecar/connector_calls.ts';
 import { connectorTools } from './routing/connector_tools.ts';
-import { type LocalApiAddress, LocalApi, type LocalApiRefusal } from './sidecar/local_api.ts';
+import { type LocalApiAddress, LocalApi, type LocalApiFailure } from './sidecar/local_api.ts';
 import { SidecarPorts, type ServerDetail } from './sidecar/sidecar_ports.ts';
 import type { Gateway } from './gateway.ts';
 import { createHttpFront, httpFrontListener } from './fronts/http_front.ts';
@@ -42,7 +42,7 @@ const DETAILS_MS = 5_000;
 export async function runStdioGateway(
   run: GatewayRun,
   { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Writable },
-): Promise<Result<void, LocalApiRefusal>> {
+): Promise<Result<void, LocalApiFailure>> {
   const opened = await openGateway(run, 'stdio');
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
@@ -59,7 +59,7 @@ export async function runSocketGateway(
   run: GatewayRun,
   socketPath: string,
   onListening: () => void,
-): Promise<Result<void, LocalApiRefusal>> {
+): Promise<Result<void, LocalApiFailure>> {
   const opened = await openGateway(run, 'socket');
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
@@ -86,7 +86,7 @@ interface OpenedGateway {
   readonly ports: SidecarPorts;
 }
 
-async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, LocalApiRefusal>> {
+async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, LocalApiFailure>> {
   const { locate, clock, pause, warn, mcpHome, env, version } = run;
   const localApi = new LocalApi(locate);
   const facts = await localApi.call('GET', '/v1/mcp/gateway', gatewayFacts);

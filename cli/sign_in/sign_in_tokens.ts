@@ -4,6 +4,7 @@ import { tokenPair } from '../../shared/wire/device.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { isAlive } from '../../machine/process_identity.ts';
 import type { CliContext } from '../context.ts';
+import { parseJson } from '../../shared/model/json.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { httpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
 import { readSignIn, type SignInFile, signInOf, writeSignIn } from './sign_in_file.ts';
@@ -27,11 +28,7 @@ export class SignInOver extends CliError {
 
 /** The JSON of a reply; undefined if it is not JSON. */
 export function replyJson(reply: RawReply): unknown {
-  try {
-    return JSON.parse(reply.text);
-  } catch {
-    return undefined;
-  }
+  return parseJson(reply.text);
 }
 
 /** The code of a refusal; null if the reply is not one. */

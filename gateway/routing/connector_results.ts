@@ -4,7 +4,7 @@ import { propertyOfField } from '../../shared/connect/input_schema.ts';
 import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
-import type { LocalApiRefusal } from '../sidecar/local_api.ts';
+import type { LocalApiFailure } from '../sidecar/local_api.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 /** The upstream's answer as a tool result. An error status becomes a tool error with the upstream's text. */
@@ -24,7 +24,7 @@ export function resultOfReply(reply: RunReply): CallToolResult {
 }
 
 /** A refusal of the sidecar with its fix. */
-export function resultOfRefusal(operation: ListedOperation, problem: LocalApiRefusal): CallToolResult {
+export function resultOfFailure(operation: ListedOperation, problem: LocalApiFailure): CallToolResult {
   const error = { code: problem.code, message: problem.message, details: problem.details };
   return {
     isError: true,
@@ -37,7 +37,7 @@ const fieldsOf = z.object({ fields: z.array(z.object({ field: z.string(), messag
 const approvalOf = z.object({ approval_id: z.string().regex(/^[a-z]{3}_[0-9A-Za-z]{1,64}$/) });
 
 /** Names each argument as the caller knows it. */
-function problemText(operation: ListedOperation, { code, message, details }: LocalApiRefusal): string {
+function problemText(operation: ListedOperation, { code, message, details }: LocalApiFailure): string {
   const fields = code === 'invalid_args' ? fieldsOf.safeParse(details) : null;
   if (fields?.success !== true || fields.data.fields.length === 0) return `${code}: ${message}`;
   const inputs = { inputNames: operation.input_names, hostProperty: operation.host_property };
@@ -45,7 +45,7 @@ function problemText(operation: ListedOperation, { code, message, details }: Loc
   return ['invalid_args: these arguments are invalid:', ...lines].join('\n');
 }
 
-function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: LocalApiRefusal): string {
+function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: LocalApiFailure): string {
   const approval = approvalOf.safeParse(details).data?.approval_id;
   switch (code) {
     case 'approval_required':

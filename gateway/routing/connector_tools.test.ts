@@ -5,11 +5,11 @@ import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
 import { HOST_CALLER } from '../../machine/mcp_caller.ts';
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
-import type { LocalApiRefusal } from '../sidecar/local_api.ts';
+import type { LocalApiFailure } from '../sidecar/local_api.ts';
 import { connectorTools } from './connector_tools.ts';
 import type { ToolSource } from '../tool_source.ts';
 
-const UNREACHABLE: LocalApiRefusal = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
+const UNREACHABLE: LocalApiFailure = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
 const REPLY: RunReply = {
   status: 'proxied',
   audit_id: 'evt_1',
@@ -43,8 +43,8 @@ function operation(changes: Partial<ListedOperation> = {}): ListedOperation {
 
 /** A sidecar whose list and answers are what a test says. */
 class FakeCalls implements ConnectorCalls {
-  list: Result<OperationList, LocalApiRefusal> = ok({ etag: '"1"', operations: [operation()] });
-  answer: Result<RunReply, LocalApiRefusal> = ok(REPLY);
+  list: Result<OperationList, LocalApiFailure> = ok({ etag: '"1"', operations: [operation()] });
+  answer: Result<RunReply, LocalApiFailure> = ok(REPLY);
   readonly runs: { readonly request: RunRequest; readonly sessionId: string | null; readonly signal: AbortSignal }[] =
     [];
   readonly asked: { readonly heldEtag: string | null; readonly waitSeconds: number }[] = [];
@@ -54,7 +54,7 @@ class FakeCalls implements ConnectorCalls {
     heldEtag: string | null,
     waitSeconds: number,
     signal: AbortSignal,
-  ): Promise<Result<OperationList | null, LocalApiRefusal>> {
+  ): Promise<Result<OperationList | null, LocalApiFailure>> {
     this.asked.push({ heldEtag, waitSeconds });
     const changed = (): boolean => !this.list.ok || this.list.value.etag !== heldEtag;
     if (!changed() && waitSeconds > 0) {
@@ -67,12 +67,12 @@ class FakeCalls implements ConnectorCalls {
     return changed() ? this.list : ok(null);
   }
 
-  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiRefusal>> {
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiFailure>> {
     this.runs.push({ request, sessionId, signal });
     return Promise.resolve(this.answer);
   }
 
-  use(list: Result<OperationList, LocalApiRefusal>): void {
+  use(list: Result<OperationList, LocalApiFailure>): void {
     this.list = list;
     for (const wake of this.#waiting.splice(0)) wake();
   }

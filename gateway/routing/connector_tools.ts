@@ -4,8 +4,8 @@ import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import type { RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
-import type { LocalApiRefusal } from '../sidecar/local_api.ts';
-import { resultOfRefusal, resultOfReply } from './connector_results.ts';
+import type { LocalApiFailure } from '../sidecar/local_api.ts';
+import { resultOfFailure, resultOfReply } from './connector_results.ts';
 import { toShownDefinition } from './show_definition.ts';
 import type { SourceCall, ToolSource } from '../tool_source.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -129,7 +129,7 @@ function descriptionOf(operation: ListedOperation): string {
 
 async function runTool(sidecar: ConnectorCalls, operation: ListedOperation, call: SourceCall): Promise<CallToolResult> {
   const { args, host } = runInputs(inputsOf(operation), call.args);
-  if (host !== undefined && typeof host !== 'string') return resultOfRefusal(operation, hostIsNoText());
+  if (host !== undefined && typeof host !== 'string') return resultOfFailure(operation, hostIsNoText());
   if (operation.approval === 'required') {
     call.progress({ progress: 0, message: 'Waiting for a person to approve this call: svc approvals list' });
   }
@@ -141,7 +141,7 @@ async function runTool(sidecar: ConnectorCalls, operation: ListedOperation, call
     ...(host === undefined ? {} : { host }),
   };
   const ran = await sidecar.run(request, call.caller.sessionId, call.signal);
-  return ran.ok ? resultOfReply(ran.value) : resultOfRefusal(operation, ran.error);
+  return ran.ok ? resultOfReply(ran.value) : resultOfFailure(operation, ran.error);
 }
 
 function inputsOf({ input_names: inputNames, host_property: hostProperty }: ListedOperation): {
@@ -151,7 +151,7 @@ function inputsOf({ input_names: inputNames, host_property: hostProperty }: List
   return { inputNames, hostProperty };
 }
 
-function hostIsNoText(): LocalApiRefusal {
+function hostIsNoText(): LocalApiFailure {
   const fields = [{ field: 'host', message: 'must be a text' }];
   return { code: 'invalid_args', message: 'host must be a text', details: { fields } };
 }

@@ -6,7 +6,7 @@ import {
   type ListedOperation,
   operationsReply,
 } from '../../shared/wire/connector_operations.ts';
-import { type LocalApi, type LocalApiRefusal, readReply } from './local_api.ts';
+import { type LocalApi, type LocalApiFailure, readReply } from './local_api.ts';
 
 /** The operations that can be run, with a tag that changes with them. */
 export interface OperationList {
@@ -21,9 +21,9 @@ export interface ConnectorCalls {
     heldEtag: string | null,
     waitSeconds: number,
     signal: AbortSignal,
-  ): Promise<Result<OperationList | null, LocalApiRefusal>>;
+  ): Promise<Result<OperationList | null, LocalApiFailure>>;
   /** Runs an operation for a session or for the host. */
-  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiRefusal>>;
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiFailure>>;
 }
 
 /** Longer than an approval and an upstream together may take. */

@@ -1,13 +1,13 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { GatewayEventRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { backoffMs } from '../../shared/net/backoff.ts';
-import type { LocalApiRefusal } from './local_api.ts';
+import type { LocalApiFailure } from './local_api.ts';
 
 export interface EventOutboxOptions {
   /** Sends events to the sidecar; returns whether it accepts more. */
   readonly send: (
     events: readonly GatewayEventRecord[],
-  ) => Promise<Result<{ readonly accepting: boolean }, LocalApiRefusal>>;
+  ) => Promise<Result<{ readonly accepting: boolean }, LocalApiFailure>>;
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
   /** Waits; resolves immediately if the signal is aborted. */

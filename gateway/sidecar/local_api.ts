@@ -10,7 +10,7 @@ export interface LocalApiAddress {
 }
 
 /** Why a call to the sidecar failed. */
-export interface LocalApiRefusal {
+export interface LocalApiFailure {
   /** The sidecar's error code; `sidecar_unreachable` if there was no answer. */
   readonly code: string;
   /** The problem and the fix. */
@@ -56,7 +56,7 @@ export class LocalApi {
     target: string,
     schema: z.ZodType<T>,
     call: LocalApiCall = {},
-  ): Promise<Result<T, LocalApiRefusal>> {
+  ): Promise<Result<T, LocalApiFailure>> {
     const reply = await this.send(method, target, call);
     return reply.ok ? readReply(schema, reply.value) : reply;
   }
@@ -66,9 +66,9 @@ export class LocalApi {
     method: 'GET' | 'POST',
     target: string,
     { body, headers, timeoutMs = TIMEOUT_MS, signal, isOnce }: LocalApiCall,
-  ): Promise<Result<HttpReply, LocalApiRefusal>> {
+  ): Promise<Result<HttpReply, LocalApiFailure>> {
     const address = this.#locate();
-    if (address === null) return err(unreachableProblem('it is not running'));
+    if (address === null) return err(unreachableFailure('it is not running'));
     const client = isOnce === true ? clientOf(address.origin) : this.#clientFor(address.origin);
     const call = {
       method,
@@ -81,10 +81,10 @@ export class LocalApi {
     const reply = await client.call(call).finally(() => {
       if (isOnce === true) client.close();
     });
-    if (!reply.ok) return err(unreachableProblem(reply.error.message));
+    if (!reply.ok) return err(unreachableFailure(reply.error.message));
     if (reply.value.status < 400) return reply;
     const refused = refusalBody.safeParse(parseJson(reply.value.body));
-    return err(refused.success ? refused.data.error : unreachableProblem(`it answered ${reply.value.status}`));
+    return err(refused.success ? refused.data.error : unreachableFailure(`it answered ${reply.value.status}`));
   }
 
   #clientFor(origin: URL): HttpClient {
@@ -100,14 +100,14 @@ function clientOf(origin: URL): HttpClient {
 }
 
 /** The JSON of a reply; null for an empty one. */
-export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, LocalApiRefusal> {
+export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, LocalApiFailure> {
   const parsed = schema.safeParse(body === '' ? null : parseJson(body));
   return parsed.success
     ? ok(parsed.data)
-    : err(unreachableProblem('it has another version; restart svc after an update'));
+    : err(unreachableFailure('it has another version; restart svc after an update'));
 }
 
-function unreachableProblem(why: string): LocalApiRefusal {
+function unreachableFailure(why: string): LocalApiFailure {
   const message = `the sidecar did not answer: ${why}. See: svc status`;
   return { code: 'sidecar_unreachable', message, details: {} };
 }

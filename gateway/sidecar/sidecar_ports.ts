@@ -15,7 +15,7 @@ import {
   serversReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../../shared/model/clock.ts';
-import type { LocalApi, LocalApiRefusal } from './local_api.ts';
+import type { LocalApi, LocalApiFailure } from './local_api.ts';
 import { EventOutbox } from './event_outbox.ts';
 import type {
   ApprovalRefusalReason,
@@ -173,7 +173,7 @@ export class SidecarPorts implements GatewayPorts {
   }
 
   /** The list, as soon as it differs from `version`. */
-  #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, LocalApiRefusal>> {
+  #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, LocalApiFailure>> {
     const wait = version === null ? '' : `?wait=${MAX_LIST_WAIT_SECONDS}&version=${version}`;
     const timeoutMs = MAX_LIST_WAIT_SECONDS * 1000 + LIST_MARGIN_MS;
     return this.#options.localApi.call('GET', `/v1/mcp/servers${wait}`, serversReply, { timeoutMs, signal });
@@ -271,11 +271,11 @@ const LAUNCH_REASONS: Readonly<Record<string, LaunchRefusalReason>> = {
   reauthorisation_required: 'authorisation_needed',
 };
 
-function launchRefusal({ code, message }: LocalApiRefusal): Refusal<LaunchRefusalReason> {
+function launchRefusal({ code, message }: LocalApiFailure): Refusal<LaunchRefusalReason> {
   return { reason: LAUNCH_REASONS[code] ?? 'control_plane_unavailable', message };
 }
 
-function approvalRefusal({ code, message }: LocalApiRefusal): Refusal<ApprovalRefusalReason> {
+function approvalRefusal({ code, message }: LocalApiFailure): Refusal<ApprovalRefusalReason> {
   const isDecision = code === 'approval_required' || code === 'approval_denied';
   return { reason: isDecision ? code : 'control_plane_unavailable', message };
 }

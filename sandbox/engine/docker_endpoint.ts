@@ -19,11 +19,11 @@ export async function findDockerEndpoint(
   if (plain !== null) return checkDockerEndpoint(plain);
   const args = ['context', 'inspect', '--format', '{{json .Endpoints.docker.Host}}'];
   const asked = await runProgram('docker', args, { env, timeoutMs: TIMEOUT_MS });
-  if (!asked.ok) return err(programProblem('docker', asked.error));
+  if (!asked.ok) return err(programFailure('docker', asked.error));
   const { exitCode, stdout, stderr } = asked.value;
-  if (exitCode !== 0) return err(unusableContextProblem(stderr));
+  if (exitCode !== 0) return err(unusableContextFailure(stderr));
   const endpoint = endpointOf(stdout);
-  if (endpoint === null) return err(unusableContextProblem(stdout));
+  if (endpoint === null) return err(unusableContextFailure(stdout));
   return checkDockerEndpoint(endpoint);
 }
 
@@ -41,11 +41,11 @@ export async function checkDockerEndpoint(endpoint: string): Promise<Result<stri
   const path = unixSocketPath(endpoint);
   if (path === null) return err(remoteEngine(endpoint));
   const state = await tryUnixSocket(path);
-  return state === 'listening' ? ok(endpoint) : err(socketProblem(endpoint, state));
+  return state === 'listening' ? ok(endpoint) : err(socketFailure(endpoint, state));
 }
 
 /** Why the engine's program did not finish. */
-export function programProblem(program: string, failure: Failure<ProgramFailureReason>): RuntimeFailure {
+export function programFailure(program: string, failure: Failure<ProgramFailureReason>): RuntimeFailure {
   if (failure.reason === 'missing') {
     return {
       reason: 'engine_missing',
@@ -64,7 +64,7 @@ export function programProblem(program: string, failure: Failure<ProgramFailureR
 }
 
 /** Why the engine behind a socket cannot be used. */
-export function socketProblem(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeFailure {
+export function socketFailure(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeFailure {
   if (state === 'forbidden') {
     return {
       reason: 'engine_forbidden',
@@ -100,7 +100,7 @@ function withoutUserInfo(endpoint: string): string {
   return endpoint.replace(/\/\/[^/]*@/, '//');
 }
 
-function unusableContextProblem(said: string): RuntimeFailure {
+function unusableContextFailure(said: string): RuntimeFailure {
   return {
     reason: 'engine_refused',
     message: `the Docker context cannot be read: ${said.trim().split('\n')[0]?.slice(0, 300) ?? ''}`,

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
-import { checkDockerEndpoint, programProblem } from './docker_endpoint.ts';
+import { checkDockerEndpoint, programFailure } from './docker_endpoint.ts';
 import { runProgram } from './engine_program.ts';
 import type { Environment } from '../launch/session_environment.ts';
 
@@ -102,7 +102,7 @@ function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts
     async read(args, { parse, add = {}, timeoutMs = TIMEOUT_MS, clientSettings = true }) {
       const all = [...bind, ...(clientSettings ? [] : withoutSettings), ...args];
       const run = await runProgram(name, all, { env: { ...env, ...add }, timeoutMs });
-      if (!run.ok) return err(programProblem(name, run.error));
+      if (!run.ok) return err(programFailure(name, run.error));
       if (run.value.exitCode === 0) return ok(parse(run.value.stdout));
       const engine = await check();
       return engine.ok ? err(problemOfStderr(run.value.stderr)) : engine;

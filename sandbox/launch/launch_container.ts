@@ -3,7 +3,7 @@ import { containerEnvironment } from './container_environment.ts';
 import { containerLabels } from '../engine/container_labels.ts';
 import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
 import { holdBackSignals, type Interruption } from './interruption.ts';
-import { LaunchError, valueOrThrow } from './launch_error.ts';
+import { LaunchError, valueOrLaunchError } from './launch_error.ts';
 import type { LaunchPorts, NewSandboxSession, SandboxSession } from './launch_ports.ts';
 import { removeContainer } from '../engine/remove_container.ts';
 import { attachContainer } from '../engine/attached_container.ts';
@@ -50,7 +50,7 @@ export async function launchContainer(ports: LaunchPorts, launch: ContainerLaunc
     if (!launch.session.detached) {
       return { ...ends, exitCode: await runAttached(ports, { launch, session, containerId, interruption }) };
     }
-    valueOrThrow(await ports.runtime.startDetached(containerId));
+    valueOrLaunchError(await ports.runtime.startDetached(containerId));
     await openListenerWhenStarted(
       ports,
       { sessionId: session.sessionId, containerId, relay: launch.relay },
@@ -77,8 +77,8 @@ async function prepare(
   interruption.check();
   const given = { ...launch.env, ...(await fetchUnsealedValues(ports, launch, session.sessionId)) };
   warnOfPlaceholders(ports, session, given);
-  const containerId = valueOrThrow(await runtime.create(containerSpec(launch, session, given)));
-  undo.add(async () => valueOrThrow(await removeContainer(runtime, containerId, ports.pause)));
+  const containerId = valueOrLaunchError(await runtime.create(containerSpec(launch, session, given)));
+  undo.add(async () => valueOrLaunchError(await removeContainer(runtime, containerId, ports.pause)));
   await sessions.recordContainer(session.sessionId, containerId);
   interruption.check();
   return { session, containerId };

@@ -21,7 +21,7 @@ export class LaunchError extends Error {
 }
 
 /** Returns the value of a launch step; throws if the step was refused. */
-export function valueOrThrow<T>(result: Result<T, LaunchProblem>): T {
+export function valueOrLaunchError<T>(result: Result<T, LaunchProblem>): T {
   if (result.ok) return result.value;
   throw new LaunchError(result.error);
 }

@@ -1,7 +1,7 @@
 import { attachContainer } from '../engine/attached_container.ts';
 import type { BindMount, ContainerRuntime, ContainerSpec } from '../engine/container_runtime.ts';
 import { holdBackSignals } from './interruption.ts';
-import { valueOrThrow } from './launch_error.ts';
+import { valueOrLaunchError } from './launch_error.ts';
 import type { LaunchEnd } from './launch_container.ts';
 import type { LaunchPorts } from './launch_ports.ts';
 import { removeContainer } from '../engine/remove_container.ts';
@@ -28,11 +28,11 @@ export async function launchUnproxied(
   const undo = new UndoStack((error) => warn(`not taken down in order: ${String(error)}`));
   const interruption = holdBackSignals(signals);
   try {
-    const containerId = valueOrThrow(await runtime.create(containerSpec(launch)));
-    undo.add(async () => valueOrThrow(await removeContainer(runtime, containerId, pause)));
+    const containerId = valueOrLaunchError(await runtime.create(containerSpec(launch)));
+    undo.add(async () => valueOrLaunchError(await removeContainer(runtime, containerId, pause)));
     interruption.check();
     if (launch.detached) {
-      valueOrThrow(await runtime.startDetached(containerId));
+      valueOrLaunchError(await runtime.startDetached(containerId));
       undo.keep();
       return { containerId, exitCode: null };
     }

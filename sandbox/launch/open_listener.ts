@@ -1,4 +1,4 @@
-import { LaunchError, valueOrThrow } from './launch_error.ts';
+import { LaunchError, valueOrLaunchError } from './launch_error.ts';
 import type { LaunchPorts } from './launch_ports.ts';
 
 const POLL_MS = 10;
@@ -20,7 +20,7 @@ export async function openListenerWhenStarted(
   hasEnded: () => boolean,
 ): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < START_TIMEOUT_MS; waitedMs += POLL_MS) {
-    const pid = valueOrThrow(await runtime.pidOf(target.containerId));
+    const pid = valueOrLaunchError(await runtime.pidOf(target.containerId));
     if (pid !== null) {
       await sessions.openListener(target.sessionId, pid, target.relay);
       return true;

@@ -3,7 +3,7 @@ import { AGENT_HARDENING } from '../engine/agent_hardening.ts';
 import { LISTENER_PORT } from '../launch/container_environment.ts';
 import { containerLabels } from '../engine/container_labels.ts';
 import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
-import { LaunchError, valueOrThrow } from '../launch/launch_error.ts';
+import { LaunchError, valueOrLaunchError } from '../launch/launch_error.ts';
 import type { ImageFacts } from '../contract/image_contract_facts.ts';
 import type { Egress, SandboxSession } from '../launch/launch_ports.ts';
 import type { PlanPorts } from './plan_ports.ts';
@@ -136,13 +136,13 @@ export async function bootPlanContainer(
   onMade: (containerId: string) => void,
 ): Promise<PlanContainer> {
   const sentinel = ports.newSentinel();
-  const id = valueOrThrow(await ports.runtime.create(planContainerSpec(boot, session, sentinel)));
+  const id = valueOrLaunchError(await ports.runtime.create(planContainerSpec(boot, session, sentinel)));
   onMade(id);
   // Recorded before it starts, so that it is found after a crash.
   await ports.sessions.recordContainer(session.sessionId, id);
-  valueOrThrow(await ports.runtime.startDetached(id));
+  valueOrLaunchError(await ports.runtime.startDetached(id));
   const container = new PlanContainer(ports, id, { image: boot.image, sentinel });
-  const pid = valueOrThrow(await ports.runtime.pidOf(id));
+  const pid = valueOrLaunchError(await ports.runtime.pidOf(id));
   if (pid !== null) await ports.sessions.openListener(session.sessionId, pid, false);
   await container.ready();
   return container;

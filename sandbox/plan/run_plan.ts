@@ -1,6 +1,6 @@
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import type { Egress } from '../launch/launch_ports.ts';
-import { LaunchError, valueOrThrow } from '../launch/launch_error.ts';
+import { LaunchError, valueOrLaunchError } from '../launch/launch_error.ts';
 import { removeContainer } from '../engine/remove_container.ts';
 import { UndoStack } from '../launch/undo_stack.ts';
 import { bootPlanContainer, type PlanBoot } from './plan_container.ts';
@@ -43,7 +43,7 @@ export async function runPlan(ports: PlanPorts, run: PlanRun): Promise<PlanEnd> 
     undo.add(() => ports.sessions.end(session.sessionId));
     refuseWhenStopped(ports);
     const container = await bootPlanContainer(ports, run.boot, session, (id) => {
-      undo.add(async () => valueOrThrow(await removeContainer(ports.runtime, id, ports.pause)));
+      undo.add(async () => valueOrLaunchError(await removeContainer(ports.runtime, id, ports.pause)));
     });
     refuseWhenStopped(ports);
     const outputFolder = run.outputFolder(session.sessionId);

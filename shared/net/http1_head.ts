@@ -14,8 +14,8 @@ import {
   isWhitespace,
 } from './http1_characters.ts';
 import {
-  endError,
-  fieldError,
+  endProblem,
+  fieldProblem,
   incompleteHead,
   startLineError,
   tooManyHeaders,
@@ -250,7 +250,7 @@ class FieldScanner {
     while (this.#text.charCodeAt(this.#at) !== CR) {
       const field = this.#readField();
       if (field === null) {
-        this.error = fieldError(this.#text, this.#at, fields.length + 1);
+        this.error = fieldProblem(this.#text, this.#at, fields.length + 1);
         return fields;
       }
       if (fields.length === this.#maxHeaders) {
@@ -259,7 +259,7 @@ class FieldScanner {
       }
       fields.push(field);
     }
-    if (this.#at + 2 !== this.#text.length) this.error = endError(this.#text, this.#at);
+    if (this.#at + 2 !== this.#text.length) this.error = endProblem(this.#text, this.#at);
     return fields;
   }
 

@@ -40,7 +40,7 @@ export function startLineError(
   return { reason, message: `the first line must read ${form} with single spaces, in HTTP/1.1 or HTTP/1.0` };
 }
 
-export function fieldError(text: string, start: number, number: number): Problem<HeadProblemReason> {
+export function fieldProblem(text: string, start: number, number: number): Problem<HeadProblemReason> {
   const place = `header line ${number}`;
   if (isWhitespace(text.charCodeAt(start))) {
     return { reason: 'obs_fold', message: `${place} starts with whitespace; send each header on one line` };
@@ -58,7 +58,7 @@ function fieldLineProblem(text: string, start: number): string {
   return code === CR ? 'has no colon' : 'has a character in its name that is not a token character';
 }
 
-export function endError(text: string, at: number): Problem<HeadProblemReason> {
+export function endProblem(text: string, at: number): Problem<HeadProblemReason> {
   if (!isLineEnd(text, at)) return bareLineBreak('a header line');
   return { reason: 'incomplete_head', message: 'there are bytes after the empty line that ends the head' };
 }

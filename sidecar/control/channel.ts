@@ -248,13 +248,13 @@ export function fromHttpFailure(failure: Failure<HttpFailureReason>): ChannelFai
 async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Promise<ChannelFailure> {
   const { status } = reply;
   const error = errorInBody(reply.body);
-  if (error === null) return unexplainedError(status);
+  if (error === null) return unexplainedFailure(status);
   const { code, message, details = {} } = error;
   if (code === 'clock_skew') return clockSkew(textIn(details, 'server_time'));
   if (code === 'sidecar_revoked' && (await isRevocation(identity, textIn(details, 'proof'), nonce))) {
     return channelFailure('revoked', 'This sidecar was revoked. Enrol it again and restart it.', { status, code });
   }
-  if (code === 'invalid_sidecar_call') return unknownSidecarError(message, status);
+  if (code === 'invalid_sidecar_call') return unknownSidecarFailure(message, status);
   const again = status >= 500 || status === 429 || code === 'replayed_call' || code === 'sidecar_revoked';
   return channelFailure(again ? 'unavailable' : 'refused', `It answered ${status} ${code}: ${message}`, {
     status,
@@ -275,7 +275,7 @@ function clockSkew(serverTime: string): ChannelFailure {
   );
 }
 
-function unknownSidecarError(message: string, status: number): ChannelFailure {
+function unknownSidecarFailure(message: string, status: number): ChannelFailure {
   return channelFailure(
     'refused',
     `The control plane does not accept this sidecar's calls: ${message} If the control plane was reinstalled, move identity.json away and start again.`,
@@ -283,7 +283,7 @@ function unknownSidecarError(message: string, status: number): ChannelFailure {
   );
 }
 
-function unexplainedError(status: number): ChannelFailure {
+function unexplainedFailure(status: number): ChannelFailure {
   return channelFailure(
     'unavailable',
     `The server answered ${status} without a reason. Check that the address is that of a control plane.`,

@@ -70,11 +70,11 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
     return ok(assemble(options, http, identity.value, baseUrl.value));
   } catch (error) {
     http.close();
-    return err(unusableFileError('The audit spool', join(options.home, 'sidecar', 'spool'), error));
+    return err(unusableFileProblem('The audit spool', join(options.home, 'sidecar', 'spool'), error));
   }
 }
 
-function unusableFileError(what: string, path: string, error: unknown): Problem {
+function unusableFileProblem(what: string, path: string, error: unknown): Problem {
   const code = errorCode(error) || 'unknown error';
   return {
     reason: 'state_unusable',
@@ -150,27 +150,27 @@ async function openIdentity(
   const known = await loadIdentity(path);
   if (!known.ok) return known;
   if (known.value !== null) return ok(known.value);
-  if (baseUrl.protocol === 'https:') return err(notSignedInError(path, baseUrl));
+  if (baseUrl.protocol === 'https:') return err(notSignedInProblem(path, baseUrl));
   const keyPath = join(options.home, 'local.key');
   const localKey = readPrivateFile(keyPath);
   if (!localKey.ok) return localKey;
-  if (localKey.value === null) return err(notEnrolledError(path, keyPath));
+  if (localKey.value === null) return err(notEnrolledProblem(path, keyPath));
   const record = await enrol({ http, userToken: localKey.value.trim(), name: options.name });
   if (!record.ok) return record;
   try {
     await saveIdentity(path, record.value);
   } catch (error) {
-    return err(unusableFileError('The identity', path, error));
+    return err(unusableFileProblem('The identity', path, error));
   }
   return ok(await identityOf(record.value));
 }
 
-function notSignedInError(path: string, { origin }: URL): Problem {
+function notSignedInProblem(path: string, { origin }: URL): Problem {
   const message = `This sidecar is not enrolled: there is no ${path}. Sign in, which enrols it: svc login --control ${origin}`;
   return { reason: 'not_enrolled', message };
 }
 
-function notEnrolledError(path: string, keyPath: string): Problem {
+function notEnrolledProblem(path: string, keyPath: string): Problem {
   return {
     reason: 'not_enrolled',
     message: `This sidecar is not enrolled: there is neither ${path} nor ${keyPath}. Start the control plane on the same home with: svc up`,

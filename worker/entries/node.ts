@@ -189,7 +189,7 @@ function readPem(file: string): string {
 async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ProgramContext> {
   const files = homeFiles(options.home);
   const localKey = options.local
-    ? (options.localKey ?? valueOrThrow('local_key_damaged', await openLocalKey(files)))
+    ? (options.localKey ?? valueOrProgramError('local_key_damaged', await openLocalKey(files)))
     : null;
   const started = await start({
     database: databaseOf(clients),
@@ -222,7 +222,7 @@ function followKeys(
   return contextOfKeys({ home, database: databaseOf(clients), ...started, log });
 }
 
-function valueOrThrow<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
+function valueOrProgramError<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
   throw new ProgramError(code, result.error);
 }

@@ -19,12 +19,12 @@ type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious'>;
 /** The master keys from the settings, otherwise from the files of `home`. */
 export async function masterKeys({ vaultKey, vaultKeyPrevious }: KeySettings, home: string): Promise<MasterKeys> {
   if (vaultKey !== undefined) return { masterKey: vaultKey, previousMasterKey: vaultKeyPrevious ?? null };
-  return valueOrThrow(await readMasterKeys(homeFiles(home)));
+  return valueOrKeyError(await readMasterKeys(homeFiles(home)));
 }
 
 /** The master key change in progress in `home`; null if there is none. */
 export async function keyChange(home: string): Promise<KeyChange | null> {
-  return valueOrThrow(await readKeyChange(homeFiles(home)));
+  return valueOrKeyError(await readKeyChange(homeFiles(home)));
 }
 
 /**
@@ -40,14 +40,14 @@ export async function beginKeyChange(home: string, before: Secret): Promise<KeyC
   if (change === null)
     throw new ProgramError('rotation_conflict', 'another run has changed the key: run it again to change it once more');
   // Refuses where the file has a key that is neither of the two.
-  valueOrThrow(await readMasterKeys(homeFiles(home)));
+  valueOrKeyError(await readMasterKeys(homeFiles(home)));
   replaceKey(home, change.after);
   return change;
 }
 
 /** Forgets the old key, if the key file has the new one. */
 export async function endKeyChange(home: string, { after }: KeyChange): Promise<void> {
-  const { masterKey } = valueOrThrow(await readMasterKeys(homeFiles(home)));
+  const { masterKey } = valueOrKeyError(await readMasterKeys(homeFiles(home)));
   if (masterKey?.reveal() !== after.reveal()) {
     throw new ProgramError(
       'rotation_conflict',
@@ -77,7 +77,7 @@ function settle(home: string, name: string): void {
   }
 }
 
-function valueOrThrow<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
+function valueOrKeyError<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
   throw new ProgramError('vault_key_damaged', result.error);
 }
