@@ -152,6 +152,9 @@ function prepareOptions(call: Call<SidecarOptions>) {
   };
 }
 
+/** How long a stop waits for the list of sessions. If the sidecar does not answer, they end with it. */
+const LIST_MS = 2_000;
+
 /** Starts the programs, waits for Ctrl-C or SIGTERM, and stops them, also if the start fails halfway. */
 async function supervise(
   call: Call,
@@ -169,7 +172,7 @@ async function supervise(
     await start(supervisor);
     kind = await waitForStop(call);
     if (inBackground || !print.json) notice('stopping');
-    if (kind === 'end_sessions') await endSessions(call, await findLiveSessions(call));
+    if (kind === 'end_sessions') await endSessions(call, await findLiveSessions(call, AbortSignal.timeout(LIST_MS)));
     return EXIT.ok;
   } finally {
     await supervisor.stop();

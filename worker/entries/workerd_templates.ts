@@ -10,6 +10,8 @@ import dockerRegistry from '../../catalog/bindings/docker-registry.yaml';
 import githubApi from '../../catalog/bindings/github-api.yaml';
 import githubCli from '../../catalog/bindings/github-cli.yaml';
 import githubGit from '../../catalog/bindings/github-git.yaml';
+import githubRegistry from '../../catalog/bindings/github-registry.yaml';
+import githubUploads from '../../catalog/bindings/github-uploads.yaml';
 import gitlabApi from '../../catalog/bindings/gitlab-api.yaml';
 import gitlabGit from '../../catalog/bindings/gitlab-git.yaml';
 import googleGemini from '../../catalog/bindings/google-gemini.yaml';
@@ -40,6 +42,8 @@ const TEXTS: readonly string[] = [
   githubApi,
   githubCli,
   githubGit,
+  githubRegistry,
+  githubUploads,
   gitlabApi,
   gitlabGit,
   googleGemini,
