@@ -1,12 +1,12 @@
 // Completes package-lock.json: adds an entry for every optional platform package that a locked package names, even if the
 // registry that produced the lock does not have it, so that `npm ci` accepts the lock on every platform. Run after each
-// change of dependencies: `node tools/lock_stubs.mjs`.
+// change of dependencies: `node tools/lock_stubs.mjs`, or `node tools/lock_stubs.mjs e2e/agents` for the agents of the tests.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const OS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32', 'windows'];
 const CPU = ['arm64', 'arm', 'x64', 'ia32', 'ppc64', 'riscv64', 's390x', '64'];
 
-const file = new URL('../package-lock.json', import.meta.url);
+const file = new URL(`../${process.argv[2] ?? '.'}/package-lock.json`, import.meta.url);
 const lock = JSON.parse(readFileSync(file, 'utf8'));
 const locked = new Set(Object.keys(lock.packages).map((path) => path.split('node_modules/').pop()));
 const added = {};

@@ -1,0 +1,195 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
+import { type Finished, ROOT, shellEnvironment } from '../support/program.ts';
+import { Svc } from '../support/svc.ts';
+import { createTestCa } from '../support/test_ca.ts';
+import { INSTALL_COMMAND, installAgents, pinnedVersion } from './installed_agents.ts';
+import { COPILOT_MODEL } from './replies.ts';
+import { type AgentServices, SERVICE_HOSTS, startServices } from './services.ts';
+import { agentsTable, REFRESH_COMMAND, rowOf, tableOf, withTable } from './table.ts';
+
+// The real agents, each started by its name, against services that admit only the real credential.
+
+/** One agent with one of its logins, and a prompt that needs no answer of a person. */
+interface Tried {
+  readonly agent: string;
+  readonly login: string;
+  readonly npm: string;
+  readonly prefix: string;
+  readonly args: readonly string[];
+  readonly over: 'SSE' | 'WebSocket';
+}
+const PROMPT = 'say hello';
+const TRIED: readonly Tried[] = [
+  {
+    agent: 'claude',
+    login: 'key',
+    npm: '@anthropic-ai/claude-code',
+    prefix: 'sk-ant-api03-',
+    args: ['-p', PROMPT],
+    over: 'SSE',
+  },
+  {
+    agent: 'claude',
+    login: 'subscription',
+    npm: '@anthropic-ai/claude-code',
+    prefix: 'sk-ant-oat01-',
+    args: ['-p', PROMPT],
+    over: 'SSE',
+  },
+  {
+    agent: 'codex',
+    login: 'key',
+    npm: '@openai/codex',
+    prefix: 'sk-proj-',
+    args: ['exec', '--skip-git-repo-check', PROMPT],
+    over: 'WebSocket',
+  },
+  {
+    agent: 'gemini',
+    login: 'key',
+    npm: '@google/gemini-cli',
+    prefix: 'AIza',
+    args: ['--skip-trust', '-p', PROMPT],
+    over: 'SSE',
+  },
+  {
+    agent: 'opencode',
+    login: 'openai',
+    npm: 'opencode-ai',
+    prefix: 'sk-proj-',
+    args: ['run', '-m', 'openai/gpt-4o', PROMPT],
+    over: 'SSE',
+  },
+  {
+    agent: 'copilot',
+    login: 'token',
+    npm: '@github/copilot',
+    prefix: 'github_pat_',
+    args: ['--model', COPILOT_MODEL, '--allow-all-tools', '-p', PROMPT],
+    over: 'SSE',
+  },
+  { agent: 'qwen', login: 'key', npm: '@qwen-code/qwen-code', prefix: 'sk-', args: ['-p', PROMPT], over: 'SSE' },
+];
+
+const profileFile = z.object({
+  title: z.string(),
+  tried: z.string().nullable(),
+  logins: z.array(z.object({ name: z.string(), title: z.string(), secret: z.string(), variable: z.string() })),
+});
+function profileOf(agent: string): z.output<typeof profileFile> {
+  return profileFile.parse(parse(readFileSync(join(ROOT, 'catalog', 'agents', `${agent}.yaml`), 'utf8')));
+}
+function loginOf({ agent, login }: Tried): z.output<typeof profileFile>['logins'][number] {
+  const found = profileOf(agent).logins.find(({ name }) => name === login);
+  if (found === undefined) throw new Error(`${agent} has no login ${login}`);
+  return found;
+}
+
+/** Planted: nothing else in the world has it. One for each secret, since agents share some. */
+const credentials: Readonly<Record<string, string>> = Object.fromEntries(
+  TRIED.map((tried) => [loginOf(tried).secret, `${tried.prefix}${randomBytes(36).toString('base64url')}`]),
+);
+const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
+const PAGE = join(ROOT, 'docs', 'guides', 'agents.md');
+const shown = new Map<string, readonly string[]>();
+
+let programs: string | null;
+let services: AgentServices;
+let svc: Svc;
+let scratch: string;
+
+beforeAll(async () => {
+  programs = await installAgents();
+  if (programs === null) return;
+  scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-agents-'));
+  const ca = await createTestCa();
+  services = await startServices(await ca.issue(SERVICE_HOSTS), credentials, ANSWER);
+  const resolve = SERVICE_HOSTS.map((host) => `${host}:127.0.0.1:${services.port}`);
+  svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
+});
+afterAll(async () => {
+  if (programs === null) return;
+  await svc.stop();
+  await services.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${tried.login}` })))(
+  'svc $label',
+  (tried) => {
+    const { agent, login, args } = tried;
+    const { secret, variable, title } = loginOf(tried);
+    const credential = credentials[secret] ?? '';
+
+    it('answers, and holds a placeholder where the credential was', async ({ skip }) => {
+      if (programs === null) skip(`the agents are not installed: ${INSTALL_COMMAND}`);
+      const home = join(scratch, `${agent}-${login}`);
+      const folder = join(home, 'work');
+      mkdirSync(folder, { recursive: true });
+      const env = { ...shellEnvironment(), HOME: home, TMPDIR: home, PATH: `${programs}:${process.env['PATH'] ?? ''}` };
+
+      const stored = await svc.cli(['login', agent, '--stdin'], { env, input: credential });
+      expect(stored).toMatchObject({ code: 0, stderr: '' });
+      const binding = z
+        .object({ items: z.array(z.object({ sentinel: z.object({ env: z.string(), value: z.string() }) })) })
+        .parse(JSON.parse(await svc.ok(['binding', 'list', '--json'])));
+      const placeholder = binding.items.find(({ sentinel }) => sentinel.env === variable)?.sentinel.value ?? '';
+      expect(placeholder.length).toBeGreaterThan(20);
+
+      // The search runs while the agent waits for the model's answer.
+      const searches: { readonly secret: number; readonly placeholder: number }[] = [];
+      services.reset();
+      services.onAnswer(() => {
+        const [held, replaced] = [searchProcesses(credential), searchProcesses(placeholder)];
+        searches.push({ secret: held.holding.length, placeholder: replaced.holding.length });
+      });
+      const ran: Finished = await svc.cli(['run', '--login', login, agent, ...args], { env, cwd: folder });
+      const said = `${ran.stdout}${ran.stderr}`;
+      expect(said).toContain(ANSWER);
+      expect(ran.code).toBe(0);
+      expect(ran.stderr).toMatch(
+        /\d+ requests, [1-9]\d* with a credential, \d+ refused; svc audit list --session ses_\w+\n/,
+      );
+
+      expect(services.refused).toEqual([]);
+      expect(new Set(services.answered.map((each) => each.secret))).toEqual(new Set([secret]));
+      expect(services.answered.map(({ over }) => over)).toContain(tried.over);
+      expect(searches.length).toBeGreaterThan(0);
+      for (const search of searches) {
+        expect(search.secret).toBe(0);
+        expect(search.placeholder).toBeGreaterThan(0);
+      }
+      const files = searchFiles(home, credential);
+      expect(files.searched).toBeGreaterThan(0);
+      expect(files.holding).toEqual([]);
+      expect(foundIn(said, credential)).toEqual([]);
+      expect(searchFiles(svc.home, credential).holding).toEqual([]);
+      shown.set(`${agent} ${login}`, rowOf({ ...tried, title: profileOf(agent).title, credential: title }));
+    });
+  },
+);
+
+describe('the profiles', () => {
+  it('name the versions that are tried here', () => {
+    for (const { agent, npm } of TRIED) expect(profileOf(agent).tried).toBe(pinnedVersion(npm));
+  });
+
+  it(`are in the table of docs/guides/agents.md as they were tried; refresh it with ${REFRESH_COMMAND}`, () => {
+    const rows = TRIED.map(
+      (tried) =>
+        shown.get(`${tried.agent} ${tried.login}`) ??
+        rowOf({ ...tried, title: profileOf(tried.agent).title, credential: loginOf(tried).title }),
+    );
+    if (process.env['AGENTS_MD'] === 'write' && shown.size === TRIED.length) {
+      writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8'), agentsTable(rows)));
+    }
+    expect(tableOf(readFileSync(PAGE, 'utf8'))).toBe(agentsTable(rows));
+  });
+});

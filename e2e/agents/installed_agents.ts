@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdtempSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { ROOT, runOk } from '../support/program.ts';
+
+const packageFile = z.object({ dependencies: z.record(z.string(), z.string()) });
+const HERE = import.meta.dirname;
+const INSTALL_TIMEOUT_MS = 420_000;
+/** These bring their program by a script of their package, which `--ignore-scripts` leaves out. No other script is run. */
+const PLACE_PROGRAMS = ['@anthropic-ai/claude-code/install.cjs', 'opencode-ai/postinstall.mjs'];
+
+/** How a person installs the agents for the tests. */
+export const INSTALL_COMMAND = 'SVC_TEST_INSTALL=1 npx vitest run e2e/agents';
+
+/** Where the agents of this lock file are. */
+function agentsFolder(): string {
+  const lock = createHash('sha256')
+    .update(readFileSync(join(HERE, 'package-lock.json')))
+    .digest('hex');
+  return join(ROOT, 'node_modules', '.cache', 'svc-agents', lock.slice(0, 16));
+}
+
+/**
+ * The folder with the agents' programs, at the versions of the lock file: installed once, where the tests may install things.
+ * Null if they are not here.
+ */
+export async function installAgents(): Promise<string | null> {
+  const folder = agentsFolder();
+  const programs = join(folder, 'node_modules', '.bin');
+  if (existsSync(folder)) return programs;
+  if (process.env['CI'] !== 'true' && process.env['SVC_TEST_INSTALL'] !== '1') return null;
+  mkdirSync(dirname(folder), { recursive: true });
+  const fresh = mkdtempSync(`${folder}-`);
+  try {
+    for (const name of ['package.json', 'package-lock.json']) cpSync(join(HERE, name), join(fresh, name));
+    const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+    await runOk('npm', args, { cwd: fresh, timeoutMs: INSTALL_TIMEOUT_MS });
+    for (const script of PLACE_PROGRAMS) await runOk('node', [join(fresh, 'node_modules', script)], { cwd: fresh });
+    if (!existsSync(folder)) renameSync(fresh, folder);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+  return programs;
+}
+
+/** The version of each package that the lock file pins. */
+export function pinnedVersion(name: string): string {
+  const text = readFileSync(join(HERE, 'package.json'), 'utf8');
+  return packageFile.parse(JSON.parse(text)).dependencies[name] ?? '';
+}

@@ -1,0 +1,123 @@
+/** What the services of models answer: one short text, in the streams of their public APIs. */
+
+/** A server-sent event: its name, and its data (JSON, or text as it is). */
+export type StreamEvent = readonly [name: string | null, data: unknown];
+
+function named(events: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[]): StreamEvent[] {
+  return events.map((event, at) => [event.type, { sequence_number: at, ...event }]);
+}
+
+/** Anthropic Messages API. */
+export function anthropicEvents(text: string): readonly StreamEvent[] {
+  const usage = { input_tokens: 3, output_tokens: 1 };
+  const stop = { stop_reason: null, stop_sequence: null };
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [], ...stop, usage };
+  return named([
+    { type: 'message_start', message },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { ...stop, stop_reason: 'end_turn' }, usage: { output_tokens: 4 } },
+    { type: 'message_stop' },
+  ]);
+}
+
+/** OpenAI Responses API, also over its WebSocket. */
+export function responsesEvents(text: string): readonly StreamEvent[] {
+  const part = { type: 'output_text', text, annotations: [] };
+  const item = { id: 'item_1', type: 'message', role: 'assistant', status: 'completed', content: [part] };
+  const at = { output_index: 0 };
+  const within = { ...at, item_id: 'item_1', content_index: 0 };
+  const response = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt', status: 'in_progress', output: [] };
+  const details = { input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, ...details };
+  return named([
+    { type: 'response.created', response },
+    { type: 'response.output_item.added', ...at, item: { ...item, status: 'in_progress', content: [] } },
+    { type: 'response.content_part.added', ...within, part: { ...part, text: '' } },
+    { type: 'response.output_text.delta', ...within, delta: text },
+    { type: 'response.output_item.done', ...at, item },
+    { type: 'response.completed', response: { ...response, status: 'completed', output: [item], usage } },
+  ]);
+}
+
+function chatChunk(delta: object, finish: string | null): object {
+  return {
+    id: 'chat_1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'model',
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  };
+}
+
+/** Chat Completions, which several services speak. */
+export function chatEvents(text: string): readonly StreamEvent[] {
+  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+  return [
+    [null, chatChunk({ role: 'assistant', content: text }, null)],
+    [null, { ...chatChunk({}, 'stop'), usage }],
+    [null, '[DONE]'],
+  ];
+}
+
+function geminiReply(text: string): object {
+  return {
+    candidates: [{ content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP', index: 0 }],
+    usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+    modelVersion: 'gemini',
+  };
+}
+
+/** Gemini API, streamGenerateContent. */
+export function geminiEvents(text: string): readonly StreamEvent[] {
+  return [[null, geminiReply(text)]];
+}
+
+/** The Gemini CLI asks a small model first which model to use. */
+export const GEMINI_ROUTE = geminiReply(
+  JSON.stringify({ complexity_reasoning: 'short', complexity_score: 1, reasoning: 'short', model_choice: 'flash' }),
+);
+
+/** What GitHub says about a Copilot account: its plan and where its API is. */
+export const COPILOT_USER = {
+  login: 'dev',
+  copilot_plan: 'individual',
+  chat_enabled: true,
+  cli_enabled: true,
+  endpoints: {
+    api: 'https://api.individual.githubcopilot.com',
+    telemetry: 'https://telemetry.individual.githubcopilot.com',
+  },
+};
+
+/** The model that the test asks Copilot for. */
+export const COPILOT_MODEL = 'claude-sonnet-4.6';
+
+export const COPILOT_MODELS = {
+  object: 'list',
+  data: [
+    {
+      id: COPILOT_MODEL,
+      name: COPILOT_MODEL,
+      object: 'model',
+      version: COPILOT_MODEL,
+      vendor: 'Anthropic',
+      model_picker_enabled: true,
+      policy: { state: 'enabled', terms: '' },
+      preview: false,
+      is_chat_default: true,
+      is_chat_fallback: true,
+      billing: { is_premium: false, multiplier: 0 },
+      capabilities: {
+        type: 'chat',
+        family: COPILOT_MODEL,
+        object: 'model_capabilities',
+        tokenizer: 'o200k_base',
+        limits: { max_context_window_tokens: 128_000, max_output_tokens: 16_384, max_prompt_tokens: 111_424 },
+        supports: { streaming: true, tool_calls: true, parallel_tool_calls: true },
+      },
+      supported_endpoints: ['/chat/completions'],
+    },
+  ],
+};

@@ -1,0 +1,185 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { Duplex } from 'node:stream';
+import { listen } from '../support/tls_upstream.ts';
+import type { Certificate } from '../support/test_ca.ts';
+import {
+  anthropicEvents,
+  chatEvents,
+  COPILOT_MODELS,
+  COPILOT_USER,
+  GEMINI_ROUTE,
+  geminiEvents,
+  responsesEvents,
+  type StreamEvent,
+} from './replies.ts';
+import { serveWebSocket } from './websocket.ts';
+
+/** Where a credential is on the wire: the header and its whole value. */
+interface WireForm {
+  readonly header: string;
+  readonly value: (credential: string) => string;
+}
+const BEARER: WireForm = { header: 'authorization', value: (credential) => `Bearer ${credential}` };
+const inHeader = (header: string): WireForm => ({ header, value: (credential) => credential });
+
+/** The hosts that want a credential, each in the forms that it takes, by the path of the secret in the vault. */
+const HOSTS: Readonly<Record<string, readonly (readonly [secret: string, form: WireForm])[]>> = {
+  'api.anthropic.com': [
+    ['user/anthropic', inHeader('x-api-key')],
+    ['user/claude-subscription', BEARER],
+  ],
+  'api.openai.com': [['user/openai', BEARER]],
+  'generativelanguage.googleapis.com': [['user/gemini', inHeader('x-goog-api-key')]],
+  'dashscope.aliyuncs.com': [['user/dashscope', BEARER]],
+  'api.github.com': [['user/copilot', BEARER]],
+  'api.individual.githubcopilot.com': [['user/copilot', BEARER]],
+};
+
+/** Hosts that the agents call without a credential. Here they have nothing, so that no agent waits for the network. */
+const OTHERS = [
+  'ab.chatgpt.com',
+  'auth.openai.com',
+  'chatgpt.com',
+  'claude.ai',
+  'downloads.claude.ai',
+  'gb4w8c3ygj-default-sea.rum.aliyuncs.com',
+  'github.com',
+  'mcp-proxy.anthropic.com',
+  'models.dev',
+  'oauth2.googleapis.com',
+  'opencode.ai',
+  'platform.claude.com',
+  'play.googleapis.com',
+  'telemetry.individual.githubcopilot.com',
+];
+
+export const SERVICE_HOSTS = [...Object.keys(HOSTS), ...OTHERS];
+
+/** One answer of a model. */
+export interface Answered {
+  readonly host: string;
+  /** The secret whose credential the request had. */
+  readonly secret: string;
+  readonly over: 'SSE' | 'WebSocket';
+}
+
+/** The services that the agents call. */
+export interface AgentServices {
+  readonly port: number;
+  /** The answers of models since the last reset. */
+  readonly answered: readonly Answered[];
+  /** Requests for a model's answer that did not have the credential. */
+  readonly refused: readonly string[];
+  /** Is called while a model's request is not answered yet. */
+  onAnswer(hook: () => void): void;
+  reset(): void;
+  close(): Promise<void>;
+}
+
+/** Starts the services; each refuses what does not have its credential, and models answer with `text`. */
+export async function startServices(
+  certificate: Certificate,
+  credentials: Readonly<Record<string, string>>,
+  text: string,
+): Promise<AgentServices> {
+  const answered: Answered[] = [];
+  const refused: string[] = [];
+  let hook: (() => void) | null = null;
+  const server = createServer(certificate, (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => answer(request, response));
+  });
+  const admit = (request: IncomingMessage): string | null | undefined => {
+    const host = request.headers.host ?? '';
+    const forms = HOSTS[host];
+    if (forms === undefined) return undefined;
+    const found = forms.find(([secret, { header, value }]) => {
+      return request.headers[header] === value(credentials[secret] ?? '');
+    });
+    return found?.[0] ?? null;
+  };
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const secret = admit(request);
+    const host = request.headers.host ?? '';
+    const events = secret === undefined ? null : modelEvents(request, text);
+    if (secret === null) {
+      if (events !== null) refused.push(`${request.method} ${host}${request.url}`);
+      return sendJson(response, 401, { error: { message: 'the credential is wrong' } });
+    }
+    if (secret !== undefined && events !== null) {
+      hook?.();
+      answered.push({ host, secret, over: 'SSE' });
+      return sendEvents(response, events);
+    }
+    const json = secret === undefined ? undefined : PLAIN_ROUTES[`${host}${pathOf(request)}`];
+    const isRoute = pathOf(request).includes(':generateContent');
+    return sendJson(response, json === undefined && !isRoute ? 404 : 200, json ?? (isRoute ? GEMINI_ROUTE : {}));
+  };
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const secret = admit(request);
+    if (secret === null) refused.push(`WebSocket ${request.headers.host}${request.url}`);
+    if (typeof secret !== 'string' || pathOf(request) !== '/v1/responses') {
+      socket.end(`HTTP/1.1 ${secret === null ? 401 : 404} No\r\nContent-Length: 0\r\n\r\n`);
+      return;
+    }
+    serveWebSocket(request, socket, head, () => {
+      hook?.();
+      answered.push({ host: request.headers.host ?? '', secret, over: 'WebSocket' });
+      return responsesEvents(text).map(([, data]) => JSON.stringify(data));
+    });
+  });
+  const port = await listen(server);
+  return {
+    port,
+    answered,
+    refused,
+    onAnswer: (next) => (hook = next),
+    reset: () => {
+      answered.length = 0;
+      refused.length = 0;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '').split('?', 1)[0] ?? '';
+}
+
+/** What a model's endpoint streams; null for any other path. */
+function modelEvents(request: IncomingMessage, text: string): readonly StreamEvent[] | null {
+  const path = pathOf(request);
+  if (request.method !== 'POST') return null;
+  if (path === '/v1/messages') return anthropicEvents(text);
+  if (path.endsWith('/responses')) return responsesEvents(text);
+  if (path.endsWith('/chat/completions')) return chatEvents(text);
+  return path.includes(':streamGenerateContent') ? geminiEvents(text) : null;
+}
+
+const PLAIN_ROUTES: Readonly<Record<string, unknown>> = {
+  'api.github.com/copilot_internal/user': COPILOT_USER,
+  'api.individual.githubcopilot.com/models': COPILOT_MODELS,
+};
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+/** Server-sent events, each written by itself. */
+function sendEvents(response: ServerResponse, events: readonly StreamEvent[]): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const [name, data] of events) {
+    const lines = [...(name === null ? [] : [`event: ${name}`]), `data: ${toData(data)}`, '', ''];
+    response.write(lines.join('\n'));
+  }
+  response.end();
+}
+
+function toData(data: unknown): string {
+  return typeof data === 'string' ? data : JSON.stringify(data);
+}
