@@ -1,7 +1,7 @@
 /**
- * Takes each check of `mutations.ts` out of a copy of the tree, one at a time, and runs the tests that ought to notice.
- * Run: `node tools/mutate.ts [--only TEXT] [--write]`. Exits 1 when no test noticed one; `--write` puts the rows that were
- * tried into the table of docs/invariants.md.
+ * Removes each check of `mutations.ts` from a copy of the tree, one at a time, and runs the tests that should fail without it.
+ * Run: `node tools/mutate.ts [--only TEXT] [--write]`. Exits 1 if no test failed for one; `--write` updates the rows of the
+ * tried checks in the table of docs/invariants.md.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -30,14 +30,14 @@ const report = z.object({
   ),
 });
 
-/** A test file that noticed, how many of its tests failed, and the first of them. */
+/** A test file that failed, the number of its failed tests, and the first of them. */
 interface Noticed {
   readonly file: string;
   readonly failed: number;
   readonly first: string;
 }
 
-/** The tree as it stands, with what is not committed yet, in a folder of its own. */
+/** Copies the tree, including uncommitted changes, to its own folder. */
 function copyOfTree(): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-mutate-'));
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT });
@@ -67,7 +67,7 @@ function noticedBy(tests: readonly string[], folder: string): Noticed[] {
     });
 }
 
-/** Takes the check out, runs its tests (the end-to-end ones when no unit test notices), and puts it back. Throws when the text does not stand in the file once. */
+/** Removes the check, runs its tests (the end-to-end ones if no unit test fails), and restores it. Throws unless the file contains the text exactly once. */
 function without(mutation: Mutation, folder: string): Noticed[] {
   const path = join(folder, mutation.file);
   const source = readFileSync(path, 'utf8');
@@ -97,12 +97,12 @@ function tableRow({ row, holds, file }: Mutation, noticed: readonly Noticed[]): 
   return `| ${row} | ${holds} | ${file} | ${tests.join('<br>')} |\n`;
 }
 
-/** What tells a row of the table from the others. */
+/** The unique beginning of a row of the table. */
 function keyOf({ row, holds }: Mutation): string {
   return `| ${row} | ${holds} |`;
 }
 
-/** Puts the rows that were tried into the table that ends the document; of a row that was not tried, the old one stays. */
+/** Replaces the tried rows in the table at the end of the document; the others stay. */
 function writeTable(tried: ReadonlyMap<string, string>): void {
   const document = readFileSync(DOCUMENT, 'utf8');
   const start = document.indexOf('| Invariant or refusal');
@@ -114,7 +114,7 @@ function writeTable(tried: ReadonlyMap<string, string>): void {
   writeFileSync(DOCUMENT, `${document.slice(0, start)}${TABLE_HEAD}${rows.join('')}`);
 }
 
-/** A row without the blanks that a formatter puts around its cells. */
+/** A row without the padding of its cells. */
 function unpadded(line: string): string {
   return line.replaceAll(/ +\| */g, ' | ').trim();
 }

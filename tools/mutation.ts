@@ -1,13 +1,13 @@
-/** A check that is taken out to see which tests notice. */
+/** A check that is removed to see which tests fail. */
 export interface Mutation {
-  /** Invariant of design section 5, the refusal it gives, or what of a hosted control plane it is about. */
+  /** The invariant of design section 5, the refusal, or the area of a hosted control plane. */
   readonly row: string;
-  /** What holds because of the check. */
+  /** What the check guarantees. */
   readonly holds: string;
   readonly file: string;
-  /** Stands once in the file. */
+  /** The code of the check, which the file contains exactly once. */
   readonly text: string;
   readonly replacement: string;
-  /** Where its tests are: files of the unit or of the end-to-end tests. */
+  /** Its test files: unit tests or end-to-end tests. */
   readonly tests: readonly [string, ...string[]];
 }

@@ -6,7 +6,7 @@ import { MUTATIONS } from './mutations.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
-/** Refusals of requests to operations of connectors; they get their rows with the connector path. */
+/** Refusals of requests to operations of connectors, which have their own rows. */
 const OF_CONNECTORS = [
   'ambiguous_target',
   'connector_specs_invalid',
@@ -19,7 +19,7 @@ const NAMES = /[A-Za-z_$][\w$]*/g;
 const WORDS_BEFORE_PARENTHESES = new Set(['if', 'for', 'while', 'switch', 'catch', 'return', 'await']);
 
 describe('the list of checks', () => {
-  it('names each by a text that stands in its file once, and tests that exist', () => {
+  it('names code that its file contains exactly once, and existing tests', () => {
     const moved = MUTATIONS.filter(({ file, text }) => read(file).split(text).length !== 2);
     expect(moved.map(({ file, text }) => `${file}: ${text}`)).toEqual([]);
     expect(MUTATIONS.flatMap(({ tests }) => tests).filter((test) => !existsSync(join(ROOT, test)))).toEqual([]);
@@ -42,7 +42,7 @@ describe('the list of checks', () => {
     expect(missing.filter((reason) => !OF_CONNECTORS.includes(reason))).toEqual([]);
   });
 
-  it('stands in docs/invariants.md, each with the tests that fail without it', () => {
+  it('is in docs/invariants.md, each with the tests that fail without it', () => {
     const lines = read('docs/invariants.md').split('\n');
     const without = MUTATIONS.filter(
       ({ holds }) => !lines.some((line) => line.includes(holds) && line.includes('.test.ts')),

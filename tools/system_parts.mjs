@@ -1,41 +1,41 @@
-// The programs that the end-to-end tests drive: how each is looked for, which is how the tests take it, and the Debian packages
-// that bring it. Plain JavaScript: tools/test.mjs is started by the system's Node, and the tests read the same table.
+// The programs that the end-to-end tests use: how each is found, and the Debian packages that install it. Plain JavaScript,
+// because the system's Node starts tools/test.mjs; the tests read the same table.
 import { spawnSync } from 'node:child_process';
 import { delimiter } from 'node:path';
 
-/** Where a system keeps its own programs; a user's PATH may leave them out. */
+/** The system's program folders; a user's PATH may lack them. */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin'];
 
-/** The PATH of the tests: the one given, and a system's own programs after it. */
+/** The PATH of the tests: the caller's, then the system's program folders. */
 export function withSystemFolders(path = '') {
   const folders = path.split(delimiter).filter((folder) => folder !== '');
   return [...folders, ...SYSTEM_FOLDERS.filter((folder) => !folders.includes(folder))].join(delimiter);
 }
 
-/** What the tests need of a Python by itself; Debian leaves it out of its smallest one, `python3-minimal`. */
+/** Standard modules of Python that the tests need; Debian's `python3-minimal` lacks them. */
 export const STANDARD_MODULES = 'pty, ssl, urllib.request, zipfile';
 
-/** True when a shell finds the probe to succeed. */
+/** True if the probe succeeds in a shell. */
 export function succeeds(probe) {
   const env = { ...process.env, PATH: withSystemFolders(process.env.PATH) };
   return spawnSync('sh', ['-c', probe], { stdio: 'ignore', env }).status === 0;
 }
 
 /**
- * The program as it is called: the first on the PATH, or the system's own where that one does not work, as a version manager's
- * placeholder for a version that is not in use. Null when neither works.
+ * The program to call: the first on the PATH, or the system's if that one does not work, such as a version manager's
+ * placeholder for a version that is not selected. Null if neither works.
  */
 function workingProgram(name, args) {
   return [name, `/usr/bin/${name}`].find((program) => succeeds(`${program} ${args}`)) ?? null;
 }
 
-/** The Python that has the modules, or null. */
+/** The Python with the modules, or null. */
 export const pythonWith = (modules) => workingProgram('python3', `-c 'import ${modules}'`);
 
 /** The AWS CLI, or null. */
 export const awsCli = () => workingProgram('aws', '--version');
 
-/** The Ruby that has the router of Rails and a server for it, or null. */
+/** The Ruby with the router of Rails and a server for it, or null. */
 export const rubyWithRails = () =>
   workingProgram('ruby', `-e 'require "action_dispatch"; require "webrick"; Rack::Handler::WEBrick'`);
 
@@ -48,12 +48,12 @@ const ROOTLESS = [
   found('rootlesskit', 'newuidmap'),
 ].join(' && ');
 
-/** True where the user of the tests can run an engine without being root. */
+/** True if the user of the tests can run a rootless engine. */
 export const rootlessIsThere = () => succeeds(ROOTLESS);
 
 /**
- * Each part has a probe for a shell, or a function that looks for it; `packages` bring it on Debian, and `setup`
- * does the rest. No container can be tried without those of `containers`.
+ * Each part has a shell probe or a function that finds it; `packages` install it on Debian, and `setup` completes it. The
+ * container tests need every part with `containers`.
  */
 const SYSTEM_PARTS = [
   {
@@ -69,7 +69,7 @@ const SYSTEM_PARTS = [
     isThere: () => pythonWith(module) !== null,
     packages: ['python3', `python3-${module}`],
   })),
-  // Servers of others, which are asked how they read a path.
+  // Third-party servers, which show how they read a path.
   { name: 'Flask', isThere: () => pythonWith('flask') !== null, packages: ['python3-flask'] },
   {
     name: 'Django REST framework',
@@ -102,12 +102,12 @@ const SYSTEM_PARTS = [
   },
   {
     name: 'a Docker engine',
-    // An engine needs control groups, which a machine without an init system has not mounted.
+    // An engine needs control groups, which are not mounted on a machine without an init system.
     probe: `${found('dockerd', 'docker', 'ip')} && { grep -q ' /sys/fs/cgroup' /proc/mounts || ${found('cgroupfs-mount')}; }`,
     packages: ['docker.io', 'iproute2', 'cgroupfs-mount'],
     containers: true,
   },
-  // What the images of the container tests are made of, with Go and Java.
+  // Parts of the images of the container tests, with Go and Java.
   {
     name: 'debootstrap',
     probe: found('debootstrap', 'apt-get', 'setpriv', 'tar'),
@@ -124,15 +124,15 @@ const SYSTEM_PARTS = [
     name: 'a user svc-e2e with a rootless engine',
     probe: ROOTLESS,
     packages: ['rootlesskit', 'uidmap'],
-    // A user who is made after the files are there gets a range in each.
+    // A user that is created after these files exist gets a range in each.
     setup: 'touch /etc/subuid /etc/subgid && { getent passwd svc-e2e || useradd --create-home svc-e2e; }',
   },
 ];
 
 const isMissing = ({ probe, isThere }) => !(isThere?.() ?? succeeds(probe));
 
-/** The parts that are not here. */
+/** The missing parts. */
 export const missingParts = () => SYSTEM_PARTS.filter(isMissing);
 
-/** The parts that are not here and without which no container can be tried. */
+/** The missing parts that the container tests need. */
 export const missingForContainers = () => SYSTEM_PARTS.filter((part) => part.containers === true && isMissing(part));

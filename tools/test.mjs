@@ -1,6 +1,6 @@
 // `npm test`: every check, the unit tests and the end-to-end tests; `--quick` leaves the end-to-end tests out.
 // The last line is `N passed, N failed, N skipped`, each test counted once and each check as one. With CI=true a skip fails.
-// Plain JavaScript: the system's Node (20) starts it, and it goes on under the one that the lock file brings.
+// Plain JavaScript: the system's Node (20) starts it, and it restarts under the locked Node.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +14,9 @@ const QUICK = process.argv.includes('--quick');
 const CI = process.env.CI === 'true';
 const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'e2e', 'bench'];
 
-/** The native compiler. The import rules' reader needs the older one's interface, so both are here under the name `tsc`. */
+/** The native compiler. dependency-cruiser needs the older one, so both are installed and have a program `tsc`. */
 const TSC = 'node_modules/typescript-native/bin/tsc';
-/** What a check found is kept for the next one, so that only changed files and what depends on them are checked again. */
+/** Results are cached, so that only changed files and their dependents are checked again. */
 const KEPT = ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/svc/types.tsbuildinfo'];
 
 const CHECKS = [
@@ -37,7 +37,7 @@ const counts = { passed: 0, failed: 0, skipped: 0 };
 const environment = { ...process.env, PATH: withSystemFolders(`${BIN}${delimiter}${process.env.PATH}`) };
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** Runs a command in the project's folder; `show` passes its output on line by line as it comes, else it is collected. */
+/** Runs a command in the project's folder. With `show` its output is printed line by line, otherwise it is collected. */
 function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {}) {
   const began = Date.now();
   return new Promise((resolve) => {
@@ -47,7 +47,7 @@ function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const chunks = [];
-    // Whole lines only: two runs may speak at a time.
+    // Only whole lines, because two runs may print at the same time.
     const passOn = () => {
       const said = Buffer.concat(chunks);
       const end = said.lastIndexOf('\n') + 1;
@@ -80,7 +80,7 @@ function report(name, result) {
   if (!result.ok) say(result.output.trimEnd());
 }
 
-/** The checks are independent: two run side by side, and each reports as it ends. */
+/** Runs the checks, two at a time; each reports when it ends. */
 async function runChecks() {
   const queue = [...CHECKS];
   const lane = async () => {
@@ -92,8 +92,8 @@ async function runChecks() {
 }
 
 /**
- * What a vitest report holds; a file that failed outside of its tests, and a report that is missing or empty, count as one
- * failure each.
+ * The counts of a vitest report. A file that failed outside its tests counts as one failure, and so does a missing or empty
+ * report.
  */
 function countTests(file) {
   if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };
@@ -110,8 +110,8 @@ function countTests(file) {
 }
 
 /**
- * One vitest project, or all whose names fit the pattern, in a temporary folder of its own, which goes with all that its tests
- * left there. A run that ends badly though each of its tests passed (a crash, an unhandled error) is a failure too.
+ * Runs one vitest project, or all that match the pattern, in its own temporary folder, which is removed afterwards. A run that
+ * crashes or has an unhandled error is a failure, even if every test passed.
  */
 async function runTests(project, timeoutSeconds) {
   say(`\n${project} tests`);
@@ -124,27 +124,27 @@ async function runTests(project, timeoutSeconds) {
     env: { TMPDIR: folder },
   });
   const found = countTests(file);
-  // A program that is still ending may write there.
+  // A program that is still ending may write to it.
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
   if (!result.ok && found.failed === 0) found.failed = 1;
   for (const key of Object.keys(counts)) counts[key] += found[key];
   say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);
 }
 
-/** Why the missing programs cannot be brought here; null where they can. */
+/** Why the missing programs cannot be installed; null if they can. */
 function installProblem() {
   if (!CI && process.env.SVC_TEST_INSTALL !== '1') return 'SVC_TEST_INSTALL=1 as root on Debian installs them';
   if (process.getuid?.() !== 0) return 'only root can install them';
   return succeeds('command -v apt-get') ? null : "they are installed by Debian's apt-get, which is not here";
 }
 
-/** What apt said last of what went wrong. */
+/** The last error lines of apt. */
 function aptProblem(output) {
   const lines = output.split('\n').filter((line) => /^(E:|Err:|ended:|dpkg: error)/.test(line));
   return lines.at(-1) ?? 'apt-get reported no error';
 }
 
-/** Brings the programs that the end-to-end tests drive, where that may be done; else says which ones are missing. */
+/** Installs the programs that the end-to-end tests need, if allowed; otherwise prints which ones are missing. */
 async function provideSystemParts() {
   const missing = missingParts();
   if (missing.length === 0) return;
@@ -165,7 +165,7 @@ async function provideSystemParts() {
   report('system parts', { ...result, ok: still.length === 0, output });
 }
 
-/** Goes on under the locked Node when this one is another; does not return then. */
+/** Restarts under the locked Node if this is another one; then it does not return. */
 function useLockedNode() {
   const locked = join(BIN, 'node');
   if (!existsSync(locked) || realpathSync(locked) === realpathSync(process.execPath)) return;
@@ -174,8 +174,8 @@ function useLockedNode() {
 }
 
 /**
- * Work that mostly waits runs beside other work: programs are installed during the checks, and the tests with containers run
- * beside the other end-to-end tests. vitest.config.ts lists the tests that run alone, at the end.
+ * Work that mostly waits runs in parallel: programs are installed during the checks, and the tests with containers run beside
+ * the other end-to-end tests. vitest.config.ts lists the tests that run alone, at the end.
  */
 async function main() {
   const parts = QUICK ? null : provideSystemParts();

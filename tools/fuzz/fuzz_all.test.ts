@@ -50,7 +50,7 @@ describe('the fuzzer', () => {
       reached.clear();
       return ran;
     };
-    const result = fuzz({ ...broken, check }, { seed: SEED, goOn: forRuns(2000), blocksRun });
+    const result = fuzz({ ...broken, check }, { seed: SEED, goOn: forRuns(20_000), blocksRun });
     expect(result).toMatchObject({ blocks: 1, failure: null });
     expect(result.kept).toBeGreaterThan(0);
     expect(result.kept).toBeLessThan(400);

@@ -31,12 +31,15 @@ export interface FuzzResult {
 }
 
 const BATCH = 400;
+/** A reading of the coverage takes as long as this many runs. Readings get at most half of the time. */
+const RUNS_PER_READING = 250;
+/** Enough to find one input of a batch. */
+const READINGS_TO_BEGIN = 10;
 
 /** Runs a target on its seeds and on mutated inputs until one fails or the time is up. */
 export function fuzz(target: FuzzTarget, options: FuzzOptions): FuzzResult {
   const run = new FuzzRun(target, options);
-  let failing = run.try(target.seeds);
-  run.reached();
+  let failing = run.trySeeds();
   const seedBlocks = run.blocks;
   while (failing === null && options.goOn(run.runs)) failing = run.batch();
   const { runs, kept, blocks } = run;
@@ -57,7 +60,10 @@ class FuzzRun {
   readonly #options: FuzzOptions;
   readonly #random: SeededRandom;
   readonly #corpus: [string, ...string[]];
+  readonly #seen = new Set<string>();
+  /** The blocks that inputs of the corpus reach. */
   readonly #known = new Set<string>();
+  #readings = 0;
 
   constructor(target: FuzzTarget, options: FuzzOptions) {
     this.#target = target;
@@ -71,7 +77,14 @@ class FuzzRun {
   }
 
   get blocks(): number {
-    return this.#known.size;
+    return this.#seen.size;
+  }
+
+  /** Tries the seeds, whose blocks are then known. */
+  trySeeds(): string | null {
+    const failing = this.try(this.#target.seeds);
+    for (const block of this.reached()) this.#known.add(block);
+    return failing;
   }
 
   /** Mutates inputs and tries them; returns the failing one. */
@@ -82,7 +95,7 @@ class FuzzRun {
     );
     const failing = this.try(inputs);
     const reached = this.reached();
-    if (failing === null && reached.size > 0) this.#keep(inputs, reached);
+    if (failing === null && reached.size > 0 && this.#readingsLeft() >= READINGS_TO_BEGIN) this.#keep(inputs);
     return failing;
   }
 
@@ -94,27 +107,33 @@ class FuzzRun {
     return null;
   }
 
-  /** The blocks that ran for the first time since the last call. */
+  /** The blocks that ran since the last call and that no input of the corpus reaches. */
   reached(): ReadonlySet<string> {
+    this.#readings += 1;
     const ran = this.#options.blocksRun?.() ?? NOTHING;
-    const reached = new Set([...ran].filter((block) => !this.#known.has(block)));
-    for (const block of reached) this.#known.add(block);
-    return reached;
+    for (const block of ran) this.#seen.add(block);
+    return new Set([...ran].filter((block) => !this.#known.has(block)));
   }
 
-  /** Keeps the inputs that reach one of the new blocks, found by bisecting. */
-  #keep(inputs: readonly string[], blocks: ReadonlySet<string>): void {
+  #readingsLeft(): number {
+    return this.runs / RUNS_PER_READING - this.#readings;
+  }
+
+  /** Finds the inputs that reach new blocks by bisecting, and keeps them. */
+  #keep(inputs: readonly string[]): void {
+    if (this.#readingsLeft() <= 0) return;
     this.try(inputs);
-    const ran = this.#options.blocksRun?.() ?? NOTHING;
-    if (![...blocks].some((block) => ran.has(block))) return;
+    const reached = this.reached();
+    if (reached.size === 0) return;
     const [only] = inputs;
     if (inputs.length === 1 && only !== undefined) {
       this.#corpus.push(only);
+      for (const block of reached) this.#known.add(block);
       return;
     }
     const middle = Math.ceil(inputs.length / 2);
-    this.#keep(inputs.slice(0, middle), blocks);
-    this.#keep(inputs.slice(middle), blocks);
+    this.#keep(inputs.slice(0, middle));
+    this.#keep(inputs.slice(middle));
   }
 }
 
