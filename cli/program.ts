@@ -16,6 +16,7 @@ type Group = readonly [names: readonly string[], load: () => Promise<AddGroup>];
 const GROUPS: readonly Group[] = [
   [['up', 'sidecar'], async () => (await import('./up/up_command.ts')).addUpCommands],
   [['down'], async () => (await import('./up/down_command.ts')).addDownCommand],
+  [['panic'], async () => (await import('./up/panic_command.ts')).addPanicCommand],
   [['logs'], async () => (await import('./up/logs_command.ts')).addLogsCommand],
   [['console'], async () => (await import('./up/console_command.ts')).addConsoleCommand],
   [['login'], async () => (await import('./sign_in/login_command.ts')).addLoginCommand],

@@ -66,6 +66,14 @@ export function serversInUse(mcpHome: string): ReadonlySet<string> | null {
   return ids.includes(null) ? null : new Set(ids.filter((id) => id !== null));
 }
 
+/** The running gateways and the servers that they started, of every client of this machine. */
+export function listRunningServers(mcpHome: string): readonly ProcessIdentity[] {
+  const directory = recordsDirectory(mcpHome);
+  const paths = existsSync(directory) ? recordFiles(directory) : [];
+  const found = paths.map((path) => read(path)).filter((each) => each !== null);
+  return found.flatMap(({ gateway, server }) => [gateway, server]).filter((each) => isRunning(each));
+}
+
 function recordsDirectory(mcpHome: string): string {
   return join(mcpHome, 'running');
 }

@@ -43,7 +43,6 @@ export async function listSessions(call: Call, signal?: AbortSignal): Promise<re
 }
 
 /** Ends a session and removes its container. */
-export async function endSession(call: Call, id: string): Promise<void> {
-  const timeoutMs = END_TIMEOUT_MS;
+export async function endSession(call: Call, id: string, timeoutMs = END_TIMEOUT_MS): Promise<void> {
   await sidecarClient(call.context, call.options).callEmpty('DELETE', `${SESSIONS_PATH}/${id}`, { timeoutMs });
 }

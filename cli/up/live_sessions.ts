@@ -35,11 +35,12 @@ function lineOf({ session_id: id, name, sandbox }: SessionRecord): string {
 export async function endSessions(
   call: Call,
   sessions: readonly SessionRecord[],
+  timeoutMs?: number,
 ): Promise<readonly { readonly id: string; readonly why: string }[]> {
   const failed = await Promise.all(
     sessions.map(async ({ session_id: id }) => {
       try {
-        await endSession(call, id);
+        await endSession(call, id, timeoutMs);
         return null;
       } catch (error) {
         if (!(error instanceof CliError)) throw error;

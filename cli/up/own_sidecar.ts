@@ -45,7 +45,7 @@ async function keepSidecar(user: HttpClient, home: string, id: string): Promise<
 export async function retireSidecar(user: HttpClient | null, home: string, nowMs: number): Promise<string | null> {
   const id = await ownSidecar(home);
   if (id === null) return null;
-  if (user !== null) await revoke(user, id);
+  if (user !== null) await revokeSidecar(user, id);
   const directory = join(home, 'sidecar');
   const spool = join(directory, 'spool');
   if (holdsEvents(spool)) renameSync(spool, `${spool}.signed-out-${nowMs}`);
@@ -56,8 +56,9 @@ export async function retireSidecar(user: HttpClient | null, home: string, nowMs
   return id;
 }
 
-async function revoke(user: HttpClient, id: string): Promise<void> {
-  const reply = await user.send('DELETE', `/v1/sidecars/${id}`);
+/** Revokes a sidecar at its control plane, which releases nothing more to it. One that is unknown there is revoked. */
+export async function revokeSidecar(user: HttpClient, id: string, timeoutMs?: number): Promise<void> {
+  const reply = await user.send('DELETE', `/v1/sidecars/${id}`, { ...(timeoutMs !== undefined && { timeoutMs }) });
   if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the control plane', reply);
 }
 
