@@ -1,5 +1,6 @@
 import { CommanderError, type Command } from 'commander';
 import type { CliContext, GlobalOptions } from './context.ts';
+import { errorCode } from '../shared/model/error_code.ts';
 import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { createPainter, printableLines, printerFor, type Printer } from './terminal/output.ts';
@@ -74,10 +75,29 @@ export async function runCommandLine(line: CommandLine, argv: readonly string[])
     return line.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    if (!(error instanceof CliError)) throw error;
+    const known = error instanceof CliError ? error : systemError(error);
+    if (known === null) throw error;
     const paint = createPainter(line.context.stderr, line.context.env);
-    line.context.stderr.write(`${paint('red', 'svc:')} ${printableLines(error.message)}\n`);
-    for (const fix of error.fixes) line.context.stderr.write(`     ${printableLines(fix)}\n`);
-    return error.exitCode;
+    line.context.stderr.write(`${paint('red', 'svc:')} ${printableLines(known.message)}\n`);
+    for (const fix of known.fixes) line.context.stderr.write(`     ${printableLines(fix)}\n`);
+    return known.exitCode;
   }
+}
+
+const SYSTEM_REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'your disk quota is used up',
+  EROFS: 'the file system is read-only',
+  EACCES: 'this user may not',
+  EPERM: 'the system does not permit it',
+};
+
+/** A file that could not be written is no bug of ours: the person needs its path and the reason, not a stack. */
+function systemError(error: unknown): CliError | null {
+  const reason = SYSTEM_REASONS[errorCode(error)];
+  if (reason === undefined || !(error instanceof Error)) return null;
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : null;
+  const call = 'syscall' in error && typeof error.syscall === 'string' ? error.syscall : 'access';
+  const where = path === null ? '' : ` ${path}`;
+  return new CliError(EXIT.failed, `cannot ${call}${where}: ${reason} (${errorCode(error)})`);
 }

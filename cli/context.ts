@@ -4,7 +4,7 @@ import { CliError, EXIT } from './exit_codes.ts';
 
 /** A stream that may be a terminal. */
 export type InputStream = Readable & { readonly isTTY?: boolean; setRawMode?: (raw: boolean) => unknown };
-export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number | undefined };
 
 /** A command's access to the outside world. The composition root fills it with the real one, tests with fakes. */
 export interface CliContext {

@@ -41,6 +41,38 @@ async function count(...flags: string[]): Promise<number> {
 }
 
 describe('svc audit list', () => {
+  test('shows the name of what was changed, not its id', async () => {
+    const base = { ...event, type: 'control.binding.created', session_id: null };
+    const changes = [
+      { 'svc.proxy.binding.host': 'api.example.com', 'svc.control.credential_ref': 'vault://user/demo' },
+      { 'svc.control.credential_ref': 'vault://user/demo' },
+      { 'svc.connector.fqn': 'acme/items' },
+      { 'svc.mcp.server': 'files' },
+    ];
+    const items = changes.map((data) => ({ ...base, data: { 'svc.control.resource': 'bnd_1', ...data } }));
+    const answer: Answer = () => ({ status: 200, body: { items, next_cursor: null } });
+    const run = await runCli(home, ['audit', 'list'], { answer });
+    const targets = run.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split('\t')[3]);
+    expect(targets).toEqual(['api.example.com', 'vault://user/demo', 'acme/items', 'files']);
+  });
+
+  test('fits a terminal of 80 columns', async () => {
+    const path = `/repos/somebody/${'a-long-name/'.repeat(20)}`;
+    const data = { ...event.data, 'svc.proxy.upstream.path': path, 'svc.proxy.reason': 'x'.repeat(100) };
+    const long = { ...event, type: 'sandbox.proxy.foreign_credential_kept', data };
+    const answer: Answer = () => ({ status: 200, body: { items: [event, long], next_cursor: null } });
+    const run = await runCli(home, ['audit', 'list'], { answer, terminal: true, columns: 80, env: { NO_COLOR: '1' } });
+    const widths = run.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => Array.from(line).length);
+    expect(Math.max(...widths)).toBeLessThanOrEqual(80);
+    expect(run.stdout).toContain('binding_injected');
+  });
+
   test('prints one line for an event', async () => {
     const run = await runCli(home, ['audit', 'list'], { answer: list });
     expect(run.stdout).toBe(

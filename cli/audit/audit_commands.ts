@@ -80,6 +80,17 @@ const COLUMNS: readonly Column<EventRow>[] = [
   { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
 ];
 
+/** For a terminal in which the whole table would wrap; the whole values are in a wider one, and with --json. */
+const NARROW_COLUMNS: readonly Column<EventRow>[] = [
+  { title: 'TIME', cell: (row) => row.time.slice(5, 19).replace('T', ' ') },
+  { title: 'EVENT', cell: (row) => row.type.replace(/^(?:sandbox\.proxy|control)\./, ''), style: styleOf },
+  { title: 'METHOD', cell: (row) => row.data['svc.proxy.method'] ?? '-' },
+  { title: 'TARGET', cell: targetOf },
+  { title: 'RESULT', cell: resultOf },
+];
+/** Below this width the whole table wraps. */
+const WIDE_TERMINAL = 140;
+
 const REFUSALS: readonly EventRow['type'][] = [
   'sandbox.proxy.rejected',
   'sandbox.proxy.trust_denied',
@@ -101,7 +112,8 @@ function targetOf({ data }: EventRow): string {
   const operation = data['svc.connector.operation'];
   if (operation !== undefined) return `${data['svc.connector.fqn'] ?? '?'} ${operation}`;
   const launched = data['svc.sandbox.image'] ?? data['svc.sandbox.mode'];
-  return launched ?? data['svc.control.credential_ref'] ?? data['svc.control.resource'] ?? '-';
+  const named = data['svc.proxy.binding.host'] ?? data['svc.control.credential_ref'] ?? data['svc.connector.fqn'];
+  return launched ?? named ?? data['svc.mcp.server'] ?? data['svc.control.resource'] ?? '-';
 }
 
 /** The outcome: a status, a reason, a decision or a step with its reach, prefixed by the credential or the operation. */
@@ -140,7 +152,28 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
   };
   const most = options.all === true ? Number.POSITIVE_INFINITY : parseWholeNumber('--limit', options.limit, 1);
   const items = await fetchAllPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, most);
-  call.print.rows({ items }, items, COLUMNS, 'No matching events.');
+  const { columns = WIDE_TERMINAL } = context.stdout;
+  const isNarrow = call.print.person && columns < WIDE_TERMINAL;
+  call.print.rows({ items }, items, isNarrow ? narrowColumns(columns) : COLUMNS, 'No matching events.');
+}
+
+/** Columns of at most this width together: the target gives way, then the result. */
+function narrowColumns(width: number): readonly Column<EventRow>[] {
+  const fixed = '01-01 12:00:00'.length + 'foreign_credential_kept'.length + 'OPTIONS'.length + 4 * 2;
+  const rest = Math.max(24, width - fixed);
+  const shares = new Map([
+    ['TARGET', Math.ceil(rest * 0.6)],
+    ['RESULT', Math.floor(rest * 0.4)],
+  ]);
+  return NARROW_COLUMNS.map((column) => {
+    const most = shares.get(column.title) ?? 23;
+    return { ...column, cell: (row) => cutCell(column.cell(row), most) };
+  });
+}
+
+function cutCell(text: string, most: number): string {
+  const characters = Array.from(toPrintable(text));
+  return characters.length <= most ? characters.join('') : `${characters.slice(0, most - 1).join('')}…`;
 }
 
 function filterQuery(options: FilterOptions): Record<string, string | undefined> {

@@ -2,6 +2,7 @@ import { basename, resolve } from 'node:path';
 import { planLockReply, type PlanLockContent, type SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { contentOf, parseLock } from '../../sandbox/plan/lock_file.ts';
 import { freezePlan } from '../../sandbox/plan/freeze_plan.ts';
+import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { planTemplate } from '../../sandbox/plan/plan_template.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -12,7 +13,15 @@ import { exists, lockKeyOf, planOf, planPaths, readLockFile, readPlanFile, write
 import { engineOf, imageCheck, imageNamed, planImage, verificationText, verifyFiles } from './plan_engine.ts';
 import { commandText } from '../terminal/cell_text.ts';
 
-export async function initPlan(call: Call): Promise<undefined> {
+/** The options of `svc plan init`. */
+export interface InitOptions {
+  readonly image?: string;
+}
+
+/** The tags of `svc image build` in the documentation, which most people type as they are. */
+const USUAL_IMAGES = ['my-agent', 'agent-tools:1'];
+
+export async function initPlan(call: Call<InitOptions>): Promise<undefined> {
   const { plan } = planPaths(call);
   if (exists(call, plan)) {
     throw new CliError(EXIT.failed, `${plan} already exists and was not changed`, [
@@ -20,12 +29,23 @@ export async function initPlan(call: Call): Promise<undefined> {
     ]);
   }
   const name = basename(resolve(call.context.workingDirectory, plan, '..')).toLowerCase();
-  writeWhole(call, plan, planTemplate(/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name) ? name : 'my-plan'));
+  const { image = await usualImage(call) } = call.options;
+  if (!/^[\w./:@-]{1,255}$/.test(image)) throw new CliError(EXIT.usage, '--image is not the name of an image');
+  writeWhole(call, plan, planTemplate(/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name) ? name : 'my-plan', image));
   call.print.data(
-    { plan },
-    () => `wrote ${plan}: edit it, then run \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
+    { plan, image },
+    () =>
+      `wrote ${plan} for the image ${image}: edit it, then run \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
   );
-  return Promise.resolve(undefined);
+}
+
+/** The usual image that this machine has; without an engine, or without one, the last, whose comment says how to make it. */
+async function usualImage(call: Call): Promise<string> {
+  const runtime = await openDockerRuntime(call.context.env);
+  if (runtime.ok) {
+    for (const image of USUAL_IMAGES) if ((await runtime.value.inspectImage(image)).ok) return image;
+  }
+  return USUAL_IMAGES.at(-1) ?? '';
 }
 
 export async function freezeCommand(call: Call): Promise<undefined> {

@@ -42,6 +42,15 @@ describe('svc plan init', () => {
     expect(readFileSync(join(home.path, 'plan.yaml'), 'utf8')).toBe(written);
     expect(await plan(['init', 'other.yaml'])).toMatchObject({ code: 0 });
   });
+
+  test('names the image that is given, and nothing else in its place', async () => {
+    expect(await plan(['init', '--image', 'tools:2'])).toMatchObject({ code: 0 });
+    expect(parsePlan(readFileSync(join(home.path, 'plan.yaml'), 'utf8'))).toMatchObject({
+      ok: true,
+      value: { image: 'tools:2' },
+    });
+    expect(await plan(['init', 'b.yaml', '--image', 'tools:2\nsteps: []'])).toMatchObject({ code: 2 });
+  });
 });
 
 describe('svc plan freeze', () => {

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
-import type { VerifyOptions } from './plan_actions.ts';
+import type { InitOptions, VerifyOptions } from './plan_actions.ts';
 import type { PlanRunOptions } from './run_plan_command.ts';
 
 // The actions are loaded on use, so that other commands start faster.
@@ -9,8 +9,15 @@ const actions = () => import('./plan_actions.ts');
 /** `svc plan ...`. */
 export function addPlanCommands(line: CommandLine): void {
   const plan = line.program.command('plan').description('run steps in one container, each limited to its own hosts');
-  const init = plan.command('init').description('write an example plan').argument('[file]', 'plan.yaml');
-  handle(line, init, async (call) => (await actions()).initPlan(call));
+  const init = plan
+    .command('init')
+    .description('write an example plan')
+    .argument('[file]', 'plan.yaml')
+    .option(
+      '--image <image>',
+      'the image of its container (default: one that svc image build has made, if there is one)',
+    );
+  handle<InitOptions>(line, init, async (call) => (await actions()).initPlan(call));
   const freeze = plan
     .command('freeze')
     .description('seal the plan, its image and the hosts of each step in plan.lock')

@@ -169,9 +169,20 @@ const LIST_COMMANDS: Readonly<Record<string, string>> = {
   '/v1/tokens': 'svc token list',
 };
 
+/** Calls that messages of the API name, and the commands for them. */
+const CALL_COMMANDS: readonly (readonly [call: RegExp, command: string])[] = [
+  [/DELETE \/v1\/connectors\/([\w-]+)\/credential/g, '`svc connector credential rm $1`'],
+  [/PUT \/v1\/connectors\/([\w-]+)\/credential/g, '`svc connector credential set $1`'],
+  [/DELETE \/v1\/mcp-servers\/([\w-]+)\/credentials\/([\w-]+)/g, '`svc mcp credential unset $1 $2`'],
+  [/GET \/v1\/mcp-servers\/([\w-]+)\/revisions/g, '`svc mcp rollback $1`'],
+  [/POST \/v1\/approvals\/([\w-]+)\/decide/g, '`svc approvals approve $1`'],
+  [/GET \/v1\/marketplace\/servers\?q=/g, '`svc mcp search`'],
+];
+
 /** An error message of the API with the command in place of a call, where there is one. */
 function inCommands(message: string): string {
-  return message.replaceAll(/list them with GET (\/v1\/[a-z-]+)/g, (text, path: string) => {
+  const named = CALL_COMMANDS.reduce((text, [call, command]) => text.replaceAll(call, command), message);
+  return named.replaceAll(/list them with GET (\/v1\/[a-z-]+)/g, (text, path: string) => {
     const command = LIST_COMMANDS[path];
     return command === undefined ? text : `\`${command}\` lists them`;
   });

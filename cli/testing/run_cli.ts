@@ -36,6 +36,8 @@ export interface RunOptions {
   readonly stdin?: string;
   /** What a person types at a terminal, one line for each question. */
   readonly typed?: readonly string[];
+  /** The width of the terminal. */
+  readonly columns?: number;
   /** The working directory; by default the state directory. */
   readonly workingDirectory?: string;
   readonly env?: CliContext['env'];
@@ -73,7 +75,7 @@ export class TestHome {
 /** Runs the command line in this process; the test answers its calls. */
 export async function runCli(home: TestHome, argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const calls: SeenCall[] = [];
-  const stdout = new Sink(options.terminal === true);
+  const stdout = new Sink(options.terminal === true, options.columns);
   const stderr = new Sink(false);
   const context: CliContext = {
     env: { SVC_HOME: home.path, PATH: process.env['PATH'], ...options.env },
@@ -111,11 +113,13 @@ async function* linesOf(lines: readonly string[]): AsyncGenerator<Buffer> {
 
 class Sink extends Writable {
   readonly isTTY: boolean;
+  readonly columns: number | undefined;
   text = '';
 
-  constructor(isTTY: boolean) {
+  constructor(isTTY: boolean, columns?: number) {
     super();
     this.isTTY = isTTY;
+    this.columns = columns;
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {

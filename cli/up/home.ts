@@ -1,5 +1,5 @@
-import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, type Stats } from 'node:fs';
-import { resolve } from 'node:path';
+import { chmodSync, lstatSync, mkdirSync, readFileSync, statfsSync, statSync, type Stats } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { settingsOf, type CliContext, type GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -18,8 +18,9 @@ export function homeOf(context: CliContext, options: GlobalOptions): string {
 export function prepareHome(home: string, uid: number | undefined): readonly string[] {
   const found = statOf(home);
   if (found === null) {
-    mkdirSync(home, { recursive: true, mode: 0o700 });
+    createFolders(home);
     chmodSync(home, 0o700);
+    requireSpace(home);
     return [];
   }
   if (!found.isDirectory()) {
@@ -32,17 +33,63 @@ export function prepareHome(home: string, uid: number | undefined): readonly str
       ['Choose a directory of your own with --home DIR.'],
     );
   }
+  requireSpace(home);
   if ((found.mode & 0o077) === 0) return [];
   chmodSync(home, 0o700);
   return [`${home} was accessible to other users (mode ${modeText(found)}): changed to 0700`];
 }
 
+/** Creates the missing folders one by one: a recursive mkdir does not end where the system refuses new names, as in /proc. */
+function createFolders(path: string): void {
+  const parent = dirname(path);
+  if (parent !== path && statIfThere(parent) === undefined) createFolders(parent);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    throw new CliError(EXIT.failed, `${path} cannot be created (${errorCode(error) || 'unknown reason'})`, [
+      'Choose a directory that you may write to, with --home DIR.',
+    ]);
+  }
+}
+
+/** Less is used up by the first start. */
+const LEAST_FREE_BYTES = 4 * 1024 * 1024;
+
+/** Refuses a full disk before a program fails on it. */
+function requireSpace(home: string): void {
+  const { bavail, bsize } = statfsSync(home);
+  const freeBytes = bavail * bsize;
+  if (freeBytes >= LEAST_FREE_BYTES) return;
+  throw new CliError(EXIT.failed, `the disk of ${home} is full: ${Math.floor(freeBytes / 1024)} KiB are free`, [
+    'Free some space, or choose another directory with --home DIR.',
+  ]);
+}
+
 function statOf(path: string): Stats | null {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found !== undefined || lstatSync(path, { throwIfNoEntry: false }) === undefined) return found ?? null;
+  const found = statIfThere(path);
+  if (found !== undefined || !isThere(path)) return found ?? null;
   throw new CliError(EXIT.failed, `${path} is a link whose target does not exist`, [
     'Choose another directory with --home DIR.',
   ]);
+}
+
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTDIR') throw error;
+    return false;
+  }
+}
+
+/** Below a file there is nothing. */
+function statIfThere(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTDIR') throw error;
+    return undefined;
+  }
 }
 
 /** `0644`. */

@@ -53,6 +53,12 @@ describe('the state directory', () => {
     expect(() => prepareHome(join(folder, 'file'), uid)).toThrow('is not a directory');
   });
 
+  test('is refused, with the reason, where no folder can be created', () => {
+    expect(() => prepareHome('/proc/svc-home', uid)).toThrow(/^\/proc\/svc-home cannot be created \(E[A-Z]+\)$/);
+    writeFileSync(join(folder, 'file'), '');
+    expect(() => prepareHome(join(folder, 'file', 'home'), uid)).toThrow('cannot be created (ENOTDIR)');
+  });
+
   test('is refused if it is a broken link', () => {
     symlinkSync(join(folder, 'gone'), join(folder, 'link'));
     expect(() => prepareHome(join(folder, 'link'), uid)).toThrow('target does not exist');

@@ -1,5 +1,5 @@
 /** The file that `svc plan init` writes: a plan with every field explained, which needs a real image and real hosts. */
-export function planTemplate(name: string): string {
+export function planTemplate(name: string, image = 'agent-tools:1'): string {
   return `# A plan: steps that run one after the other in one container, each with a reach of its own.
 #   svc plan freeze    seals it into plan.lock: the image, each command, each step's hosts
 #   svc plan run       runs what the lock says, and nothing else
@@ -7,7 +7,7 @@ version: 1
 name: ${name}
 
 # An image with svc's helpers: svc image build --base BASE --tag agent-tools:1
-image: agent-tools:1
+image: ${image}
 
 steps:
   - id: fetch
