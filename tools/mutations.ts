@@ -1,4 +1,5 @@
 import type { Mutation } from './mutation.ts';
+import { AGENT_MUTATIONS } from './mutations_agents.ts';
 import { AUDIT_MUTATIONS } from './mutations_audit.ts';
 import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
@@ -1180,6 +1181,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
+  ...AGENT_MUTATIONS,
   ...AUDIT_MUTATIONS,
   ...SHOWN_MUTATIONS,
   ...SEAL_MUTATIONS,

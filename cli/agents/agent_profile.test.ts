@@ -100,6 +100,8 @@ describe('a profile', () => {
     'PYTHONPATH',
     'GIT_SSH_COMMAND',
     'EDITOR',
+    'DOCKER_HOST',
+    'OPENSSL_CONF',
     'HTTPS_PROXY',
     'no_proxy',
     'SSL_CERT_FILE',

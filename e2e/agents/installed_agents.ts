@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdtempSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { cpSync, existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import { cacheFolder } from '../support/cached_root.ts';
 import { ROOT, runOk } from '../support/program.ts';
 
 const packageFile = z.object({ dependencies: z.record(z.string(), z.string()) });
@@ -13,12 +14,12 @@ const PLACE_PROGRAMS = ['@anthropic-ai/claude-code/install.cjs', 'opencode-ai/po
 /** How a person installs the agents for the tests. */
 export const INSTALL_COMMAND = 'SVC_TEST_INSTALL=1 npx vitest run e2e/agents';
 
-/** Where the agents of this lock file are. */
+/** Where the agents of this lock file are: once for a machine, where that is possible. */
 function agentsFolder(): string {
   const lock = createHash('sha256')
     .update(readFileSync(join(HERE, 'package-lock.json')))
     .digest('hex');
-  return join(ROOT, 'node_modules', '.cache', 'svc-agents', lock.slice(0, 16));
+  return join(cacheFolder() ?? join(ROOT, 'node_modules', '.cache'), `agents-${lock.slice(0, 16)}`);
 }
 
 /**
@@ -38,10 +39,20 @@ export async function installAgents(): Promise<string | null> {
     await runOk('npm', args, { cwd: fresh, timeoutMs: INSTALL_TIMEOUT_MS });
     for (const script of PLACE_PROGRAMS) await runOk('node', [join(fresh, 'node_modules', script)], { cwd: fresh });
     if (!existsSync(folder)) renameSync(fresh, folder);
+    removeOthers(folder);
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
   return programs;
+}
+
+/** Agents of another lock file are large, and not needed any more. */
+function removeOthers(folder: string): void {
+  for (const name of readdirSync(dirname(folder))) {
+    if (/^agents-[0-9a-f]{16}$/.test(name) && name !== basename(folder)) {
+      rmSync(join(dirname(folder), name), { recursive: true, force: true });
+    }
+  }
 }
 
 /** The version of each package that the lock file pins. */

@@ -31,8 +31,8 @@ export async function cachedRoot(name: string, build: (root: string) => Promise<
   return { path: kept, release: () => undefined };
 }
 
-/** A folder that only this user can write to, or null. */
-function cacheFolder(): string | null {
+/** A folder that only this user can write to, kept from run to run, or null. */
+export function cacheFolder(): string | null {
   const folder = `/var/tmp/svc-e2e-${process.getuid?.() ?? 'any'}`;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
