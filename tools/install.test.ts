@@ -15,7 +15,7 @@ const locked = {
 };
 const full = { 'node_modules/a': locked['node_modules/a'], 'node_modules/d': locked['node_modules/d'] };
 const production = { 'node_modules/a': locked['node_modules/a'] };
-const there = () => true;
+const there = (): boolean => true;
 
 describe('staleness', () => {
   test('a full install satisfies both modes, without the optional packages of other platforms', () => {
@@ -33,7 +33,7 @@ describe('staleness', () => {
     ['another version', { 'node_modules/a': { version: '1.0.1', integrity: 'sha512-a' } }, there, 'stale'],
     ['another content', { 'node_modules/a': { version: '1.0.0', integrity: 'sha512-b' } }, there, 'stale'],
     ['a package that is not there', {}, there, 'stale'],
-    ['a package whose folder was removed', full, () => false, 'stale'],
+    ['a package whose folder was removed', full, (): boolean => false, 'stale'],
   ])('%s needs an install', (_name, installed, isThere, reason) => {
     expect(staleness(locked, installed, 'production', isThere)).toBe(reason);
   });
