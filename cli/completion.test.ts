@@ -7,8 +7,14 @@ const program = await referenceProgram();
 
 /** The completions that bash offers after these words; the last word is incomplete. */
 function bashOffers(...words: string[]): string[] {
+  return bashOffersWith('', ...words);
+}
+
+/** The same with a program `svc` that answers `svc ... list`. */
+function bashOffersWith(svc: string, ...words: string[]): string[] {
   const quoted = words.map((word) => `'${word}'`).join(' ');
-  const script = `${completionScript(program, 'bash')}
+  const script = `${svc}
+${completionScript(program, 'bash')}
 COMP_WORDS=(svc ${quoted}); COMP_CWORD=${words.length}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const run = spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8' });
   expect(run.stderr).toBe('');
@@ -39,6 +45,26 @@ describe('completion', () => {
     expect(bashOffers('binding', 'add', 'x', '--scheme', 's')).toEqual(['sigv4-resign']);
     expect(bashOffers('--home', '/x', 'secret', 's')).toEqual(['set']);
     expect(bashOffers('audit', 'list', '--h')).toEqual(['--host', '--help', '--home']);
+  });
+
+  test('bash completes what is stored', () => {
+    const svc = `svc() { case "$*" in
+      'secret list') printf 'vault://user/github\\tpersonal\\nvault://user/npm\\tpersonal\\n' ;;
+      'binding list') printf 'api.github.com\\tbearer\\n*.example.test\\tbearer\\n' ;;
+      'binding templates') printf 'github-cli\\tGitHub\\n' ;;
+      'sessions list') printf 'ses_1\\tname\\n' ;;
+    esac; }`;
+    expect(bashOffersWith(svc, 'secret', 'rm', 'user/')).toEqual(['user/github', 'user/npm']);
+    expect(bashOffersWith(svc, 'binding', 'rm', '')).toContain('api.github.com');
+    expect(bashOffersWith(svc, 'sessions', 'stop', 'ses')).toEqual(['ses_1']);
+    expect(bashOffersWith(svc, 'binding', 'add', 'x', '--credential', 'user/g')).toEqual(['user/github']);
+    expect(bashOffersWith(svc, 'binding', 'add', '--from', 'git')).toEqual(['github-cli']);
+    expect(bashOffersWith(svc, 'secret', 'rm', '--h')).not.toContain('user/github');
+  });
+
+  test('bash expands nothing in a stored name', () => {
+    const svc = `svc() { printf '%s\\n' 'ses_$(touch /dev/full/x >&2)' '\`echo ses_2 >&2\`' 'ses_*' 'ses_3'; }`;
+    expect(bashOffersWith(svc, 'sessions', 'stop', 'ses')).toEqual(['ses_3']);
   });
 
   test('bash completes system commands after --', () => {

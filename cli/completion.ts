@@ -18,6 +18,34 @@ interface CompletionOption {
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
 
+/** What is stored can follow these commands, and options of theirs: each with the command that lists it, one name first in each line. */
+const LISTED: Readonly<Record<string, string>> = {
+  'secret set': 'secret list',
+  'secret rm': 'secret list',
+  'binding show': 'binding list',
+  'binding rm': 'binding list',
+  'binding effect': 'binding list',
+  'binding templates': 'binding templates',
+  'binding add --from': 'binding templates',
+  'binding add --credential': 'secret list',
+  'sessions show': 'sessions list',
+  'sessions stop': 'sessions list',
+  'sessions resume': 'sessions list',
+  'sessions logs': 'sessions list',
+  'connector show': 'connector list',
+  'connector remove': 'connector list',
+  'connector test': 'connector list',
+  'connector authorize': 'connector list',
+};
+const LISTED_COMMANDS = Object.entries(LISTED).filter(([after]) => !after.includes('--'));
+const LISTED_OPTIONS = Object.entries(LISTED).filter(([after]) => after.includes('--'));
+
+/**
+ * The first column of a list. Only characters of names pass, because shells expand what they complete, and others may have
+ * named a thing; a pattern of hosts would be expanded too.
+ */
+const LIST_PIPE = "2>/dev/null | cut -f1 | sed 's|^vault://||' | grep -E '^[A-Za-z0-9._/-]+$'";
+
 /** Adds `svc completion SHELL`; `print` receives the script. */
 export function addCompletionCommand(program: Command, print: (script: string) => void): void {
   program
@@ -100,13 +128,21 @@ _svc() {
     fi
     ${pathLoop(nodes)}
   done
+  case "$typed $prev" in
+${LISTED_OPTIONS.map(([after, list]) => `    '${after}') COMPREPLY=($(compgen -W "$(_svc_list ${list})" -- "$cur")); return ;;`).join('\n')}
+  esac
   case $prev in
 ${choiceArms(nodes, (choices) => (choices === '' ? 'COMPREPLY=($(compgen -f -- "$cur")); return' : `COMPREPLY=($(compgen -W '${choices}' -- "$cur")); return`))}
   esac
   case $typed in
 ${caseArms(nodes, (node) => `COMPREPLY=($(compgen -W '${wordsAfter(node)}' -- "$cur"))`)}
   esac
+  [[ $cur == -* ]] && return
+  case $typed in
+${LISTED_COMMANDS.map(([after, list]) => `    '${after}') COMPREPLY+=($(compgen -W "$(_svc_list ${list})" -- "$cur")) ;;`).join('\n')}
+  esac
 }
+_svc_list() { svc "$@" ${LIST_PIPE}; }
 complete -F _svc svc
 `;
 }
@@ -130,14 +166,21 @@ _svc() {
     fi
     ${pathLoop(nodes)}
   done
+  case "$typed \${words[CURRENT-1]}" in
+${LISTED_OPTIONS.map(([after, list]) => `    '${after}') compadd -- \${(f)"$(_svc_list ${list})"}; return ;;`).join('\n')}
+  esac
   case \${words[CURRENT-1]} in
 ${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -- ${choices}; return`))}
   esac
   case $typed in
 ${caseArms(nodes, (node) => `found=(${describeNode(node)})`)}
   esac
+  case $typed in
+${LISTED_COMMANDS.map(([after, list]) => `    '${after}') found+=(\${(f)"$(_svc_list ${list})"}) ;;`).join('\n')}
+  esac
   _describe 'svc' found
 }
+_svc_list() { svc "$@" ${LIST_PIPE}; }
 if [[ $funcstack[1] == _svc ]]; then _svc "$@"; else compdef _svc svc; fi
 `;
 }
@@ -154,6 +197,13 @@ function fishScript(nodes: readonly CompletionNode[]): string {
     );
     return [...commands, ...node.options.map((option) => fishOption(at, option))];
   });
+  lines.push(
+    ...LISTED_COMMANDS.map(([after, list]) => `complete -c svc -f -n '__svc_at ${after}' -a '(__svc_list ${list})'`),
+    ...LISTED_OPTIONS.map(([after, list]) => {
+      const [at = '', option = ''] = after.split(' --');
+      return `complete -c svc -f -n '__svc_at ${at}' -l ${option} -r -a '(__svc_list ${list})'`;
+    }),
+  );
   const paths = nodes.filter((node) => node.path.length > 0).map((node) => `'${node.path.join(' ')}'`);
   return `# svc completion for fish: svc completion fish > ~/.config/fish/completions/svc.fish
 function __svc_at
@@ -163,6 +213,9 @@ function __svc_at
     contains -- (string join -- ' ' $at $word) ${paths.join(' ')}; and set -a at $word
   end
   test "$at" = "$argv"
+end
+function __svc_list
+  svc $argv ${LIST_PIPE}
 end
 ${lines.join('\n')}
 `;
