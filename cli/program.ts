@@ -17,6 +17,7 @@ const GROUPS: readonly Group[] = [
   [['up', 'sidecar'], async () => (await import('./up/up_command.ts')).addUpCommands],
   [['down'], async () => (await import('./up/down_command.ts')).addDownCommand],
   [['panic'], async () => (await import('./up/panic_command.ts')).addPanicCommand],
+  [['uninstall'], async () => (await import('./up/uninstall_command.ts')).addUninstallCommand],
   [['logs'], async () => (await import('./up/logs_command.ts')).addLogsCommand],
   [['console'], async () => (await import('./up/console_command.ts')).addConsoleCommand],
   [['login'], async () => (await import('./sign_in/login_command.ts')).addLoginCommand],

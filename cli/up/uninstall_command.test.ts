@@ -1,0 +1,80 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { identify } from '../../machine/process_identity.ts';
+import { runCli, TestHome, type RunOptions, type RunResult } from '../testing/run_cli.ts';
+
+/** The user's home directory and working directory are the test home; the state directory to delete is another one. */
+let home: TestHome;
+let folder: string;
+let state: string;
+beforeEach(() => {
+  home = new TestHome();
+  folder = mkdtempSync(join(tmpdir(), 'svc-uninstall-'));
+  state = join(folder, 'state');
+  mkdirSync(state);
+  writeFileSync(join(state, 'local.key'), 'key');
+});
+afterEach(() => {
+  home.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const uninstall = (path: string, args: readonly string[] = [], options: RunOptions = {}): Promise<RunResult> =>
+  runCli(home, ['--home', path, 'uninstall', ...args], options);
+
+describe('svc uninstall', () => {
+  test('deletes the state directory with --yes, and says what is left elsewhere', async () => {
+    const run = await uninstall(state, ['--yes']);
+    expect(run).toMatchObject({ code: 0, stdout: `deleted ${state}\n` });
+    expect(run.stderr).toContain('Not deleted');
+    expect(existsSync(state)).toBe(false);
+  });
+
+  test('asks for the whole word at a terminal', async () => {
+    expect(await uninstall(state, [], { terminal: true, typed: ['y'] })).toMatchObject({ code: 1 });
+    expect(existsSync(state)).toBe(true);
+    expect(await uninstall(state, [], { terminal: true, typed: ['delete'] })).toMatchObject({ code: 0 });
+    expect(existsSync(state)).toBe(false);
+  });
+
+  test('deletes nothing without a terminal and without --yes', async () => {
+    expect(await uninstall(state)).toMatchObject({ code: 2 });
+    expect(existsSync(state)).toBe(true);
+  });
+
+  test('deletes nothing while signed in to a control plane elsewhere', async () => {
+    const tokens = { access_token: 'a', refresh_token: 'b', access_expires_at_ms: 0 };
+    const signIn = { version: 1, control_url: 'https://svc.example.test', ...tokens };
+    writeFileSync(join(state, 'sign_in.json'), JSON.stringify(signIn), { mode: 0o600 });
+    const run = await uninstall(state, ['--yes']);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('svc logout');
+    expect(existsSync(state)).toBe(true);
+  });
+
+  test('deletes nothing while svc runs', async () => {
+    const lock = { supervisor: identify(process.pid), programs: [] };
+    writeFileSync(join(state, 'up.lock'), JSON.stringify(lock), { mode: 0o600 });
+    const run = await uninstall(state, ['--yes']);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('svc down');
+    expect(existsSync(state)).toBe(true);
+  });
+
+  test.each([
+    ['a folder that is no state directory', () => folder],
+    ['a folder that does not exist', () => join(folder, 'gone')],
+    ['a link to a state directory', () => join(folder, 'link')],
+    ["the user's home directory", () => home.path],
+    ['a folder above it', () => tmpdir()],
+    ['the root', () => '/'],
+  ])('deletes nothing of %s', async (_what, path) => {
+    symlinkSync(state, join(folder, 'link'));
+    const run = await uninstall(path(), ['--yes']);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('nothing was deleted');
+    expect([existsSync(join(state, 'local.key')), existsSync(home.path)]).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,94 @@
+import { lstatSync, readdirSync, rmSync } from 'node:fs';
+import { parse, relative, resolve } from 'node:path';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { readSignIn } from '../sign_in/sign_in_file.ts';
+import { askLine } from '../terminal/ask.ts';
+import { homeOf } from './home.ts';
+import { UpLock } from './up_lock.ts';
+
+interface UninstallOptions {
+  readonly yes?: boolean;
+}
+
+/** `svc uninstall`. */
+export function addUninstallCommand(line: CommandLine): void {
+  const uninstall = line.program
+    .command('uninstall')
+    .description('delete the state directory with everything stored in it, and say what else belongs to svc')
+    .option('--yes', 'do not ask');
+  handle<UninstallOptions>(line, uninstall, removeState);
+}
+
+async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
+  const { context, options, print } = call;
+  const home = homeOf(context, options);
+  const names = requireState(home, [context.userHome, context.workingDirectory, context.root]);
+  if (UpLock.readRunning(home) !== null) {
+    throw new CliError(EXIT.failed, `svc is running on ${home}: nothing was deleted`, ['Stop it first: svc down']);
+  }
+  if (readSignIn(home) !== null) {
+    throw new CliError(EXIT.failed, `${home} is signed in to a control plane: nothing was deleted`, [
+      'Sign out first, which also revokes this machine: svc logout',
+    ]);
+  }
+  await requireConsent(call, home, names);
+  rmSync(home, { recursive: true });
+  print.data({ deleted: home }, () => `deleted ${home}\n`);
+  print.note('Not deleted, because svc did not put it there or you may still need it:');
+  for (const text of elsewhere(context.root)) print.note(`  ${text}`);
+}
+
+/** Every state directory has one of these. */
+const MARKS = ['local.key', 'control.db', 'sidecar'];
+
+/** The names in the state directory. Throws unless the directory is one, so that a mistyped --home deletes nothing else. */
+function requireState(home: string, kept: readonly string[]): readonly string[] {
+  const stats = lstatSync(home, { throwIfNoEntry: false });
+  if (stats === undefined) throw new CliError(EXIT.failed, `${home} does not exist: nothing was deleted`);
+  const names = stats.isDirectory() ? readdirSync(home) : [];
+  const isState = MARKS.some((mark) => names.includes(mark));
+  const isAbove = kept.some((path) => isInside(home, path)) || resolve(home) === parse(home).root;
+  const isOwn = process.getuid === undefined || stats.uid === process.getuid();
+  if (isState && !isAbove && isOwn) return names;
+  throw new CliError(EXIT.failed, `${home} is not a state directory of yours: nothing was deleted`, [
+    'Name the right one with --home DIR.',
+  ]);
+}
+
+/** True if the path is the folder or below it. */
+function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === '' || (!way.startsWith('..') && resolve(folder, way) === resolve(path));
+}
+
+/** The whole word is typed: what is deleted cannot be brought back. */
+async function requireConsent(
+  { context, options, print }: Call<UninstallOptions>,
+  home: string,
+  names: readonly string[],
+): Promise<void> {
+  if (options.yes === true) return;
+  if (!context.interactive) {
+    throw new CliError(EXIT.usage, `this deletes ${home} with every stored secret: nothing was deleted`, [
+      'To delete it without a question: --yes',
+    ]);
+  }
+  print.note(
+    `This deletes ${home} (${names.length} entries): the vault with every stored secret, the audit log and all keys.`,
+  );
+  print.note(
+    `To keep a copy of what can be exported, without secrets: svc export. Of the database: svc db backup FILE.`,
+  );
+  const answer = await askLine(context, 'Type "delete" to go on: ');
+  if (answer?.trim() !== 'delete') throw new CliError(EXIT.failed, 'nothing was deleted');
+}
+
+function elsewhere(root: string): readonly string[] {
+  return [
+    `${root}: this checkout, and a link to its bin/svc on your PATH (npm unlink --global)`,
+    'images that svc image build has made: docker image ls',
+    'placeholders that svc seal has written into your files; they are no secrets',
+    'completion scripts, and MCP clients that start `svc mcp gateway`',
+  ];
+}
