@@ -136,7 +136,7 @@ const profile = z
       .default([]),
     /** Where the agent keeps a login of its own: a person is told about one that is there. */
     credential_files: z.array(z.strictObject({ path: homePath, moved_by: variableName.optional() })).default([]),
-    /** Hosts that it calls without a credential. */
+    /** Hosts that it also calls. They get no credential, even if the agent sends its placeholder there. */
     hosts: z.array(exactHost).default([]),
   })
   .superRefine(checkReferences);

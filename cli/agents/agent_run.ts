@@ -34,6 +34,7 @@ export async function runAgent(
     command: profile.command,
     args,
     name: profile.name,
+    expectedHosts: profile.hosts,
     environment: (environment, session) =>
       agentEnvironment(environment, profile, logins ?? handedOut(profile, session)),
   });

@@ -21,3 +21,8 @@ test('an agent that tries many hosts fills no screen', () => {
   const many = Array.from({ length: 100 }, (_, n) => event(`h${n}.test`, 'placeholder_unbound'));
   expect(placeholderHints(many)).toHaveLength(5);
 });
+
+test('a host to which the agent is known to send its key needs no word', () => {
+  const events = [event('known.test', 'placeholder_unbound'), event('other.test', 'placeholder_unbound')];
+  expect(placeholderHints(events, ['known.test']).map((hint) => hint.split('?')[0])).toEqual(['bind other.test']);
+});

@@ -32,6 +32,8 @@ export interface RunInSession {
   readonly args: readonly string[];
   /** The session's name, unless `--name` gives one. */
   readonly name?: string;
+  /** Unbound hosts to which it is known to send its placeholder. */
+  readonly expectedHosts?: readonly string[];
   readonly environment?: (environment: Record<string, string>, session: SessionAccess) => Record<string, string>;
 }
 
@@ -61,7 +63,7 @@ export async function runInSession(
   const ended = await runChild({ command, args, env, cwd, terminal }, signals);
   await relay.close();
   await end();
-  if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId);
+  if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId, wanted.expectedHosts);
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);

@@ -158,6 +158,8 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
         /\d+ requests, [1-9]\d* with a credential, \d+ refused; svc audit list --session ses_\w+\n/,
       );
 
+      // No advice to bind a host that has no use for the credential.
+      expect(ran.stderr).not.toContain('svc: bind ');
       expect(services.refused).toEqual([]);
       expect(new Set(services.answered.map((each) => each.secret))).toEqual(new Set([secret]));
       expect(services.answered.map(({ over }) => over)).toContain(tried.over);
