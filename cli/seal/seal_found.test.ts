@@ -97,6 +97,15 @@ describe('the list', () => {
     expect(run.stdout).toContain('\\u202e');
   });
 
+  test('has nothing of a placeholder that has the shape of a credential', async () => {
+    const run = await seal(['github', '--stdin'], { stdin: 'not-a-known-shape-0123456789' });
+    expect(run.code).toBe(0);
+    const [first] = vault.bindings;
+    if (first !== undefined) first['sentinel'] = { value: OF_FOLDER, env: 'GH_TOKEN' };
+    writeFileSync(join(folder, '.env'), `GITHUB_TOKEN=${OF_FOLDER}\nOTHER=${GITHUB}\n`);
+    expect(JSON.parse((await seal(['--json'])).stdout)).toMatchObject({ items: [{ name: 'OTHER' }] });
+  });
+
   test('has nothing of a placeholder', async () => {
     writeFileSync(join(folder, '.env'), 'OPENAI_API_KEY=sk-svc-stand-in-not-a-key-openai\n');
     expect(JSON.parse((await seal(['--json'])).stdout)).toMatchObject({ items: [] });

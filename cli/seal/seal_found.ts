@@ -59,6 +59,22 @@ export async function searchCredentials(context: SearchContext, services: readon
   return { findings, left };
 }
 
+/** The placeholders of all bindings; none if the control plane cannot be reached. */
+export async function knownPlaceholders(call: Call): Promise<readonly string[]> {
+  try {
+    const bindings = await listAllBindings(controlClient(call.context, call.options));
+    return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    return [];
+  }
+}
+
+/** A placeholder may have the shape of a credential, so that a client accepts it. It is none. */
+export function withoutPlaceholders(findings: readonly Finding[], placeholders: readonly string[]): readonly Finding[] {
+  return findings.filter(({ value }) => !placeholders.includes(value));
+}
+
 function environmentFindings(context: SearchContext, names: KnownNames): Finding[] {
   return Object.entries(context.env).flatMap(([name, value]) => {
     if (value === undefined || value.length < 8 || isStandIn(value)) return [];
@@ -85,7 +101,9 @@ export async function sealFound(call: Call<SealOptions>, services: readonly Seal
       '`svc seal` alone looks for credentials on this machine, and asks about each.',
     ]);
   }
-  const { findings, left } = await searchCredentials(context, services);
+  const searched = await searchCredentials(context, services);
+  const findings = withoutPlaceholders(searched.findings, await knownPlaceholders(call));
+  const { left } = searched;
   const references = await storedReferences(
     call,
     findings.map(({ value }, index) => ({ name: String(index), value })),

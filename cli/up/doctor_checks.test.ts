@@ -70,6 +70,7 @@ describe('svc doctor', () => {
       },
     ]);
     expect(JSON.stringify(findings)).not.toContain(value);
+    expect(await credentialFindings(searched, [value])).toMatchObject([{ level: 'ok' }]);
     const nothing = { ...searched, env: {}, userHome: '/nonexistent', workingDirectory: '/nonexistent' };
     expect(await credentialFindings(nothing)).toMatchObject([{ level: 'ok' }]);
   });

@@ -15,7 +15,7 @@ import { modeText } from './home.ts';
 import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
 import { findMissingSecrets } from '../bindings/missing_secrets.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
-import { searchCredentials, type SearchContext } from '../seal/seal_found.ts';
+import { knownPlaceholders, searchCredentials, withoutPlaceholders, type SearchContext } from '../seal/seal_found.ts';
 import { loadServices } from '../seal/services.ts';
 import { openSession } from '../launch/session_access.ts';
 import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
@@ -43,7 +43,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
   }
   findings.push(engineFinding(await openDockerRuntime(call.context.env)));
-  findings.push(...(await credentialFindings(call.context)));
+  findings.push(...(await credentialFindings(call.context, await placeholdersIfKnown(call))));
   return findings;
 }
 
@@ -282,10 +282,24 @@ export function engineFinding(engine: Result<Pick<ContainerRuntime, 'endpoint'>,
   return { check, level: 'warning', text: `${message}; svc launch and svc plan run need it`, fix };
 }
 
+/** None while the control plane does not answer, which other checks report. */
+async function placeholdersIfKnown(call: Call): Promise<readonly string[]> {
+  try {
+    return await knownPlaceholders(call);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    return [];
+  }
+}
+
 /** Names the files and variables that hold a credential: an agent that runs as the user can read them. */
-export async function credentialFindings(context: SearchContext): Promise<readonly Finding[]> {
+export async function credentialFindings(
+  context: SearchContext,
+  placeholders: readonly string[] = [],
+): Promise<readonly Finding[]> {
   const check = 'credentials';
-  const { findings } = await searchCredentials(context, loadServices(context.root));
+  const searched = await searchCredentials(context, loadServices(context.root));
+  const findings = withoutPlaceholders(searched.findings, placeholders);
   if (findings.length === 0) return [{ check, level: 'ok', text: 'none in the environment and the usual files' }];
   return findings.map(({ name, file, service }): Finding => {
     const where = file === null ? `the variable ${name}` : `${file.path}:${file.credential.line} (${name})`;
