@@ -16,6 +16,7 @@ type Group = readonly [names: readonly string[], load: () => Promise<AddGroup>];
 const GROUPS: readonly Group[] = [
   [['up', 'sidecar'], async () => (await import('./up/up_command.ts')).addUpCommands],
   [['down'], async () => (await import('./up/down_command.ts')).addDownCommand],
+  [['service'], async () => (await import('./up/service_commands.ts')).addServiceCommands],
   [['panic'], async () => (await import('./up/panic_command.ts')).addPanicCommand],
   [['uninstall'], async () => (await import('./up/uninstall_command.ts')).addUninstallCommand],
   [['logs'], async () => (await import('./up/logs_command.ts')).addLogsCommand],
