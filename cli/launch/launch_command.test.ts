@@ -304,7 +304,9 @@ describe('the mounts of a launch', () => {
     expect(await refused(other, { SVC_HOME: other })).toBe(true);
     expect(await refused(disk)).toBe(true);
     rmSync(join(home.path, 'sidecar', 'identity.json'));
-    expect(await refused(disk, { SVC_DATABASE_URL: `file:${join(disk, 'control.db')}` })).toBe(true);
+    for (const url of [`file:${join(disk, 'control.db')}`, `file://localhost${disk}/control%2Edb?mode=rw`]) {
+      expect([url, await refused(disk, { SVC_DATABASE_URL: url })]).toEqual([url, true]);
+    }
     expect(await refused(disk)).toBe(false);
   });
 

@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { listGuardedPaths } from '../../sandbox/launch/guarded_paths.ts';
 import type { MountPolicy } from '../../sandbox/launch/mount_policy.ts';
 import { MountTable } from '../../sandbox/launch/mount_table.ts';
@@ -28,13 +29,22 @@ export function mountPolicyOf(
  */
 function statePaths(context: CliContext, options: GlobalOptions): readonly string[] {
   const { home, databaseUrl } = settingsOf(context);
-  const file = databaseUrl?.startsWith('file:') === true ? databaseUrl.slice('file:'.length).split('?')[0] : undefined;
+  const file = databaseUrl?.startsWith('file:') === true ? databasePath(databaseUrl, context.workingDirectory) : null;
   return [
     homeOf(context, options),
     resolve(context.userHome, '.svc'),
     ...(home === undefined ? [] : [resolve(context.workingDirectory, home)]),
-    ...(file === undefined || file === '' ? [] : [resolve(context.workingDirectory, file)]),
+    ...(file === null ? [] : [file]),
   ];
+}
+
+/** The file that the control plane opens; null if nothing can open the URL. */
+function databasePath(databaseUrl: string, workingDirectory: string): string | null {
+  try {
+    return fileURLToPath(new URL(databaseUrl, pathToFileURL(join(workingDirectory, '/'))));
+  } catch {
+    return null;
+  }
 }
 
 /** The files of a state directory (docs/architecture/machine.md, State). */
