@@ -18,6 +18,8 @@ import { startWorld, type World } from './support/world.ts';
 
 const HOST = 'api.example.test';
 const SECRET = plantSecret();
+/** Each kill takes a few seconds. */
+const LONGEST_MS = countOf(1_800_000, 300_000);
 
 /** Sends requests one after the other, and says what became of each. Standard input pauses it and lets it go on. */
 const AGENT = `
@@ -178,21 +180,25 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
   it.each([
     { when: 'between requests', killOnce: killIdle },
     { when: 'in the middle of a reply', killOnce: killMidStream },
-  ])('$when, with at most one failed request for each kill', async ({ killOnce }) => {
-    for (let count = 0; count < countOf(50, 2); count += 1) {
-      const from = agent.outcomes.length;
-      await killOnce(victims);
-      await agent.goesOn();
-      expect(agent.failedSince(from).slice(1)).toEqual([]);
-    }
-    for (const seen of world.upstream.requests) expect(seen.header('authorization')).toBe(`Bearer ${SECRET}`);
-    await agent.end();
-    const events = await world.svc.events();
-    const restored = events.filter(({ type }) => type === 'sandbox.proxy.session_restored');
-    expect(restored).toHaveLength(victims.includes('sidecar_pid') ? countOf(50, 2) : 0);
-    for (const { session_id: id } of restored) expect(id).toMatch(/^ses_/);
-    await world.svc.ok(['audit', 'verify']);
-  });
+  ])(
+    '$when, with at most one failed request for each kill',
+    async ({ killOnce }) => {
+      for (let count = 0; count < countOf(50, 2); count += 1) {
+        const from = agent.outcomes.length;
+        await killOnce(victims);
+        await agent.goesOn();
+        expect(agent.failedSince(from).slice(1)).toEqual([]);
+      }
+      for (const seen of world.upstream.requests) expect(seen.header('authorization')).toBe(`Bearer ${SECRET}`);
+      await agent.end();
+      const events = await world.svc.events();
+      const restored = events.filter(({ type }) => type === 'sandbox.proxy.session_restored');
+      expect(restored).toHaveLength(victims.includes('sidecar_pid') ? countOf(50, 2) : 0);
+      for (const { session_id: id } of restored) expect(id).toMatch(/^ses_/);
+      await world.svc.ok(['audit', 'verify']);
+    },
+    LONGEST_MS,
+  );
 });
 
 describe('a saved session', () => {
