@@ -203,6 +203,21 @@ describe('bindings and secrets', () => {
     expect(seen).toEqual(['page/1', 'page/2', 'page/3', 'page/4', 'page/5']);
   });
 
+  test('the placeholder of a binding is not stored as a credential, and replaces none', async () => {
+    const placeholder = 'sk-proj-0123456789abcdefghijklmnopqrstuvwxyz0123456789AB';
+    const binding = { ...swap(placeholder), credential_ref: 'vault://user/openai' };
+    expect((await control.asUser('POST', '/v1/host-bindings', binding)).status).toBe(201);
+    const store = (value: string) => control.asUser('POST', '/v1/secrets', { path: 'user/openai', value });
+    expect((await store('the real key')).status).toBe(201);
+    for (const value of [placeholder, `${placeholder}\n`]) {
+      const error = await refusal(store(value));
+      expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: 'value' }] } });
+      expect(error.message).not.toContain(placeholder);
+    }
+    const { items } = await parsed(secretsPage, control.asUser('GET', '/v1/secrets'));
+    expect(items.filter(({ path }) => path === 'user/openai')).toMatchObject([{ version: 1 }]);
+  });
+
   test('replacing a binding replaces all fields, keeps its id and owner, and releases the secrets it used', async () => {
     await control.asUser('POST', '/v1/secrets', { path: 'user/old', value: 'v' });
     const created = await parsed(

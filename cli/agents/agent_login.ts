@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { serviceOfShape } from '../../shared/model/credential_shapes.ts';
 import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
@@ -131,7 +132,7 @@ function pathTakenError(profile: AgentProfile, login: AgentLogin): CliError {
 }
 
 /**
- * The login that a credential is for, by what it begins with. A credential of another service is refused, so that a paste in
+ * The login that a credential is for, by what it begins with and by its shape. A credential of another service is refused, so that a paste in
  * the wrong place is not sent there.
  */
 export function loginOf(
@@ -148,12 +149,20 @@ export function loginOf(
     .filter((other) => other.prefix !== undefined && value.startsWith(other.prefix))
     .filter((other) => best === undefined || prefixLength(other) > prefixLength(best));
   const [other] = others.toSorted((a, b) => prefixLength(b) - prefixLength(a));
-  if (best !== undefined && other === undefined) return best;
+  const service = serviceOfShape(value);
+  const isForeign = service !== null && best !== undefined && service !== serviceOfLogin(best);
+  if (best !== undefined && other === undefined && !isForeign) return best;
   const wanted = profile.logins.map(({ title, prefix }) => (prefix === undefined ? title : `${title} (${prefix}…)`));
-  const looksLike = other === undefined ? '' : `; it looks like: ${other.title}`;
+  const likely = other?.title ?? (service === null ? null : `a credential of ${service}`);
+  const looksLike = likely === null ? '' : `; it looks like: ${likely}`;
   throw new CliError(EXIT.usage, `this is no ${wanted.join(' and no ')}${looksLike}: nothing was stored`, [
     `If it is one all the same: svc login ${profile.name} --as ${profile.logins[0]?.name ?? 'LOGIN'}`,
   ]);
+}
+
+/** The service whose credentials have the shape of the login's placeholder; null if that is no known shape. */
+function serviceOfLogin({ placeholder }: AgentLogin): string | null {
+  return serviceOfShape(makePlaceholder(placeholder, (count) => new Uint8Array(count)));
 }
 
 function prefixLength({ prefix }: AgentLogin): number {

@@ -1,3 +1,4 @@
+import { isStandIn } from '../../shared/model/credential_shapes.ts';
 import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -77,6 +78,10 @@ async function storeValue(
   profile: AgentProfile,
   value: string,
 ): Promise<ReadyLogin> {
+  const { bindings } = await readStored(client);
+  if (isStandIn(value) || bindings.some(({ sentinel }) => sentinel?.value === value)) {
+    throw new CliError(EXIT.usage, 'this is a placeholder of svc, not a credential: nothing was stored');
+  }
   const all = loadProfiles(placesOf(call), () => undefined).map((found) => found.profile);
   return storeLogin(client, profile, loginOf(profile, value, all, call.options.as), { value });
 }

@@ -7,6 +7,25 @@ import { FakeVault } from '../testing/fake_vault.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
 import { countText } from './agent_run.ts';
 
+const MINE = {
+  name: 'mine',
+  title: 'My agent',
+  command: 'opencode',
+  install: 'make install',
+  tried: null,
+  source: { title: 'My notes', url: 'https://example.com/' },
+  logins: [],
+  variables: { MY_MODEL: 'small' },
+};
+const LOGIN = {
+  name: 'key',
+  title: 'My key',
+  get: 'make key',
+  secret: 'user/mine',
+  variable: 'MY_KEY',
+  placeholder: 'my-{alnum:40}',
+  bindings: [{ host: 'api.example.com', scheme: 'bearer' }],
+};
 const KEY = 'sk-ant-api03-a-real-key-of-the-person';
 const TOKEN = 'sk-ant-oat01-a-real-token-of-the-person';
 const ME = {
@@ -44,6 +63,11 @@ afterEach(() => home.remove());
 function program(name: string, script: string): void {
   writeFileSync(join(home.path, 'bin', name), `#!/bin/sh\n${script}\n`);
   chmodSync(join(home.path, 'bin', name), 0o755);
+}
+
+function ownProfile(changes: object): void {
+  mkdirSync(join(home.path, 'agents'), { mode: 0o700 });
+  home.write('agents/mine.yaml', stringify({ ...MINE, ...changes }));
 }
 
 const answer: Answer = (call) => {
@@ -109,7 +133,11 @@ describe('svc login AGENT', () => {
     ['claude', 'sk-proj-something'],
     ['codex', KEY],
     ['gemini', TOKEN],
+    ['gemini', 'another-form-of-key'],
+    ['qwen', `sk-proj-${'a1B2'.repeat(12)}`],
+    ['mine', `npm_${'a1B2'.repeat(9)}`],
   ])('refuses for %s a credential of another service, without repeating it', async (agent, value) => {
+    ownProfile({ logins: [LOGIN] });
     const run = await logIn(agent, value);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toContain('nothing was stored');
@@ -156,6 +184,16 @@ describe('svc login AGENT', () => {
     expect(run.stderr).toContain('nothing was changed');
     expect(vault.bindings).toEqual([]);
     expect(vault.values).toEqual({});
+  });
+
+  test('refuses its own placeholder, and keeps the key', async () => {
+    await logIn('codex', 'sk-proj-a-real-key-of-the-person');
+    for (const value of [placeholderOf('OPENAI_API_KEY'), 'sk-proj-svc-stand-in-not-a-key-0123456789']) {
+      const run = await logIn('codex', value, '--as', 'key');
+      expect(run).toMatchObject({ code: 2, stdout: '' });
+      expect(run.stderr).toContain('this is a placeholder of svc, not a credential: nothing was stored');
+    }
+    expect(vault.values).toEqual({ 'user/openai': 'sk-proj-a-real-key-of-the-person' });
   });
 
   test('refuses a credential as an argument', async () => {
@@ -274,20 +312,8 @@ describe('svc run', () => {
 });
 
 describe("a user's own profile", () => {
-  const MINE = {
-    name: 'mine',
-    title: 'My agent',
-    command: 'opencode',
-    install: 'make install',
-    tried: null,
-    source: { title: 'My notes', url: 'https://example.com/' },
-    logins: [],
-    variables: { MY_MODEL: 'small' },
-  };
-
   test('is a command, and is listed', async () => {
-    mkdirSync(join(home.path, 'agents'), { mode: 0o700 });
-    home.write('agents/mine.yaml', stringify(MINE));
+    ownProfile({});
     expect(await svc(['mine'])).toMatchObject({ code: 0 });
     expect(seenEnv().get('MY_MODEL')).toBe('small');
     await svc(['mine'], { env: { MY_MODEL: 'large' } });

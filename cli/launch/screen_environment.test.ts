@@ -23,6 +23,18 @@ const ME = {
   policy_version: 7,
   created_at: '2026-01-01T00:00:00.000Z',
 };
+const PLACEHOLDER = `sk-proj-${'a1B2'.repeat(12)}`;
+const BINDING = {
+  id: `bnd_${'0'.repeat(26)}`,
+  host: 'api.openai.com',
+  scheme: 'bearer',
+  credential_ref: 'vault://user/openai',
+  owner: 'personal',
+  emit_mechanism: 'sentinel-swap',
+  sentinel: { value: PLACEHOLDER, env: 'OPENAI_API_KEY' },
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+};
 const FAILURE = { error: { code: 'internal_error', message: 'the vault is damaged', request_id: 'r' } };
 
 let home: TestHome;
@@ -35,6 +47,7 @@ afterEach(() => home.remove());
 const both: Answer = ({ method, url, body }) => {
   if (url.pathname === '/v1/me') return { status: 200, body: ME };
   if (url.pathname === '/v1/secrets/check') return { status: 200, body: { matches: matchesOf(body) } };
+  if (url.pathname === '/v1/host-bindings') return { status: 200, body: { items: [BINDING], next_cursor: null } };
   return method === 'POST' ? { status: 201, body: SESSION } : { status: 204 };
 };
 
@@ -68,6 +81,12 @@ describe('a command of svc run', () => {
       'MY_KEY was taken out of the environment: it holds the stored secret vault://user/demo',
     );
     expect(done.stderr).not.toContain(STORED);
+  });
+
+  test('inherits a placeholder of another session, which is no credential', async () => {
+    const done = await run({ CODEX_API_KEY: PLACEHOLDER });
+    expect(inherited()).toContain(`CODEX_API_KEY=${PLACEHOLDER}`);
+    expect(done.stderr).not.toContain('CODEX_API_KEY');
   });
 
   test('does not inherit what has the shape of a credential, also inside a URL', async () => {

@@ -1,9 +1,11 @@
 import { credentialWithin } from '../../shared/model/credential_shapes.ts';
+import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES, secretCheckReply } from '../../shared/wire/secrets.ts';
 import { isStripped, type Environment } from '../../sandbox/launch/session_environment.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** A variable whose value is a credential. */
 export interface CredentialVariable {
@@ -38,11 +40,16 @@ export async function screenEnvironment(call: Call, keep: readonly string[]): Pr
     value !== undefined && isCandidate(name, value) ? [{ name, value }] : [],
   );
   const references = await storedReferences(call, candidates);
-  const found = candidates.flatMap(({ name, value }): readonly CredentialVariable[] => {
+  const suspected = candidates.flatMap(({ name, value }): readonly (CredentialVariable & { value: string })[] => {
     const reference = references.get(name) ?? null;
     const shape = credentialWithin(value);
-    return reference === null && shape === null ? [] : [{ name, reference, shape }];
+    return reference === null && shape === null ? [] : [{ name, reference, shape, value }];
   });
+  // Inside a session the variables hold placeholders, some with the shape of a credential.
+  const placeholders = suspected.some(({ reference }) => reference === null) ? await knownPlaceholders(call) : [];
+  const found = suspected
+    .filter(({ reference, value }) => reference !== null || !placeholders.includes(value))
+    .map(({ name, reference, shape }): CredentialVariable => ({ name, reference, shape }));
   const withheld = found.filter(({ name }) => !keep.includes(name));
   const names = new Set(withheld.map(({ name }) => name));
   const env = Object.fromEntries(Object.entries(call.context.env).filter(([name]) => !names.has(name)));
@@ -71,6 +78,21 @@ export async function storedReferences(
     }
   }
   return references;
+}
+
+/** The placeholders of all bindings; none if the control plane cannot be reached. */
+export async function knownPlaceholders(call: Call): Promise<readonly string[]> {
+  try {
+    const bindings = await fetchAllPages(
+      controlClient(call.context, call.options),
+      '/v1/host-bindings',
+      hostBindingsPage,
+    );
+    return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    return [];
+  }
 }
 
 async function checkStored(

@@ -60,6 +60,18 @@ describe('svc seal SERVICE', () => {
     expect(vault.hosts()).toEqual(['github.com', 'uploads.github.com', 'ghcr.io']);
   });
 
+  test('refuses the placeholder of a binding, and keeps the credential', async () => {
+    await seal(['openai', '--stdin']);
+    const [binding] = vault.bindings;
+    const placeholder = `sk-proj-${'a1'.repeat(24)}`;
+    Object.assign(binding ?? {}, { sentinel: { value: placeholder, env: 'OPENAI_API_KEY' } });
+    const run = await seal(['openai', '--from', 'KEY', '--yes'], { env: { KEY: placeholder } });
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain('this is a placeholder of svc');
+    expect(changes(run)).toEqual([]);
+    expect(vault.values).toEqual({ 'user/openai': TOKEN });
+  });
+
   test('names what it could not undo', async () => {
     vault.failAtChange = 3;
     vault.failDeletes = true;

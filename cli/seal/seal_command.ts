@@ -5,6 +5,7 @@ import type { SealedService } from '../../shared/wire/sealed_service.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { ownerOption, withSecretSource } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { knownPlaceholders } from '../launch/screen_environment.ts';
 import { askYes } from '../terminal/ask.ts';
 import { readSecret } from '../terminal/read_secret.ts';
 import { reportSealed, sealService, type SealOptions } from './seal_credential.ts';
@@ -67,7 +68,7 @@ function refuseArgument(): CliError {
 async function readValue(call: Call<SealOptions>, service: SealedService): Promise<string> {
   const { context, options } = call;
   const value = options.from === undefined ? await promptValue(call, service) : variableValue(call, options.from);
-  if (isStandIn(value)) {
+  if (isStandIn(value) || (await knownPlaceholders(call)).includes(value.trim())) {
     throw new CliError(EXIT.usage, 'this is a placeholder of svc, not a credential: nothing was changed');
   }
   const other = serviceOfShape(value);

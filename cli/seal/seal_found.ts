@@ -8,7 +8,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { storedReferences } from '../launch/screen_environment.ts';
+import { knownPlaceholders, storedReferences } from '../launch/screen_environment.ts';
 import { askLine, askYes } from '../terminal/ask.ts';
 import { credentialFiles, isInside, readPlace, type CredentialFile } from './credential_places.ts';
 import { findCredentials, type FileFormat, type FoundCredential, type KnownNames } from './find_credentials.ts';
@@ -57,17 +57,6 @@ export async function searchCredentials(context: SearchContext, services: readon
     }
   }
   return { findings, left };
-}
-
-/** The placeholders of all bindings; none if the control plane cannot be reached. */
-export async function knownPlaceholders(call: Call): Promise<readonly string[]> {
-  try {
-    const bindings = await listAllBindings(controlClient(call.context, call.options));
-    return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
-  } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
-    return [];
-  }
 }
 
 /** A placeholder may have the shape of a credential, so that a client accepts it. It is none. */

@@ -108,6 +108,15 @@ export function deleteHostBinding(database: Database, row: HostBindingRow): Stat
   ];
 }
 
+/** The placeholders of these owners' bindings. */
+export async function listSentinels(database: Database, ownerIds: readonly string[]): Promise<string[]> {
+  const rows = await database.read
+    .selectDistinct({ sentinel: hostBindings.sentinel })
+    .from(hostBindings)
+    .where(and(inArray(hostBindings.ownerId, [...ownerIds]), ne(hostBindings.sentinel, '')));
+  return rows.map(({ sentinel }) => sentinel);
+}
+
 export async function countHostBindings(database: Database, ownerIds: readonly string[]): Promise<number> {
   const rows = await database.read
     .select({ n: count() })

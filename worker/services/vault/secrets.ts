@@ -10,6 +10,7 @@ import type { Page } from '../../../shared/wire/primitives.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import { findConnectorAt } from '../../store/connectors.ts';
+import { listSentinels } from '../../store/host_bindings.ts';
 import { findMcpServer, type McpServerRow } from '../../store/mcp_servers.ts';
 import {
   bindingsUsing,
@@ -35,7 +36,7 @@ export interface SecretToStore {
   readonly owner: Owner;
 }
 
-/** Creates a secret, or replaces its value. Refuses with `admin_required`. */
+/** Creates a secret, or replaces its value. Refuses with `admin_required`, `invalid_input` for a placeholder. */
 export async function storeSecret(
   context: ServiceContext,
   caller: Caller,
@@ -43,6 +44,7 @@ export async function storeSecret(
 ): Promise<Result<Changed<{ secret: SecretRecord; created: boolean }>, ApiError>> {
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
+  if (await isPlaceholder(context, caller, input.value)) return err(placeholderError());
   const place = { ownerId: owner.value, path: input.path };
   return commitPolicy(context, caller, async () => {
     const before = await findSecret(context.database, place);
@@ -52,6 +54,20 @@ export async function storeSecret(
       change(context, caller, 'control.secret.stored', row, write, { secret: toRecord(row), created: before === null }),
     );
   });
+}
+
+/**
+ * Whether the value is the placeholder of a binding that the caller sees. Stored, it would replace a credential by a text that
+ * no service accepts. The comparison is made here, because the database must not receive the value.
+ */
+async function isPlaceholder(context: ServiceContext, caller: Caller, value: Secret): Promise<boolean> {
+  const text = value.reveal().trim();
+  return (await listSentinels(context.database, visibleOwners(caller))).includes(text);
+}
+
+function placeholderError(): ApiError {
+  const message = 'is the placeholder of a binding, not a credential: store the credential itself';
+  return apiError('invalid_input', `value ${message}`, { fields: [{ field: 'value', message }] });
 }
 
 /** The row of a sealed value at a place: its first version, or the one after the given row. */
