@@ -4,12 +4,14 @@ const PLAN = 'cli/seal/seal_service.ts';
 const COMMAND = 'cli/seal/seal_command.ts';
 const SERVICE = 'cli/seal/seal_credential.ts';
 const FOUND = 'cli/seal/seal_found.ts';
+const FIND = 'cli/seal/find_credentials.ts';
 const PLACES = 'cli/seal/credential_places.ts';
 const REWRITE = 'cli/seal/rewrite_file.ts';
 const SCREEN = 'cli/launch/screen_environment.ts';
 const ENVIRONMENT = 'sandbox/launch/session_environment.ts';
 const SEAL_TEST = 'cli/seal/seal_command.test.ts';
 const FOUND_TEST = 'cli/seal/seal_found.test.ts';
+const FIND_TEST = 'cli/seal/find_credentials.test.ts';
 const REWRITE_TEST = 'cli/seal/rewrite_file.test.ts';
 const SCREEN_TEST = 'cli/launch/screen_environment.test.ts';
 
@@ -35,7 +37,7 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
     row: 'Seal: services',
     holds: 'a stored value is replaced only after a confirmation',
     file: SERVICE,
-    text: 'if (stored !== null) await confirmReplacement(call, stored);',
+    text: 'if (stored !== null) await confirmReplacement(call, stored, hosts);',
     replacement: '',
     tests: [SEAL_TEST, FOUND_TEST],
   },
@@ -67,9 +69,41 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
     row: 'Seal: services',
     holds: 'a credential of the working directory is confirmed once more',
     file: FOUND,
-    text: 'if (isForeign && !(await askYes(call.context, toPrintable(question)))) return null;',
-    replacement: '',
+    text: 'if (!isForeign) return;',
+    replacement: 'if (same.length > 0) return;',
     tests: [FOUND_TEST],
+  },
+  {
+    row: 'Seal: services',
+    holds: 'a file of the working directory does not name the host of a credential',
+    file: FOUND,
+    text: "file?.origin === 'home' ? [file.credential.values] : []",
+    replacement: 'file !== null ? [file.credential.values] : []',
+    tests: [FOUND_TEST],
+  },
+  {
+    row: 'Seal: services',
+    holds: 'a second credential of a service does not replace the first one of the same search',
+    file: FOUND,
+    text: 'if (taken.has(formatVaultReference(service.secret))) {',
+    replacement: 'if (taken.size < 0) {',
+    tests: [FOUND_TEST],
+  },
+  {
+    row: 'Seal: services',
+    holds: 'a search reads no line that is too long for a setting',
+    file: FIND,
+    text: 'const match = line.length > MAX_LINE ? null : pattern.exec(line);',
+    replacement: 'const match = pattern.exec(line);',
+    tests: [FIND_TEST],
+  },
+  {
+    row: 'Seal: services',
+    holds: 'a search lists a limited number of credentials of a file',
+    file: FIND,
+    text: 'if (parts.length === MAX_FOUND) break;',
+    replacement: '',
+    tests: [FIND_TEST],
   },
   {
     row: 'Seal: services',

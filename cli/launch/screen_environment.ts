@@ -67,8 +67,7 @@ export async function storedReferences(
   candidates: readonly { readonly name: string; readonly value: string }[],
 ): Promise<ReadonlyMap<string, string>> {
   const references = new Map<string, string>();
-  for (let from = 0; from < candidates.length; from += MAX_CHECKED_VALUES) {
-    const some = candidates.slice(from, from + MAX_CHECKED_VALUES);
+  for (const some of batchesOf(candidates)) {
     for (const { index, path } of await checkStored(
       call,
       some.map(({ value }) => value),
@@ -93,6 +92,26 @@ export async function knownPlaceholders(call: Call): Promise<readonly string[]> 
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
     return [];
   }
+}
+
+/** The control plane reads no more than 1 MiB; a single value of the largest size fits, however it is escaped. */
+const MAX_BATCH_BYTES = 512 * 1024;
+
+function batchesOf<T extends { readonly value: string }>(candidates: readonly T[]): readonly (readonly T[])[] {
+  const batches: T[][] = [];
+  let bytes = Infinity;
+  for (const candidate of candidates) {
+    const size = Buffer.byteLength(JSON.stringify(candidate.value)) + 1;
+    const last = batches.at(-1);
+    if (last === undefined || last.length === MAX_CHECKED_VALUES || bytes + size > MAX_BATCH_BYTES) {
+      batches.push([candidate]);
+      bytes = size;
+    } else {
+      last.push(candidate);
+      bytes += size;
+    }
+  }
+  return batches;
 }
 
 async function checkStored(

@@ -87,6 +87,34 @@ test('what a file says besides is kept for the binding', () => {
   });
 });
 
+test.each<[FileFormat, string, string]>([
+  ['any', `X=otherSecret:${GITHUB}\n`, 'github'],
+  ['dotenv', `X=otherSecret:${GITHUB}\n`, 'github'],
+  ['any', `${'x'.repeat(100)} otherSecret=${GITHUB}`, 'github'],
+  ['any', `{"url":"otherSecret:${GITHUB}"}`, 'github'],
+  ['dotenv', `${GITHUB}=${OPENAI}\n`, 'openai'],
+  ['npmrc', `//${GITHUB}/:_authToken=of-no-known-shape\n`, 'npm'],
+])('%s: the name of a credential is no other secret: case %#', (format, text, name) => {
+  expect(found(format, text).at(-1)).toMatchObject({ name });
+});
+
+test.each([`https://${GITHUB}:x-oauth-basic@github.com\n`, `https://${GITHUB}:a-filler@github.com\n`])(
+  'a token in the place of the user is the credential, and not the filler behind it: case %#',
+  (text) => expect(found('git-credentials', text).map(({ value }) => value)).toEqual([GITHUB]),
+);
+
+test('a line that is too long is no setting', () => {
+  const [short = '', long = ''] = [4000, 4090].map(
+    (length) => `//npm.example.test/${'a'.repeat(length)}:_authToken=of-no-known-shape\n`,
+  );
+  expect(found('npmrc', short + long)).toHaveLength(1);
+});
+
+test('at most 100 are listed', () => {
+  const lines = found('dotenv', 'NPM_TOKEN=of-no-known-shape\n'.repeat(30_000)).map(({ line }) => line);
+  expect(lines).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
+});
+
 test('each is found once, with its line', () => {
   const text = `A=${GITHUB}\n\nB=${OPENAI}\n`;
   expect(found('dotenv', text).map(({ name, line }) => [name, line])).toEqual([
@@ -114,6 +142,8 @@ test.each(['dotenv', 'npmrc', 'netrc', 'git-credentials', 'aws', 'docker', 'any'
       'machine a login b '.repeat(20_000),
       '='.repeat(200_000),
       '//a'.repeat(60_000),
+      `//${'a'.repeat(1_000_000)}`,
+      `//${'a'.repeat(4_000)}\n`.repeat(250),
       '"a":{"auth":"'.repeat(10_000),
     ];
     for (const text of hostile) expect(found(format, text)).toEqual([]);

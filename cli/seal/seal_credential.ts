@@ -13,7 +13,7 @@ import { loadTemplates } from '../bindings/binding_templates.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { askLine, askYes } from '../terminal/ask.ts';
+import { askOrStop, isYes } from '../terminal/ask.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { SecretSource } from '../terminal/read_secret.ts';
@@ -37,21 +37,27 @@ export interface SealSource {
   readonly values: ServiceValues;
   /** Called once nothing else can be missing. */
   readonly readValue: () => Promise<string>;
+  /** Asked with the hosts that would get the credential; throws if the person declines. */
+  readonly confirm?: (hosts: readonly string[]) => Promise<void>;
 }
 
 /** Stores the credential of a service with all its bindings, and asks for what is missing. */
 export async function sealService(
   call: Call<SealOptions>,
   service: SealedService,
-  { values, readValue: read }: SealSource,
+  { values, readValue: read, confirm }: SealSource,
 ): Promise<Sealed> {
   const { owner } = call.options;
   const client = controlClient(call.context, call.options);
   const path = pathOf(call, service);
   const stored = await findStored(client, path, owner);
-  if (stored !== null) await confirmReplacement(call, stored);
   const bindings = await bindingsFor(call, service, path, values);
-  const steps = planSeal(await listAllBindings(client, owner), bindings);
+  const existing = await listAllBindings(client, owner);
+  const steps = planSeal(existing, bindings);
+  const bound = existing.filter((record) => record.credential_ref === formatVaultReference(path));
+  const hosts = [...new Set([...bound, ...bindings].map(({ host }) => host))];
+  await confirm?.(hosts);
+  if (stored !== null) await confirmReplacement(call, stored, hosts);
   const description = `sealed for ${service.title}`;
   return carryOutSeal(client, steps, { path, value: await read(), owner, description });
 }
@@ -68,7 +74,11 @@ async function findStored(client: HttpClient, path: string, owner: string): Prom
 }
 
 /** Only this needs a confirmation: the earlier value is lost for good. */
-async function confirmReplacement({ context, options }: Call<SealOptions>, { ref }: SecretRecord): Promise<void> {
+async function confirmReplacement(
+  { context, options }: Call<SealOptions>,
+  { ref }: SecretRecord,
+  hosts: readonly string[],
+): Promise<void> {
   if (options.yes === true) return;
   if (!context.interactive) {
     throw new CliError(
@@ -77,7 +87,8 @@ async function confirmReplacement({ context, options }: Call<SealOptions>, { ref
       ['To replace it: --yes. To store another credential of the service: --as PATH.'],
     );
   }
-  if (await askYes(context, `${ref} is stored already. Replace its value?`)) return;
+  const question = `${ref} is stored already. Replace its value, which is for ${hosts.join(', ')}? [y/N] `;
+  if (isYes(await askOrStop(context, question))) return;
   throw new CliError(EXIT.failed, 'nothing was changed');
 }
 
@@ -119,7 +130,7 @@ async function askFor(
   if (!context.interactive || options.stdin === true) {
     throw new CliError(EXIT.usage, `${service.name} needs ${flag}: ${what}`);
   }
-  const answer = (await askLine(context, `${capitalised(what)}: `))?.trim() ?? '';
+  const answer = (await askOrStop(context, `${capitalised(what)}: `)).trim();
   if (answer !== '') return answer;
   throw new CliError(EXIT.usage, `${service.name} needs ${flag}: nothing was changed`);
 }

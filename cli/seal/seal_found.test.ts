@@ -55,6 +55,17 @@ describe('the list', () => {
     expect(changed(run)).toEqual([]);
   });
 
+  test('is not stopped by values that are too large to store, or too many for one call', async () => {
+    const names = 'GH_TOKEN GITLAB_TOKEN NPM_TOKEN OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY'.split(' ');
+    const many = [...names, 'NODE_AUTH_TOKEN', 'LINEAR_API_KEY', 'STRIPE_API_KEY', 'SENTRY_AUTH_TOKEN'];
+    const large = Object.fromEntries(many.map((name) => [name, '"'.repeat(60_000)]));
+    const run = await seal(['--json'], { env: { ...large, GITHUB_TOKEN: 'é'.repeat(40_000) } });
+    const items = JSON.stringify(JSON.parse(run.stdout));
+    for (const name of names) expect(items).toContain(name);
+    expect(items).not.toContain('GITHUB_TOKEN');
+    for (const { body } of run.calls) expect(JSON.stringify(body ?? '').length).toBeLessThan(1024 * 1024);
+  });
+
   test('says which are stored already', async () => {
     vault.values['user/github'] = GITHUB;
     const run = await seal(['--json'], { env: { GH_TOKEN: GITHUB } });
@@ -159,9 +170,43 @@ describe('what is chosen at a terminal', () => {
     vault.values['user/github'] = 'an earlier credential';
     writeFileSync(join(folder, '.env'), `GITHUB_TOKEN=${OF_FOLDER}\n`);
     const run = await atTerminal(['all', 'y', 'n']);
-    expect(run.stderr).toContain('vault://user/github is stored already. Replace its value?');
+    expect(run.stderr).toContain(
+      'vault://user/github is stored already. Replace its value, which is for api.github.com, ',
+    );
     expect(vault.values).toEqual({ 'user/github': 'an earlier credential' });
     expect(readFileSync(join(folder, '.env'), 'utf8')).toContain(OF_FOLDER);
+  });
+
+  test('is not bound to a host that a file of this folder names', async () => {
+    const token = ['npm', 'a1B2'.repeat(9)].join('_');
+    writeFileSync(join(folder, '.npmrc'), `//evil.example.test/:_authToken=${token}\n`);
+    const asked = await atTerminal(['all', 'own.example.test', 'n'], { NPM_TOKEN: '' });
+    expect(asked.stderr).toContain('The host of the registry');
+    expect(asked.stderr).toContain('may have written. Seal it for own.example.test?');
+    expect(vault.hosts()).toEqual([]);
+    plant('.npmrc', `//npm.example.test/:_authToken=${token}\n`);
+    await atTerminal(['all', '', '']);
+    expect(vault.hosts()).toEqual(['npm.example.test']);
+  });
+
+  test('does not take the place of another one that has just been sealed', async () => {
+    const lines = ['one', 'two'].map((name) => `//${name}.example.test/:_authToken=the-token-of-${name}\n`);
+    const path = plant('.npmrc', lines.join(''));
+    const run = await atTerminal(['all', 'r', 'y', 'r']);
+    expect(run.stderr).toContain('two.example.test: another npm registry credential has just been dealt with');
+    expect(vault.values).toEqual({ 'user/npm': 'the-token-of-one' });
+    expect(vault.hosts()).toEqual(['one.example.test']);
+    expect(readFileSync(path, 'utf8')).toContain('the-token-of-two');
+  });
+
+  test('ends with the first question that is not answered', async () => {
+    plant('.config/gh/hosts.yml', `oauth_token: ${GITHUB}\n`);
+    plant('.codex/auth.json', `{"OPENAI_API_KEY":"${OPENAI}"}`);
+    const run = await atTerminal(['all']);
+    expect(run).toMatchObject({ code: 1 });
+    expect(run.stderr).toContain('stopped: nothing else was changed');
+    expect(run.stderr.match(/No copy is kept/g)).toHaveLength(1);
+    expect(vault.values).toEqual({ 'user/github': GITHUB });
   });
 
   test('keeps its file if it could not be sealed', async () => {

@@ -1,6 +1,8 @@
 import { isStandIn, serviceOfShape } from '../../shared/model/credential_shapes.ts';
+import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
 import type { SealedService } from '../../shared/wire/sealed_service.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';
 import { loadTemplates } from '../bindings/binding_templates.ts';
@@ -9,9 +11,15 @@ import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { knownPlaceholders, storedReferences } from '../launch/screen_environment.ts';
-import { askLine, askYes } from '../terminal/ask.ts';
+import { askLine, askOrStop, isYes, StoppedError } from '../terminal/ask.ts';
 import { credentialFiles, isInside, readPlace, type CredentialFile } from './credential_places.ts';
-import { findCredentials, type FileFormat, type FoundCredential, type KnownNames } from './find_credentials.ts';
+import {
+  findCredentials,
+  MAX_FOUND,
+  type FileFormat,
+  type FoundCredential,
+  type KnownNames,
+} from './find_credentials.ts';
 import { rewriteFile } from './rewrite_file.ts';
 import { reportSealed, sealService, type SealOptions } from './seal_credential.ts';
 
@@ -49,8 +57,11 @@ export async function searchCredentials(context: SearchContext, services: readon
       left.push({ path: file.path, why: 'is in a folder that is a symbolic link' });
     else {
       const { text } = read;
-      for (const credential of findCredentials(file.format, text, names)) {
+      const credentials = findCredentials(file.format, text, names);
+      if (credentials.length === MAX_FOUND) left.push({ path: file.path, why: `beyond its first ${MAX_FOUND}` });
+      for (const credential of credentials) {
         const { service, value, name } = credential;
+        if (!fitsVault(value)) continue;
         const known = services.some((each) => each.name === service) ? service : null;
         findings.push({ service: known, value, name, file: { ...file, text, credential } });
       }
@@ -64,9 +75,14 @@ export function withoutPlaceholders(findings: readonly Finding[], placeholders: 
   return findings.filter(({ value }) => !placeholders.includes(value));
 }
 
+/** A larger value cannot be stored. */
+function fitsVault(value: string): boolean {
+  return Buffer.byteLength(value) <= MAX_SECRET_BYTES;
+}
+
 function environmentFindings(context: SearchContext, names: KnownNames): Finding[] {
   return Object.entries(context.env).flatMap(([name, value]) => {
-    if (value === undefined || value.length < 8 || isStandIn(value)) return [];
+    if (value === undefined || value.length < 8 || isStandIn(value) || !fitsVault(value)) return [];
     const service = serviceOfShape(value) ?? names.serviceOfVariable(name);
     return service === null ? [] : [{ service, value, name, file: null }];
   });
@@ -121,11 +137,15 @@ export async function sealFound(call: Call<SealOptions>, services: readonly Seal
   }
   const chosen = await askWhich(context, findings);
   const values = new Set(chosen.map(({ value }) => value));
+  /** What has been dealt with: its only other copy may be gone, so that no second value may take its place. */
+  const taken = new Set<string>();
   for (const value of values) {
     const stored = references.get(String(findings.findIndex((finding) => finding.value === value)));
     const same = chosen.filter((finding) => finding.value === value);
-    const reference = stored ?? (await sealOne(call, services, same));
-    if (reference !== null) await offerReplacements(call, same, reference);
+    const reference = stored ?? (await sealOne(call, services, same, taken));
+    if (reference === null) continue;
+    taken.add(reference);
+    await offerReplacements(call, same, { reference, names: knownNames(context.root, services) });
   }
   return undefined;
 }
@@ -148,6 +168,7 @@ async function sealOne(
   call: Call<SealOptions>,
   services: readonly SealedService[],
   same: readonly Finding[],
+  taken: ReadonlySet<string>,
 ): Promise<string | null> {
   const [first] = same;
   const service = services.find(({ name }) => name === first?.service);
@@ -155,18 +176,36 @@ async function sealOne(
     call.print.warn(`${first?.name ?? 'it'}: no service of the catalog is known for it: svc secret set PATH stores it`);
     return null;
   }
-  const values = Object.assign({}, ...same.map(({ file }) => file?.credential.values ?? {}));
+  if (taken.has(formatVaultReference(service.secret))) {
+    call.print.warn(
+      `${first.name}: another ${service.title} credential has just been dealt with, and this one would replace it`,
+    );
+    call.print.note(`  To store both, under a path and for a host of its own: svc seal ${service.name} --as PATH`);
+    return null;
+  }
+  // A file of this folder may have been written by somebody else, so it does not choose the host that gets a credential.
+  const own = same.flatMap(({ file }) => (file?.origin === 'home' ? [file.credential.values] : []));
+  const values = Object.assign({}, ...own);
   const isForeign = same.every(({ file }) => file?.origin === 'folder');
-  const question = `${service.title}: ${first.name} is from this folder, which somebody else may have written. Seal it?`;
-  if (isForeign && !(await askYes(call.context, toPrintable(question)))) return null;
+  const from = `${service.title}: ${first.name} is from this folder, which somebody else may have written.`;
+  const confirm = async (hosts: readonly string[]): Promise<void> => {
+    if (!isForeign) return;
+    const question = `${from} Seal it for ${hosts.join(', ')}? [y/N] `;
+    if (isYes(await askOrStop(call.context, toPrintable(question)))) return;
+    throw new CliError(EXIT.failed, 'nothing was changed');
+  };
   try {
     // Each replacement of a stored value is confirmed by itself, whatever was said for all.
     const asked = { ...call, options: { ...call.options, yes: false } };
-    const sealed = await sealService(asked, service, { values, readValue: () => Promise.resolve(first.value) });
+    const sealed = await sealService(asked, service, {
+      values,
+      confirm,
+      readValue: () => Promise.resolve(first.value),
+    });
     reportSealed(call, service, sealed);
     return sealed.secret.ref;
   } catch (error) {
-    if (!(error instanceof CliError)) throw error;
+    if (!(error instanceof CliError) || error instanceof StoppedError) throw error;
     call.print.warn(`${service.title} was not sealed: ${error.message}`);
     for (const fix of error.fixes) call.print.note(`  ${fix}`);
     return null;
@@ -174,14 +213,18 @@ async function sealOne(
 }
 
 /** Offers to take a sealed credential out of each file; a variable is the shell's, so it is only named. */
-async function offerReplacements(call: Call<SealOptions>, same: readonly Finding[], reference: string): Promise<void> {
+async function offerReplacements(
+  call: Call<SealOptions>,
+  same: readonly Finding[],
+  { reference, names }: { readonly reference: string; readonly names: KnownNames },
+): Promise<void> {
   const bindings = await listAllBindings(controlClient(call.context, call.options));
   const bound = bindings.filter((binding) => binding.credential_ref === reference);
   for (const { file, name, value } of same) {
     if (file === null) {
       call.print.note(`${name} is still set in this shell: unset it, also where your shell's profile sets it.`);
     } else {
-      await offerReplacement(call, { path: file.path, value, placeholder: placeholderFor(bound, name) });
+      await offerReplacement(call, { path: file.path, value, placeholder: placeholderFor(bound, name), names });
     }
   }
 }
@@ -205,28 +248,31 @@ const LINE_FORMATS: readonly FileFormat[] = ['dotenv', 'npmrc', 'git-credentials
  */
 async function offerReplacement(
   { context, print }: Call<SealOptions>,
-  { path, value, placeholder }: { readonly path: string; readonly value: string; readonly placeholder: string },
+  {
+    path,
+    value,
+    placeholder,
+    names,
+  }: { readonly path: string; readonly value: string; readonly placeholder: string; readonly names: KnownNames },
 ): Promise<void> {
   const file = credentialFiles(context).find((each) => each.path === path);
   const read = file === undefined ? null : await readPlace(path);
   if (file === undefined || read?.kind !== 'text') return;
   const { text } = read;
-  const found = findCredentials(file.format, text, ANY_NAMES).find((credential) => credential.value === value);
+  const found = findCredentials(file.format, text, names).find((credential) => credential.value === value);
   if (found === undefined) return;
   const replacement = found.write(placeholder);
   const isLine = LINE_FORMATS.includes(file.format);
   const place = `${toPrintable(path)}:${found.line}`;
   print.note(`${place}: ${toPrintable(found.name)}: [the credential] would become ${toPrintable(replacement)}`);
   const ways = isLine ? 'Replace it (r), delete the line (d)' : 'Replace it (r)';
-  const answer = (await askLine(context, `${ways}, or leave it (Enter)? No copy is kept. `))?.trim().toLowerCase();
+  const question = `${ways}, or leave it (Enter)? No copy is kept. `;
+  const answer = (await askOrStop(context, question)).trim().toLowerCase();
   if (answer === 'r') await rewriteFile(path, text, text.slice(0, found.start) + replacement + text.slice(found.end));
   else if (answer === 'd' && isLine) await rewriteFile(path, text, withoutLine(text, found.start));
   else return;
   print.note(`${toPrintable(path)} was changed.`);
 }
-
-/** The value alone says which credential is meant. */
-const ANY_NAMES: KnownNames = { serviceOfVariable: () => 'any', serviceOfHost: () => 'any' };
 
 function withoutLine(text: string, at: number): string {
   const from = text.lastIndexOf('\n', at) + 1;

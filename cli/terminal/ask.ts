@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import type { CliContext } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
 
 /** Reads one line from the terminal; null at end of input, at Ctrl-C and when `stop` is aborted. */
 export async function askLine(
@@ -23,6 +24,21 @@ export async function askLine(
 /** Asks a yes/no question; anything but yes counts as no. */
 export async function askYes(context: CliContext, question: string): Promise<boolean> {
   return isYes((await askLine(context, `${question} [y/N] `)) ?? '');
+}
+
+/** The person ended a question with Ctrl-C or the end of the input: no other question may follow. */
+export class StoppedError extends CliError {
+  constructor() {
+    super(EXIT.failed, 'stopped: nothing else was changed');
+    this.name = 'StoppedError';
+  }
+}
+
+/** Reads one line from the terminal; throws `StoppedError` if the person ends the question. */
+export async function askOrStop(context: CliContext, question: string): Promise<string> {
+  const answer = await askLine(context, question);
+  if (answer === null) throw new StoppedError();
+  return answer;
 }
 
 export function isYes(answer: string): boolean {
