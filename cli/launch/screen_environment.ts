@@ -40,16 +40,16 @@ export async function screenEnvironment(call: Call, keep: readonly string[]): Pr
     value !== undefined && isCandidate(name, value) ? [{ name, value }] : [],
   );
   const references = await storedReferences(call, candidates);
-  const suspected = candidates.flatMap(({ name, value }): readonly (CredentialVariable & { value: string })[] => {
+  const suspected = candidates.flatMap(({ name, value }): readonly CredentialVariable[] => {
     const reference = references.get(name) ?? null;
     const shape = credentialWithin(value);
-    return reference === null && shape === null ? [] : [{ name, reference, shape, value }];
+    return reference === null && shape === null ? [] : [{ name, reference, shape }];
   });
   // Inside a session the variables hold placeholders, some with the shape of a credential.
   const placeholders = suspected.some(({ reference }) => reference === null) ? await knownPlaceholders(call) : [];
-  const found = suspected
-    .filter(({ reference, value }) => reference !== null || !placeholders.includes(value))
-    .map(({ name, reference, shape }): CredentialVariable => ({ name, reference, shape }));
+  const found = suspected.filter(
+    ({ name, reference }) => reference !== null || !placeholders.includes(call.context.env[name] ?? ''),
+  );
   const withheld = found.filter(({ name }) => !keep.includes(name));
   const names = new Set(withheld.map(({ name }) => name));
   const env = Object.fromEntries(Object.entries(call.context.env).filter(([name]) => !names.has(name)));
@@ -81,17 +81,10 @@ export async function storedReferences(
 
 /** The placeholders of all bindings; none if the control plane cannot be reached. */
 export async function knownPlaceholders(call: Call): Promise<readonly string[]> {
-  try {
-    const bindings = await fetchAllPages(
-      controlClient(call.context, call.options),
-      '/v1/host-bindings',
-      hostBindingsPage,
-    );
-    return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
-  } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
-    return [];
-  }
+  const bindings = await listIfReachable(() =>
+    fetchAllPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage),
+  );
+  return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
 }
 
 /** The control plane reads no more than 1 MiB; a single value of the largest size fits, however it is escaped. */
@@ -114,13 +107,19 @@ function batchesOf<T extends { readonly value: string }>(candidates: readonly T[
   return batches;
 }
 
-async function checkStored(
+function checkStored(
   call: Call,
   values: readonly string[],
 ): Promise<readonly { readonly index: number; readonly path: string }[]> {
-  try {
+  return listIfReachable(async () => {
     const client = controlClient(call.context, call.options);
     return (await client.call('POST', '/v1/secrets/check', secretCheckReply, { body: { values } })).matches;
+  });
+}
+
+async function listIfReachable<T>(list: () => Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await list();
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
     return [];
