@@ -72,6 +72,20 @@ describe('svc seal SERVICE', () => {
     expect(vault.values).toEqual({ 'user/openai': TOKEN });
   });
 
+  test.each([
+    [2, 'the binding of github.com'],
+    [5, 'the value of user/github'],
+  ])('does not claim that nothing was changed if the reply of call %d is lost', async (lost, what) => {
+    vault.loseReplyOf = lost;
+    const run = await seal(['github', '--stdin']);
+    expect(run.code).toBe(3);
+    expect(run.stderr).toContain(`${what} may have been stored`);
+    expect(run.stderr).not.toContain('nothing was changed');
+    vault.loseReplyOf = 0;
+    expect(await seal(['github', '--stdin', '--yes'])).toMatchObject({ code: 0 });
+    expect(vault.hosts().toSorted()).toEqual(['api.github.com', 'ghcr.io', 'github.com', 'uploads.github.com']);
+  });
+
   test('names what it could not undo', async () => {
     vault.failAtChange = 3;
     vault.failDeletes = true;

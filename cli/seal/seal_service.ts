@@ -73,7 +73,7 @@ function injectionOf(binding: ValidHostBinding | HostBindingRecord): unknown {
 
 /**
  * Makes the bindings and stores the value, in this order: a value cannot be brought back once it is replaced, so that is the
- * last step. If a step fails, the bindings made before are deleted.
+ * last step. If a step fails, the bindings made before are deleted. A call without an answer may have taken effect: that is said.
  */
 export async function carryOutSeal(client: HttpClient, steps: readonly SealStep[], secret: NewSecret): Promise<Sealed>;
 export async function carryOutSeal(client: HttpClient, steps: readonly SealStep[], secret: null): Promise<Sealed<null>>;
@@ -83,6 +83,7 @@ export async function carryOutSeal(
   secret: NewSecret | null,
 ): Promise<Sealed<SecretRecord | null>> {
   const made: HostBindingRecord[] = [];
+  let sending: string | null = null;
   try {
     const bindings: SealedBinding[] = [];
     for (const step of steps) {
@@ -90,19 +91,25 @@ export async function carryOutSeal(
         bindings.push({ record: step.record, created: false });
         continue;
       }
+      sending = `the binding of ${step.binding.host}`;
       const record = await client.call('POST', '/v1/host-bindings', hostBindingRecord, { body: step.binding });
       made.push(record);
       bindings.push({ record, created: true });
     }
     if (secret === null) return { secret, bindings };
+    sending = `the value of ${secret.path}`;
     return { secret: await client.call('POST', '/v1/secrets', secretRecord, { body: secret }), bindings };
   } catch (error) {
-    throw await undone(client, made, error);
+    throw await undone(client, made, { error, sending });
   }
 }
 
 /** Deletes what was made, newest first. Returns the error, with what could not be deleted. */
-async function undone(client: HttpClient, made: readonly HostBindingRecord[], error: unknown): Promise<unknown> {
+async function undone(
+  client: HttpClient,
+  made: readonly HostBindingRecord[],
+  { error, sending }: { readonly error: unknown; readonly sending: string | null },
+): Promise<unknown> {
   const left: string[] = [];
   for (const record of made.toReversed()) {
     try {
@@ -113,6 +120,10 @@ async function undone(client: HttpClient, made: readonly HostBindingRecord[], er
     }
   }
   if (!(error instanceof CliError)) return error;
-  const outcome = left.length === 0 ? 'nothing was changed' : 'not everything could be undone';
-  return new CliError(error.exitCode, `${error.message}: ${outcome}`, [...error.fixes, ...left], error.apiCode);
+  const isUnknown = error.exitCode === EXIT.unreachable && sending !== null;
+  const undoneText = left.length === 0 ? 'nothing was changed' : 'not everything could be undone';
+  const outcome = isUnknown ? `${sending} may have been stored` : undoneText;
+  const again = isUnknown ? ['Run the same command again: it keeps the bindings that are there.'] : [];
+  const fixes = [...error.fixes, ...left, ...again];
+  return new CliError(error.exitCode, `${error.message}: ${outcome}`, fixes, error.apiCode);
 }

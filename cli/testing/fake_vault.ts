@@ -13,6 +13,8 @@ export class FakeVault {
   readonly bindings: Record<string, unknown>[] = [];
   /** The change, from 1 on in each command, that fails. */
   failAtChange = 0;
+  /** The change that takes effect, but whose reply is lost. */
+  loseReplyOf = 0;
   failDeletes = false;
   #changes = 0;
   #made = 0;
@@ -33,7 +35,9 @@ export class FakeVault {
     if (method === 'DELETE') return this.failDeletes ? FAILURE : this.#delete(path);
     this.#changes += 1;
     if (this.#changes === this.failAtChange) return FAILURE;
-    return path === '/v1/secrets' ? this.#store(input) : this.#bind(input);
+    const reply = path === '/v1/secrets' ? this.#store(input) : this.#bind(input);
+    if (this.#changes === this.loseReplyOf) throw new TypeError('fetch failed');
+    return reply;
   };
 
   /** A new command begins to count its changes. */
