@@ -128,6 +128,7 @@ function openSessions({ home, limits }: SidecarConfig, { identity }: Control, ow
     maxTunnelsPerSession,
     createCa: (at, sessionId) => createSessionCa(at, { ...caOptions, sessionId }),
     systemRoots: systemRootsPem,
+    warn,
     containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn }),
     keeper: new SessionKeeper({
       directory,

@@ -53,10 +53,7 @@ export class SessionListeners {
   }
 
   /** Decides how a new sandbox reaches the proxy. A gateway's listener is open when this resolves. */
-  async planFor(
-    sandbox: Sandbox,
-    gatewayPort = this.#options.ownPort(),
-  ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
+  async planFor(sandbox: Sandbox): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { endpoint } = sandbox.runtime;
     if (this.#options.rightsAt(endpoint) !== 'none') {
       return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
@@ -65,7 +62,7 @@ export class SessionListeners {
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
     if (!gateway.ok) return err(reachFailure('engine_unavailable', gateway.error.message));
     if (gateway.value === null) return err(reachFailure('egress_unavailable', 'The engine has no default bridge.'));
-    return this.#gatewayAt(gateway.value, gatewayPort);
+    return this.#gatewayAt(gateway.value);
   }
 
   /**
@@ -76,13 +73,12 @@ export class SessionListeners {
     session: Session,
     pid: number,
     relay: boolean,
-    gatewayPort = this.#options.ownPort(),
   ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { sandbox, containerId } = session;
     if (sandbox === null || containerId === null) throw new Error('the session has no container yet');
     const rights = this.#options.rightsAt(sandbox.runtime.endpoint);
     const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
-    const listener = await this.planFor(sandbox, gatewayPort);
+    const listener = await this.planFor(sandbox);
     if (!listener.ok) return listener;
     if (relay && rights === 'none') return err(relayUnavailableFailure());
     const opened =
@@ -98,7 +94,7 @@ export class SessionListeners {
   async reopen(session: Session): Promise<Result<void, Failure<ReachFailureReason>>> {
     const { listener: known, container } = session;
     if (known === null || container === null) return ok(undefined);
-    const opened = await this.open(session, container.pid, known.relay, known.port);
+    const opened = await this.open(session, container.pid, known.relay);
     if (!opened.ok) return opened;
     const { listener, address, port } = opened.value;
     if (listener === known.listener && address === known.address && port === known.port) return ok(undefined);
@@ -137,8 +133,8 @@ export class SessionListeners {
   }
 
   /** One listener per bridge, created on first use. */
-  async #gatewayAt(address: string, wanted: number): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
-    const known = this.#gateways.get(address) ?? this.#listenAt(address, wanted);
+  async #gatewayAt(address: string): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
+    const known = this.#gateways.get(address) ?? this.#listenAt(address);
     this.#gateways.set(address, known);
     try {
       return ok(await known);
@@ -149,9 +145,9 @@ export class SessionListeners {
     }
   }
 
-  async #listenAt(address: string, wanted: number): Promise<SessionListener> {
+  async #listenAt(address: string): Promise<SessionListener> {
     const server = this.#options.makeListener({ kind: 'gateway', address });
-    const port = await listen(server, wanted, address).catch(() => listen(server, 0, address));
+    const port = await listen(server, this.#options.ownPort(), address).catch(() => listen(server, 0, address));
     this.#servers.add(server);
     return { listener: 'gateway', address, port };
   }

@@ -70,7 +70,8 @@ export interface RunFacts {
 
 /**
  * What to save of a session; null if the next run may not restore it: a plan's, one without a process to depend on, or one
- * whose container has no listener yet.
+ * whose container has no listener of its own. While the sidecar restarts, another user of the machine could bind the port at
+ * the bridge's gateway, and the container would send its token there.
  */
 export function toSaved(session: Session, run: RunFacts): SavedSession | null {
   const { tokenHash, lock, owner, sandbox: box, ca } = session;
@@ -98,7 +99,8 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
 }
 
 function containerOf({ containerId, container: process, listener }: Session): object | null {
-  return containerId === null || process === null || listener === null ? null : { id: containerId, process, listener };
+  if (containerId === null || process === null || listener?.listener !== 'namespace') return null;
+  return { id: containerId, process, listener };
 }
 
 export type SessionFileProblem = 'absent' | 'session_file_exposed';

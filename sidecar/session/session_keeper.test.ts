@@ -46,8 +46,15 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
+/** Fails as it does when a folder cannot be written any more. */
+class FailingKeeper extends SessionKeeper {
+  override forget(): Promise<void> {
+    return Promise.reject(new Error('read-only folder'));
+  }
+}
+
 /** The sessions of one run of the sidecar. */
-function runOf(change: Partial<SessionKeeperOptions> = {}): Sessions {
+function runOf(change: Partial<SessionKeeperOptions> = {}, Keeper = SessionKeeper): Sessions {
   const now = (): number => clock.now();
   return new Sessions({
     directory,
@@ -55,7 +62,8 @@ function runOf(change: Partial<SessionKeeperOptions> = {}): Sessions {
     maxTunnelsPerSession: 5,
     createCa: (at, sessionId) => createSessionCa(at, { ...MOST, sessionId, now }),
     systemRoots: () => '',
-    keeper: new SessionKeeper({
+    warn: (message) => warnings.push(message),
+    keeper: new Keeper({
       directory,
       clock,
       seal: createSessionSeal(identity),
@@ -266,6 +274,31 @@ describe('stays dead:', () => {
     await expectDead(session, token, 'session_expired');
   });
 
+  it('a container that reaches the proxy at a bridge’s gateway: another user could listen there meanwhile', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions, { sandbox: { ...SANDBOX, egress: 'open' } });
+    session.containerId = CONTAINER;
+    session.container = OWNER;
+    session.listener = { listener: 'gateway', address: '172.17.0.1', port: 7421, relay: false };
+    await sessions.save(session);
+    await expectDead(session, token, 'absent');
+  });
+
+  it('a container at a gateway that an earlier version has saved', async () => {
+    const sessions = runOf();
+    const { session, token } = await opened(sessions, { sandbox: { ...SANDBOX, egress: 'open' } });
+    session.containerId = CONTAINER;
+    session.container = OWNER;
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
+    await sessions.save(session);
+    const seal = createSessionSeal(identity);
+    const saved = await seal.open(readFileSync(fileOf(session), 'utf8'));
+    if (saved === null || saved.container === null) throw new Error('it was not saved');
+    const listener = { ...saved.container.listener, listener: 'gateway', address: '172.17.0.1' } as const;
+    writeFileSync(fileOf(session), await seal.seal({ ...saved, container: { ...saved.container, listener } }));
+    await expectDead(session, token, 'proxy_moved');
+  });
+
   it('a session that was ended: its file goes first, before its tunnels are closed', async () => {
     const sessions = runOf();
     const { session, token } = await opened(sessions);
@@ -320,6 +353,41 @@ describe('stays dead:', () => {
     await failing.save(again);
     expect(warnings).toEqual([expect.stringContaining('could not be saved')]);
     await expectDead(session, token, 'absent');
+  });
+});
+
+describe('a session whose file cannot be removed', () => {
+  it('ends nevertheless: its tunnels close, its CA is gone, and the failure is reported', async () => {
+    const sessions = runOf({}, FailingKeeper);
+    const { session, token } = await opened(sessions);
+    const closed: string[] = [];
+    session.openTunnel(() => void closed.push('tunnel'));
+    await expect(sessions.end(session.id)).rejects.toThrow('read-only folder');
+    expect([closed, session.ended, sessions.authenticate(session.id, token)]).toEqual([['tunnel'], true, null]);
+    await expect(session.ca.secureContextFor('api.example.test')).rejects.toThrow('its CA is gone');
+    expect(existsSync(session.directory)).toBe(false);
+  });
+
+  it('does not stop the sweep, or the others when the sidecar is revoked or stops', async () => {
+    const sessions = runOf({}, FailingKeeper);
+    const { session } = await opened(sessions, { ttlSeconds: 60 });
+    await opened(sessions, { owner: null });
+    clock.advance(60_000);
+    await sessions.sweep();
+    await sessions.forgetSaved();
+    await sessions.stop();
+    expect([session.ended, sessions.list()]).toEqual([true, []]);
+    expect(warnings).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('read-only folder')));
+  });
+
+  it('can still be paused and saved: a write that fails does not end the sidecar', async () => {
+    const sessions = runOf();
+    const { session } = await opened(sessions);
+    rmSync(session.directory, { recursive: true });
+    writeFileSync(session.directory, '');
+    await sessions.save(session);
+    await sessions.save(session);
+    expect(warnings.filter((each) => each.includes('could not be removed'))).toHaveLength(2);
   });
 });
 

@@ -93,7 +93,7 @@ export class SessionKeeper {
     return this.#saved.has(id);
   }
 
-  /** Saves what the session is now. If that fails, no older state of it stays behind. */
+  /** Saves what the session is now. If that fails, no older state of it stays behind. Never rejects. */
   save(session: Session): Promise<void> {
     return this.#inTurn(session.id, () => this.#write(session));
   }
@@ -151,6 +151,7 @@ export class SessionKeeper {
     if (bootId !== this.#options.bootId) return 'launcher_ended';
     if (!renews && clock.now() >= expiresAt) return 'session_expired';
     if (owner !== null && !runs(owner)) return 'launcher_ended';
+    if (container !== null && container.listener.listener !== 'namespace') return 'proxy_moved';
     if (container !== null) return runs(container.process) ? null : 'container_ended';
     if (owner === null) return 'launcher_ended';
     return proxyPort === this.#options.proxyPort() ? null : 'proxy_moved';
@@ -158,7 +159,8 @@ export class SessionKeeper {
 
   #inTurn(sessionId: string, work: () => Promise<void>): Promise<void> {
     const before = this.#turns.get(sessionId) ?? Promise.resolve();
-    const turn = before.then(work).finally(() => {
+    // One that fails does not stop the next one.
+    const turn = before.then(work, work).finally(() => {
       if (this.#turns.get(sessionId) === turn) this.#turns.delete(sessionId);
     });
     this.#turns.set(sessionId, turn);
@@ -175,12 +177,14 @@ export class SessionKeeper {
       this.#saved.add(session.id);
     } catch (error) {
       warn(`Session ${session.id} could not be saved, so it ends with this run of the sidecar: ${String(error)}`);
-      await this.#remove(session);
+      await this.#remove(session).catch((why: unknown) => {
+        warn(`An older state of session ${session.id} could not be removed: ${String(why)}`);
+      });
     }
   }
 
   async #remove({ id, directory }: Session): Promise<void> {
     this.#saved.delete(id);
-    await rm(join(directory, SESSION_FILE), { force: true });
+    await rm(join(directory, SESSION_FILE), { recursive: true, force: true });
   }
 }

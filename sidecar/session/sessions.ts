@@ -31,6 +31,7 @@ export interface SessionsOptions {
   readonly isRunning?: (known: ProcessIdentity) => boolean;
   /** Saves sessions for the next run; null if they end with this one. */
   readonly keeper?: SessionKeeper | null;
+  readonly warn?: (message: string) => void;
 }
 
 export interface NewSession {
@@ -91,7 +92,8 @@ export class Sessions {
       session.renew(clock.now() + DAY_MS);
       this.#live.set(session.id, session);
     }
-    const reaped = await reapLeftOvers({ directory, containers, isLive: (id) => this.#live.has(id) });
+    const isLive = (id: string): boolean => this.#live.has(id);
+    const reaped = await reapLeftOvers({ directory, containers, isLive, warn: (message) => this.#warn(message) });
     await waitAtMost(reaped.containers, ENGINE_MS);
     this.#sweeper = setInterval(() => void this.sweep(), SWEEP_MS).unref();
     return restored;
@@ -105,7 +107,7 @@ export class Sessions {
     const saved = [...this.#live.values()].filter(isSaved);
     const others = [...this.#live.values(), ...this.#kept.values()].filter((session) => !isSaved(session));
     const all = [...saved.map((session) => session.close()), ...others.map(({ id }) => this.end(id))];
-    await waitAtMost(Promise.all(all), ENGINE_MS);
+    await waitAtMost(this.#tryAll(all), ENGINE_MS);
   }
 
   /** Saves what a live session is now. */
@@ -124,7 +126,7 @@ export class Sessions {
   /** From now on no session comes back after a restart. The sessions continue. */
   async forgetSaved(): Promise<void> {
     const { keeper = null } = this.#options;
-    if (keeper !== null) await Promise.all([...this.#live.values()].map((session) => keeper.forget(session)));
+    if (keeper !== null) await this.#tryAll([...this.#live.values()].map((session) => keeper.forget(session)));
   }
 
   async create(wanted: NewSession): Promise<CreatedSession> {
@@ -215,10 +217,7 @@ export class Sessions {
     this.#live.delete(sessionId);
     this.#kept.delete(sessionId);
     this.#remember(sessionId);
-    // First, so that a crash from here on cannot bring the session back.
-    await this.#options.keeper?.forget(session);
-    await session.end();
-    await this.#removeContainer(session);
+    await this.#close(session, () => this.#removeContainer(session));
     return true;
   }
 
@@ -230,7 +229,7 @@ export class Sessions {
   /** Ends sessions that have expired or whose process has exited. */
   async sweep(): Promise<void> {
     const all = [...this.#live.values(), ...this.#kept.values()];
-    await Promise.all(all.map((session) => this.#sweepOne(session)));
+    await this.#tryAll(all.map((session) => this.#sweepOne(session)));
   }
 
   async #sweepOne(session: Session): Promise<void> {
@@ -247,9 +246,27 @@ export class Sessions {
   async #containerEnded(session: Session): Promise<void> {
     this.#live.delete(session.id);
     this.#kept.set(session.id, session);
-    await this.#options.keeper?.forget(session);
-    await session.end();
-    await removeAllBut(session.directory, CONTAINER_FILE);
+    await this.#close(session, () => removeAllBut(session.directory, CONTAINER_FILE));
+  }
+
+  /** Takes every step, whatever became of those before. Rejects if some of its files could not be removed. */
+  async #close(session: Session, removeRest: () => Promise<void>): Promise<void> {
+    // First, so that a crash from here on cannot bring the session back.
+    const [forgotten] = await Promise.allSettled([this.#options.keeper?.forget(session)]);
+    const [ended] = await Promise.allSettled([session.end()]);
+    await removeRest();
+    for (const each of [forgotten, ended]) if (each.status === 'rejected') throw each.reason;
+  }
+
+  /** Waits for all. A failure is reported and does not end the sidecar. */
+  async #tryAll(all: readonly Promise<unknown>[]): Promise<void> {
+    for (const each of await Promise.allSettled(all)) {
+      if (each.status === 'rejected') this.#warn(`A session's files could not be removed: ${String(each.reason)}`);
+    }
+  }
+
+  #warn(message: string): void {
+    this.#options.warn?.(message);
   }
 
   /** A folder whose container could not be removed keeps the container's record for the next start. */
