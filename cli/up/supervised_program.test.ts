@@ -51,6 +51,7 @@ class World implements SupervisorPort {
   obeys = true;
   nowMs = 0;
   changes = 0;
+  isDiskFull = false;
   #onLaunch: (() => void) | null = null;
   #onWait: (() => void) | null = null;
 
@@ -75,6 +76,7 @@ class World implements SupervisorPort {
 
   onChanged(): void {
     this.changes += 1;
+    if (this.isDiskFull) throw new Error('ENOSPC');
   }
 
   delay(ms: number, signal: AbortSignal): Promise<void> {
@@ -165,6 +167,22 @@ describe('a supervised program', () => {
     expect(world.changes).toBe(1);
     await program.stop();
     expect(world.notices[0]).toContain('was ended by SIGKILL; restarting in 0.5 s');
+  });
+
+  test('is restarted also if its new process id cannot be written down, which is reported', async () => {
+    const world = new World();
+    const program = await world.started();
+    world.isDiskFull = true;
+    for (const launches of [2, 3]) {
+      world.last.exit({ code: 1, signal: null });
+      await world.endWait(launches === 2 ? 500 : 1_000);
+      await world.launches(launches);
+      world.last.isReady();
+    }
+    expect(program.pid).toBe(102);
+    await program.stop();
+    const what = 'the new process id of the sidecar could not be written down: Error: ENOSPC';
+    expect(world.notices.filter((each) => each === what)).toHaveLength(2);
   });
 
   test('backs off longer after each quick crash, and resets after running for a while', async () => {

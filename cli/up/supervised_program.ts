@@ -29,7 +29,7 @@ export interface SupervisorPort {
   delay(ms: number, signal: AbortSignal): Promise<void>;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Called when the program runs under a new process id. */
+  /** Called when the program runs under a new process id. If it throws, the program is kept running nevertheless. */
   onChanged(): void;
 }
 
@@ -116,7 +116,11 @@ export class SupervisedProgram {
   /** True if it is ready. */
   async #startAgain(port: number): Promise<boolean> {
     this.#handle = this.#spec.launch(port);
-    this.#port.onChanged();
+    try {
+      this.#port.onChanged();
+    } catch (error) {
+      this.#port.notice(`the new process id of the ${this.#spec.name} could not be written down: ${String(error)}`);
+    }
     const begun = await waitForFirstWord(this.#handle, this.#port, this.#stopping.signal);
     if (begun.kind === 'ready') {
       this.#port.notice(`the ${this.#spec.name} is running again on ${begun.url} (process ${this.#handle.pid})`);
