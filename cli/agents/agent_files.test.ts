@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -82,6 +83,19 @@ describe('the files of an agent', () => {
       join(userHome, '.a', 'b.json'),
     );
   });
+});
+
+test('a link in a folder that a variable names is not followed, nor is another kind of file read', async () => {
+  const folder = join(userHome, 'project');
+  const target = join(userHome, 'package.json');
+  mkdirSync(folder);
+  writeFileSync(target, '{}');
+  symlinkSync(target, join(folder, '.claude.json'));
+  const why = 'is not a regular file';
+  expect(await prepare('claude', { CLAUDE_CONFIG_DIR: folder })).toEqual([{ path: join(folder, '.claude.json'), why }]);
+  expect(readFileSync(target, 'utf8')).toBe('{}');
+  mkdirSync(join(userHome, '.claude.json'));
+  expect(await prepare('claude')).toEqual([{ path: join(userHome, '.claude.json'), why }]);
 });
 
 test('merging reaches no prototype', () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CliContext } from '../context.ts';
 import { replaceFile } from '../up/replace_file.ts';
@@ -31,14 +31,29 @@ export async function prepareAgentFiles(
   for (const file of profile.files.filter((each) => each.login === login.name)) {
     const path = agentPath(context, file);
     if (file.write === 'create' && existsSync(path)) continue;
-    const why = await writeJson(context, path, fillText(file.json, placeholder));
+    const isMoved = file.moved_by !== undefined && (context.env[file.moved_by] ?? '') !== '';
+    const why = await writeJson(context, { path, isMoved }, fillText(file.json, placeholder));
     if (why !== null) failed.push({ path, why });
   }
   return failed;
 }
 
-async function writeJson(context: AgentHome, path: string, wanted: Json): Promise<string | null> {
+/**
+ * A pipe would block. A person may link a file of the home directory, but a folder that a variable names may be a project's,
+ * whose links lead where its author wants.
+ */
+function isRegular(path: string, isMoved: boolean): boolean {
+  const stats = (isMoved ? lstatSync : statSync)(path, { throwIfNoEntry: false });
+  return stats === undefined || stats.isFile();
+}
+
+async function writeJson(
+  context: AgentHome,
+  { path, isMoved }: { readonly path: string; readonly isMoved: boolean },
+  wanted: Json,
+): Promise<string | null> {
   try {
+    if (!isRegular(path, isMoved)) return 'is not a regular file';
     const before: unknown = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
     if (!isObject(before)) return 'is no JSON object';
     const after = mergeJson(before, wanted);

@@ -20,6 +20,17 @@ const MINE = {
   logins: [],
 };
 
+const LOGIN = {
+  name: 'key',
+  title: 'My key',
+  get: 'make key',
+  secret: 'user/mine',
+  variable: 'MY_KEY',
+  placeholder: 'my-{alnum:40}',
+  bindings: [{ host: 'api.example.com', scheme: 'bearer' }],
+};
+const FILE = { login: 'key', write: 'merge', json: {} };
+
 let home: string;
 let file: string;
 beforeEach(() => {
@@ -43,6 +54,28 @@ describe("a user's own profile", () => {
     expect(() => find('mine')).toThrow('can be written by other users (mode 0620)');
     chmodSync(file, 0o602);
     expect(() => find('mine')).toThrow('can be written by other users');
+  });
+
+  test.each([
+    '~/.claude/settings.json',
+    '~/.cursor/mcp.json',
+    '~/.mine.json',
+    '~/.minestuff/a.json',
+    '~/.config/other/a.json',
+  ])('is refused if it writes %s, which belongs to another program', (path) => {
+    writeFileSync(file, stringify({ ...MINE, logins: [LOGIN], files: [{ ...FILE, path }] }));
+    expect(() => find('mine')).toThrow(`writes to ${path}: your own profile writes only to these folders`);
+  });
+
+  test('is refused if a variable moves the file that it writes', () => {
+    const path = '~/.mine/package.json';
+    writeFileSync(file, stringify({ ...MINE, logins: [LOGIN], files: [{ ...FILE, path, moved_by: 'PWD' }] }));
+    expect(() => find('mine')).toThrow(`writes to ${path}`);
+  });
+
+  test.each(['~/.mine/settings.json', '~/.config/mine/a/b.json'])('may write %s', (path) => {
+    writeFileSync(file, stringify({ ...MINE, logins: [LOGIN], files: [{ ...FILE, path }] }));
+    expect(find('mine')).toMatchObject({ profile: { files: [{ path }] } });
   });
 
   test('is refused if another user can write its folder', () => {

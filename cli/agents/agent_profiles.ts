@@ -64,8 +64,22 @@ function readOwnProfile({ home, uid }: ProfilePlaces, name: string): FoundProfil
   const file = join(ownFolder(home), `${name}.yaml`);
   const checked = parseAgentProfile(parseYaml(file, readOwnFile(ownFolder(home), file, uid)));
   if (!checked.ok) throw new CliError(EXIT.failed, `${file} is no profile of an agent:`, checked.error);
+  const foreign = checked.value.files.find((each) => !isOfAgent(name, each));
+  if (foreign !== undefined) {
+    throw new CliError(
+      EXIT.failed,
+      `${file} writes to ${foreign.path}: your own profile writes only to these folders`,
+      [`~/.${name}/ and ~/.config/${name}/, which no variable moves (moved_by)`],
+    );
+  }
   if (checked.value.name === name) return { profile: checked.value, file, own: true };
   throw new CliError(EXIT.failed, `${file} has the name ${checked.value.name}: it must be the file's name`);
+}
+
+/** A copied profile must not write what another program runs: its hooks and servers, or a package's scripts. */
+function isOfAgent(name: string, { path, moved_by: movedBy }: AgentProfile['files'][number]): boolean {
+  const isInside = (path.startsWith(`~/.${name}/`) && name !== 'config') || path.startsWith(`~/.config/${name}/`);
+  return isInside && movedBy === undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import type { z } from 'zod';
 import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
@@ -105,15 +105,29 @@ export function agentEnvironment(
 
 /** A login of the agent's own is a credential that the agent can read, and it may use it instead of the placeholder. */
 function warnOfCredentialFiles(call: Call, profile: AgentProfile, logins: readonly ReadyLogin[]): void {
-  const written = profile.files
-    .filter((file) => logins.some(({ login }) => login.name === file.login))
-    .map((file) => agentPath(call.context, file));
   for (const file of profile.credential_files) {
     const path = agentPath(call.context, file);
-    if (!existsSync(path) || written.includes(path)) continue;
+    if (!holdsOther(path, logins)) continue;
     call.print.warn(`${path} holds a login of ${profile.title} itself: the agent can read it and may use it`);
   }
 }
+
+/** Whether there is a file that does not have one of these placeholders, which svc has then not written. */
+function holdsOther(path: string, logins: readonly ReadyLogin[]): boolean {
+  try {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) return false;
+    if (!stats.isFile() || stats.size > MOST_READ_BYTES) return true;
+    const text = readFileSync(path, 'utf8');
+    return !logins.some(({ placeholder }) => text.includes(placeholder));
+  } catch {
+    // The agent runs as the same user, so it cannot read the file either.
+    return false;
+  }
+}
+
+/** A file that svc writes is far smaller. */
+const MOST_READ_BYTES = 64 * 1024;
 
 /** A session with more events than this is counted as "more than". */
 const MOST_COUNTED = 10_000;

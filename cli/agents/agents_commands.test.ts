@@ -298,6 +298,16 @@ describe('svc NAME', () => {
     home.write('.claude/.credentials.json', '{}');
     expect((await svc(['claude'])).stderr).toContain('.credentials.json holds a login of Claude Code itself');
   });
+
+  test('warns of a login of the agent itself where the profile would have written its placeholder', async () => {
+    program('codex', 'exit 0');
+    await logIn('codex', 'sk-proj-a-real-key-of-the-person');
+    expect((await svc(['run', '--quiet', 'codex'])).stderr).toBe('');
+    for (const text of ['{"tokens":1}', '{"OPENAI_API_KEY":"sk-proj-an-earlier-placeholder"}']) {
+      home.write('.codex/auth.json', text);
+      expect((await svc(['codex'])).stderr).toContain('auth.json holds a login of OpenAI Codex itself');
+    }
+  });
 });
 
 describe('svc run', () => {
