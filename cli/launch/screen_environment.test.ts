@@ -97,6 +97,16 @@ describe('a command of svc run', () => {
     expect(done.stderr).not.toContain(SHAPED);
   });
 
+  test('does not inherit the shape of a credential in a variable that usually holds none', async () => {
+    const header = `Authorization: Bearer ${SHAPED}`;
+    const done = await run({ NVM_AUTH_HEADER: header, LESSOPEN: header, NVM_DIR: '/home/me/.nvm', PAGER: 'a pager' });
+    expect(inherited()).not.toContain(SHAPED);
+    expect(inherited()).toContain('NVM_DIR=/home/me/.nvm');
+    const sent = JSON.stringify(done.calls.map(({ body }) => body ?? null));
+    expect(sent).not.toContain('.nvm');
+    expect(sent).not.toContain('a pager');
+  });
+
   test('gets a placeholder without a word where the session has one', async () => {
     const done = await run({ DEMO_TOKEN: STORED });
     expect(inherited()).toContain('DEMO_TOKEN=placeholder');

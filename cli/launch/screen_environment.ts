@@ -26,9 +26,9 @@ export interface ScreenedEnvironment {
 
 /** Shorter values would match by chance, and are not masked either. */
 const SHORTEST_CREDENTIAL = 8;
-/** Variables that never hold a credential. Their values are not sent to the control plane. */
+/** Variables that hold no credential. Their values are not sent to the control plane; their shape is checked all the same. */
 const ORDINARY =
-  /^(_|PATH|HOME|PWD|OLDPWD|SHELL|SHLVL|TERM|TERM_.*|COLORTERM|LANG|LANGUAGE|LC_.*|LS_COLORS|USER|USERNAME|LOGNAME|HOSTNAME|HOSTTYPE|OSTYPE|MACHTYPE|MAIL|TZ|EDITOR|VISUAL|PAGER|LESS.*|MANPATH|INFOPATH|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|XDG_.*|DBUS_SESSION_BUS_ADDRESS|SSH_AUTH_SOCK|SSH_TTY|SSH_CLIENT|SSH_CONNECTION|GPG_TTY|TMPDIR|TMUX.*|STY|WINDOWID|NVM_.*|PYENV_.*|CARGO_HOME|RUSTUP_HOME|GOPATH|GOROOT|JAVA_HOME|VIRTUAL_ENV|CONDA_.*)$/;
+  /^(_|PATH|HOME|PWD|OLDPWD|SHELL|SHLVL|TERM|TERM_.*|COLORTERM|LANG|LANGUAGE|LC_.*|LS_COLORS|USER|USERNAME|LOGNAME|HOSTNAME|HOSTTYPE|OSTYPE|MACHTYPE|MAIL|TZ|EDITOR|VISUAL|PAGER|LESS.*|MANPATH|INFOPATH|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|XDG_.*|DBUS_SESSION_BUS_ADDRESS|SSH_AUTH_SOCK|SSH_TTY|SSH_CLIENT|SSH_CONNECTION|GPG_TTY|TMPDIR|TMUX.*|STY|WINDOWID|NVM_(?:BIN|CD_FLAGS|DIR|INC)|PYENV_(?:ROOT|SHELL|VERSION)|CARGO_HOME|RUSTUP_HOME|GOPATH|GOROOT|JAVA_HOME|VIRTUAL_ENV|CONDA_(?:DEFAULT_ENV|EXE|PREFIX|PYTHON_EXE|SHLVL))$/;
 
 /**
  * Takes variables out of an environment whose values are stored secrets, or have the shape of a known credential. If the
@@ -39,7 +39,8 @@ export async function screenEnvironment(call: Call, keep: readonly string[]): Pr
   const candidates = Object.entries(call.context.env).flatMap(([name, value]) =>
     value !== undefined && isCandidate(name, value) ? [{ name, value }] : [],
   );
-  const references = await storedReferences(call, candidates);
+  const sent = candidates.filter(({ name }) => !ORDINARY.test(name));
+  const references = await storedReferences(call, sent);
   const suspected = candidates.flatMap(({ name, value }): readonly CredentialVariable[] => {
     const reference = references.get(name) ?? null;
     const shape = credentialWithin(value);
@@ -58,7 +59,7 @@ export async function screenEnvironment(call: Call, keep: readonly string[]): Pr
 
 function isCandidate(name: string, value: string): boolean {
   const fits = value.length >= SHORTEST_CREDENTIAL && value.length <= MAX_SECRET_BYTES;
-  return fits && !ORDINARY.test(name) && !isStripped(name);
+  return fits && !isStripped(name);
 }
 
 /** The references of the values that are stored, by the names that they have here. */

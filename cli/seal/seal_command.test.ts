@@ -83,7 +83,8 @@ describe('svc seal SERVICE', () => {
     expect(run.stderr).not.toContain('nothing was changed');
     vault.loseReplyOf = 0;
     expect(await seal(['github', '--stdin', '--yes'])).toMatchObject({ code: 0 });
-    expect(vault.hosts().toSorted()).toEqual(['api.github.com', 'ghcr.io', 'github.com', 'uploads.github.com']);
+    expect(vault.hosts()).toHaveLength(4);
+    expect(new Set(vault.hosts())).toEqual(new Set(['api.github.com', 'ghcr.io', 'github.com', 'uploads.github.com']));
   });
 
   test('names what it could not undo', async () => {
