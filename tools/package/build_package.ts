@@ -54,6 +54,8 @@ const BUNDLING = {
   platform: 'node',
   // The libSQL client's native part, which no bundle can hold.
   external: ['libsql'],
+  // Its main file takes `require` as an argument, so that no bundler sees what it requires.
+  resolve: { alias: { 'jsonc-parser': join(ROOT, 'node_modules/jsonc-parser/lib/esm/main.js') } },
   // @iarna/toml looks for a module by eval.
   checks: { eval: false },
 } satisfies InputOptions;
@@ -67,7 +69,10 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     comments: { legal: false },
   });
   await build.close();
-  return output.filter((file) => file.type === 'chunk');
+  const chunks = output.filter((file) => file.type === 'chunk');
+  const unbundled = chunks.flatMap(({ code }) => code.match(/\brequire\((['"])\.[^)]*\)/g) ?? []);
+  if (unbundled.length > 0) throw new Error(`the package lacks what is required by ${unbundled.join(', ')}`);
+  return chunks;
 }
 
 /** The path itself, or the files of the folder that it names. */
