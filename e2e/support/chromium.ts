@@ -8,11 +8,13 @@ export function chromiumProblem(): string | null {
   return chromiumPath() === null ? 'chromium is not here: apt-get install chromium' : null;
 }
 
-/** The headless build has the same pages in half the processor's time. */
+/**
+ * The full browser, without a window: the build that has none takes half the processor's time, but gives up requests when an
+ * interface of the machine changes, as those of containers do.
+ */
 function chromiumPath(): string | null {
   const folders = (process.env['PATH'] ?? '').split(delimiter);
-  const paths = ['chromium-headless-shell', 'chromium'].flatMap((name) => folders.map((folder) => join(folder, name)));
-  return paths.find((path) => existsSync(path)) ?? null;
+  return folders.map((folder) => join(folder, 'chromium')).find((path) => existsSync(path)) ?? null;
 }
 
 export interface ChromiumOptions {
