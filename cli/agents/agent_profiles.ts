@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { mayBeCredential } from '../../shared/model/credential_shapes.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -31,6 +32,12 @@ export function findProfile(places: ProfilePlaces, name: string): FoundProfile {
   if (Object.hasOwn(AGENT_TITLES, name)) return readCatalogProfile(places.root, name);
   const own = listOwnNames(places.home);
   if (own.includes(name)) return readOwnProfile(places, name);
+  if (mayBeCredential(name)) {
+    throw new CliError(EXIT.usage, 'there is no agent of this name', [
+      'If it is a credential, treat it as exposed: replace it at the service that issued it.',
+      '`svc agents` lists the agents.',
+    ]);
+  }
   const near = nearMatch(name, [...Object.keys(AGENT_TITLES), ...own]);
   throw new CliError(EXIT.usage, `there is no agent ${JSON.stringify(name)}`, [
     ...(near === null ? [] : [`Did you mean ${near}?`]),

@@ -196,6 +196,18 @@ describe('svc login AGENT', () => {
     expect(vault.values).toEqual({ 'user/openai': 'sk-proj-a-real-key-of-the-person' });
   });
 
+  test.each([`sk-ant-api03-${'a1B2'.repeat(20)}`, 'a-credential-of-no-known-shape-but-long'])(
+    'does not repeat a credential that was given as the name',
+    async (value) => {
+      for (const command of ['login', 'seal']) {
+        const run = await svc([command, value]);
+        expect(run).toMatchObject({ code: 2, stdout: '', calls: [] });
+        expect(run.stderr).toContain('of this name');
+        expect(run.stderr).not.toContain(value);
+      }
+    },
+  );
+
   test('refuses a credential as an argument', async () => {
     const run = await svc(['login', 'claude', KEY]);
     expect(run).toMatchObject({ code: 2, calls: [] });

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { mayBeCredential } from '../../shared/model/credential_shapes.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { parseSealedService, type SealedService } from '../../shared/wire/sealed_service.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -25,6 +26,12 @@ export function findService(services: readonly SealedService[], name: string): S
   const found = services.find((service) => service.name === name);
   if (found !== undefined) return found;
   const names = services.map((service) => service.name);
+  if (mayBeCredential(name)) {
+    throw new CliError(EXIT.usage, 'there is no service of this name', [
+      'If it is a credential, treat it as exposed: replace it at the service that issued it.',
+      `Known services: ${names.join(', ')}.`,
+    ]);
+  }
   const near = nearMatch(name, names);
   throw new CliError(EXIT.usage, `there is no service ${JSON.stringify(name)}`, [
     ...(near === null ? [] : [`Did you mean ${near}?`]),

@@ -63,3 +63,11 @@ export function credentialWithin(value: string): string | null {
   }
   return null;
 }
+
+/** No name of a service or an agent is longer. */
+const LONGEST_NAME = 32;
+
+/** Whether a word that was given as a name could be a credential, which no message may repeat. */
+export function mayBeCredential(word: string): boolean {
+  return word.length > LONGEST_NAME || credentialWithin(word) !== null;
+}
