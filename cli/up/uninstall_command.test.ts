@@ -25,6 +25,15 @@ const uninstall = (path: string, args: readonly string[] = [], options: RunOptio
   runCli(home, ['--home', path, 'uninstall', ...args], options);
 
 describe('svc uninstall', () => {
+  test('deletes nothing that holds the working directory, also if a link leads there', async () => {
+    const workingDirectory = join(folder, 'link', 'work');
+    mkdirSync(join(state, 'work'));
+    symlinkSync(state, join(folder, 'link'));
+    const run = await uninstall(state, ['--yes'], { workingDirectory });
+    expect(run.stderr).toContain('nothing was deleted');
+    expect(existsSync(state)).toBe(true);
+  });
+
   test('deletes the state directory with --yes, and says what is left elsewhere', async () => {
     const run = await uninstall(state, ['--yes']);
     expect(run).toMatchObject({ code: 0, stdout: `deleted ${state}\n` });
@@ -66,12 +75,14 @@ describe('svc uninstall', () => {
   test.each([
     ['a folder that is no state directory', () => folder],
     ['a folder that does not exist', () => join(folder, 'gone')],
+    ['a program with a folder called sidecar', () => join(folder, 'program')],
     ['a link to a state directory', () => join(folder, 'link')],
     ["the user's home directory", () => home.path],
     ['a folder above it', () => tmpdir()],
     ['the root', () => '/'],
   ])('deletes nothing of %s', async (_what, path) => {
     symlinkSync(state, join(folder, 'link'));
+    mkdirSync(join(folder, 'program', 'sidecar'), { recursive: true });
     const run = await uninstall(path(), ['--yes']);
     expect(run.code).toBe(1);
     expect(run.stderr).toContain('nothing was deleted');

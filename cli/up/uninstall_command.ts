@@ -1,5 +1,5 @@
-import { lstatSync, readdirSync, rmSync } from 'node:fs';
-import { parse, relative, resolve } from 'node:path';
+import { existsSync, lstatSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { join, parse, relative, resolve } from 'node:path';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
@@ -39,21 +39,27 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
   for (const text of elsewhere(context.root)) print.note(`  ${text}`);
 }
 
-/** Every state directory has one of these. */
-const MARKS = ['local.key', 'control.db', 'sidecar'];
+/** Every state directory has one of these files. A folder called `sidecar` alone may be part of a program's source. */
+const MARKS = ['local.key', 'control.db', join('sidecar', 'identity.json'), join('sidecar', 'host.token')];
 
 /** The names in the state directory. Throws unless the directory is one, so that a mistyped --home deletes nothing else. */
 function requireState(home: string, kept: readonly string[]): readonly string[] {
   const stats = lstatSync(home, { throwIfNoEntry: false });
   if (stats === undefined) throw new CliError(EXIT.failed, `${home} does not exist: nothing was deleted`);
   const names = stats.isDirectory() ? readdirSync(home) : [];
-  const isState = MARKS.some((mark) => names.includes(mark));
-  const isAbove = kept.some((path) => isInside(home, path)) || resolve(home) === parse(home).root;
+  const hasFile = (mark: string): boolean => lstatSync(join(home, mark), { throwIfNoEntry: false })?.isFile() === true;
+  const isState = stats.isDirectory() && MARKS.some(hasFile);
+  const isAbove = kept.some((path) => isInside(realPath(home), realPath(path))) || resolve(home) === parse(home).root;
   const isOwn = process.getuid === undefined || stats.uid === process.getuid();
   if (isState && !isAbove && isOwn) return names;
   throw new CliError(EXIT.failed, `${home} is not a state directory of yours: nothing was deleted`, [
     'Name the right one with --home DIR.',
   ]);
+}
+
+/** The path without links, so that two paths of one folder are the same. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path);
 }
 
 /** True if the path is the folder or below it. */
