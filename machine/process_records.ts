@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { identify, isRunning, type ProcessIdentity } from './process_identity.ts';
+import { identify, isRunning, isSurelyRunning, type ProcessIdentity } from './process_identity.ts';
 
 const identity = z.object({ pid: z.number().int().positive(), started: z.string().nullable() });
 const record = z.object({
@@ -71,7 +71,7 @@ export function listRunningServers(mcpHome: string): readonly ProcessIdentity[] 
   const directory = recordsDirectory(mcpHome);
   const paths = existsSync(directory) ? recordFiles(directory) : [];
   const found = paths.map((path) => read(path)).filter((each) => each !== null);
-  return found.flatMap(({ gateway, server }) => [gateway, server]).filter((each) => isRunning(each));
+  return found.flatMap(({ gateway, server }) => [gateway, server]).filter((each) => isSurelyRunning(each));
 }
 
 function recordsDirectory(mcpHome: string): string {

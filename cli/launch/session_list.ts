@@ -28,6 +28,8 @@ export const sessionRecord = z.looseObject({
   expires_at: z.string(),
   open_tunnels: z.number(),
   owner_alive: z.boolean().nullish(),
+  /** The process that the session depends on: its launcher. */
+  owner: z.object({ pid: z.number().int().min(2), started: z.string().nullable() }).nullish(),
   mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
   sandbox: sandbox.nullish(),
   masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),

@@ -92,6 +92,7 @@ describe('a session with a sandbox', () => {
       expires_at: '2026-01-03T03:04:05.678Z',
       open_tunnels: 0,
       owner_alive: true,
+      owner: identify(process.pid),
       plan: null,
       mcp_servers: [],
       sandbox: {

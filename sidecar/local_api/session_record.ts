@@ -18,6 +18,7 @@ export function sessionRecord(
     expires_at: new Date(expiresAt).toISOString(),
     open_tunnels: openTunnels,
     owner_alive: owner === null ? null : isRunning(owner),
+    owner: owner === null ? null : { pid: owner.pid, started: owner.started },
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     sandbox: sandboxRecord(session),
