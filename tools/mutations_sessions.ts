@@ -5,6 +5,12 @@ const SAVED = 'sidecar/session/saved_session.ts';
 const SEAL = 'sidecar/control/session_seal.ts';
 const SESSIONS = 'sidecar/session/sessions.ts';
 const KEEPER_TEST = 'sidecar/session/session_keeper.test.ts';
+const PANIC = 'cli/up/panic_command.ts';
+const LAUNCHERS = 'cli/up/launcher_processes.ts';
+const FOLDERS = 'cli/up/session_folders.ts';
+const PANIC_TEST = 'cli/up/panic_command.test.ts';
+const LAUNCHERS_TEST = 'cli/up/launcher_processes.test.ts';
+const PANIC_ROW = 'svc panic';
 const ROW = 'Restored sessions';
 
 /** What keeps a session dead that must not come back after a restart of the sidecar. */
@@ -169,5 +175,53 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     text: '    session.paused = saved.paused;\n',
     replacement: '',
     tests: [KEEPER_TEST],
+  },
+  {
+    row: PANIC_ROW,
+    holds: 'a step that fails does not stop the others',
+    file: PANIC,
+    text: 'notDone.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);',
+    replacement: 'throw error;',
+    tests: [PANIC_TEST],
+  },
+  {
+    row: PANIC_ROW,
+    holds: 'a link in the folder of a session is not followed',
+    file: FOLDERS,
+    text: ' | constants.O_NOFOLLOW',
+    replacement: '',
+    tests: [LAUNCHERS_TEST],
+  },
+  {
+    row: PANIC_ROW,
+    holds: 'a launcher that only the sidecar names is ended',
+    file: PANIC,
+    text: '(owner && isSurelyRunning(owner) ? [owner] : [])',
+    replacement: '(owner && isSurelyRunning(owner) ? [] : [])',
+    tests: [PANIC_TEST],
+  },
+  {
+    row: PANIC_ROW,
+    holds: 'a live session without a known launcher is reported',
+    file: PANIC,
+    text: '(sandbox ?? null) === null && !(owner && isSurelyRunning(owner))',
+    replacement: 'sandbox !== sandbox && owner !== owner',
+    tests: [PANIC_TEST],
+  },
+  {
+    row: PANIC_ROW,
+    holds: 'processes are stopped before they are killed',
+    file: LAUNCHERS,
+    text: "signal(each, 'SIGSTOP');",
+    replacement: "process.kill(each.pid, 'SIGTERM');",
+    tests: [LAUNCHERS_TEST],
+  },
+  {
+    row: PANIC_ROW,
+    holds: 'a process that left its parent is found by its session',
+    file: LAUNCHERS,
+    text: 'const rootPids = new Set([...known.map(({ pid }) => pid), ...findMarked(parents, sessionIds)]);',
+    replacement: 'const rootPids = new Set(known.map(({ pid }) => pid));',
+    tests: [LAUNCHERS_TEST],
   },
 ];

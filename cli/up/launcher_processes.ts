@@ -3,31 +3,37 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
-import { identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { bootId, identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { pause } from '../../machine/pause.ts';
+import { listSessionFolders, readRegularFile } from './session_folders.ts';
 
 /** The part of a saved session's signed text that names its launcher. Who may restore it is the sidecar's to check. */
-const launcher = z.object({ owner: z.object({ pid: z.number().int().min(2), started: z.string() }).nullable() });
+const launcher = z.object({
+  bootId: z.string().nullable(),
+  owner: z.object({ pid: z.number().int().min(2), started: z.string() }).nullable(),
+});
 
-const TERM_MS = 3_000;
 const KILL_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
+/** A pass over the processes takes a few milliseconds; a program that forks faster than it is stopped would never end it. */
+const MOST_PASSES = 200;
 
-/** The running `svc run` and `svc launch` of the saved sessions. */
+/** The running `svc run` and `svc launch` of the saved sessions. Start times of an earlier run of the system do not count. */
 export function findLaunchers(home: string): readonly ProcessIdentity[] {
-  const directory = join(home, 'sessions');
-  const names = existsSync(directory) ? readdirSync(directory) : [];
-  const found = names.map((name) => ownerIn(join(directory, name, 'session.jws'))).filter((each) => each !== null);
+  const boot = bootId();
+  const saved = listSessionFolders(home).map(({ path }) => savedLauncher(join(path, 'session.jws')));
+  const found = saved.flatMap((each) => (each?.owner && each.bootId === boot ? [each.owner] : []));
   return found.filter((each) => isSurelyRunning(each));
 }
 
-function ownerIn(path: string): ProcessIdentity | null {
-  try {
-    const payload = Buffer.from(readFileSync(path, 'utf8').split('.')[1] ?? '', 'base64url').toString('utf8');
-    return launcher.safeParse(parseJson(payload)).data?.owner ?? null;
-  } catch {
-    return null;
-  }
+/** Whether the folder of a session names its launcher, which may have ended. */
+export function namesLauncher(folder: string): boolean {
+  return savedLauncher(join(folder, 'session.jws')) !== null;
+}
+
+function savedLauncher(path: string): z.infer<typeof launcher> | null {
+  const payload = Buffer.from(readRegularFile(path)?.split('.')[1] ?? '', 'base64url').toString('utf8');
+  return launcher.safeParse(parseJson(payload)).data ?? null;
 }
 
 /** What became of processes that should end. */
@@ -39,23 +45,82 @@ export interface EndedProcesses {
   readonly above: readonly number[];
 }
 
+/** Which processes to end. */
+export interface Targets {
+  /** These and everything below them. */
+  readonly roots: readonly ProcessIdentity[];
+  /** On Linux also every process whose environment names one of these sessions: it may have left its parent. */
+  readonly sessionIds: readonly string[];
+  /** Not these, and nothing below them, even if they are below a root. */
+  readonly spared: readonly ProcessIdentity[];
+}
+
 /**
- * Ends processes with everything below them: SIGTERM, and SIGKILL after a few seconds. What they have started is found before
- * the first signal, since it loses its parent afterwards.
+ * Processes that are stopped first and killed later. A process that got a signal to end could start another one that nobody
+ * looks for; a stopped one cannot.
  */
-export async function endTrees(roots: readonly ProcessIdentity[]): Promise<EndedProcesses> {
-  const parents = readParents();
-  const ancestors = ancestorsOf(process.pid, parents);
-  const above = roots.filter(({ pid }) => ancestors.has(pid));
-  const wanted = roots.filter(({ pid }) => !ancestors.has(pid));
-  const trees = [...wanted, ...descendantsOf(wanted, parents)];
-  for (const each of wanted) signal(each, 'SIGTERM');
-  await waitForEnd(trees, TERM_MS);
-  for (const each of trees) signal(each, 'SIGKILL');
-  await waitForEnd(trees, KILL_MS);
-  const left = trees.filter((each) => isRunning(each)).map(({ pid }) => pid);
-  const ended = trees.map(({ pid }) => pid).filter((pid) => !left.includes(pid));
-  return { ended, left, above: above.map(({ pid }) => pid) };
+export class FrozenProcesses {
+  readonly #frozen = new Map<string, ProcessIdentity>();
+  readonly #above = new Set<number>();
+
+  /** Stops the processes, and what they start meanwhile, until there is nothing new. */
+  freeze(targets: Targets): void {
+    for (let pass = 0; pass < MOST_PASSES; pass += 1) {
+      const fresh = this.#find(targets).filter((each) => !this.#frozen.has(keyOf(each)));
+      for (const each of fresh) {
+        this.#frozen.set(keyOf(each), each);
+        signal(each, 'SIGSTOP');
+      }
+      if (fresh.length === 0) return;
+    }
+  }
+
+  /** Kills what was stopped. */
+  async kill(): Promise<EndedProcesses> {
+    const all = [...this.#frozen.values()];
+    for (const each of all) signal(each, 'SIGKILL');
+    await waitForEnd(all, KILL_MS);
+    const left = all.filter((each) => isRunning(each)).map(({ pid }) => pid);
+    const ended = all.map(({ pid }) => pid).filter((pid) => !left.includes(pid));
+    return { ended, left, above: [...this.#above] };
+  }
+
+  #find({ roots, sessionIds, spared }: Targets): readonly ProcessIdentity[] {
+    const parents = readParents();
+    const ancestors = ancestorsOf(process.pid, parents);
+    const known = [...roots, ...this.#frozen.values()].filter((each) => isRunning(each));
+    const rootPids = new Set([...known.map(({ pid }) => pid), ...findMarked(parents, sessionIds)]);
+    const sparedPids = new Set(spared.filter((each) => isRunning(each)).map(({ pid }) => pid));
+    for (const pid of rootPids) if (pid !== process.pid && ancestors.has(pid)) this.#above.add(pid);
+    const ended = [...rootPids].filter((pid) => !ancestors.has(pid));
+    const found = [...ended, ...pidsBelow(new Set(ended), parents)].filter((pid) => {
+      return !ancestors.has(pid) && !hasAny(ancestorsOf(pid, parents), sparedPids);
+    });
+    return [...new Set(found)].map((pid) => identify(pid)).filter((each) => each !== null);
+  }
+}
+
+function keyOf({ pid, started }: ProcessIdentity): string {
+  return `${pid} ${started}`;
+}
+
+/** The processes whose environment names one of the sessions; none if the system does not tell. */
+function findMarked(parents: ReadonlyMap<number, number>, sessionIds: readonly string[]): readonly number[] {
+  const marks = new Set(sessionIds.map((id) => `SVC_SESSION_ID=${id}`));
+  return marks.size === 0 ? [] : [...parents.keys()].filter((pid) => hasAny(environmentOf(pid), marks));
+}
+
+function environmentOf(pid: number): Iterable<string> {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+  } catch {
+    return [];
+  }
+}
+
+function hasAny<T>(values: Iterable<T>, wanted: ReadonlySet<T>): boolean {
+  for (const value of values) if (wanted.has(value)) return true;
+  return false;
 }
 
 /** The parent of each process of this machine; empty if the system does not tell. */
@@ -97,18 +162,11 @@ function ancestorsOf(pid: number, parents: ReadonlyMap<number, number>): Readonl
   return found;
 }
 
-function descendantsOf(
-  roots: readonly ProcessIdentity[],
-  parents: ReadonlyMap<number, number>,
-): readonly ProcessIdentity[] {
-  const rootIds = new Set(roots.map(({ pid }) => pid));
-  const below = [...parents.keys()].filter((pid) => {
-    return !rootIds.has(pid) && [...ancestorsOf(pid, parents)].some((ancestor) => rootIds.has(ancestor));
-  });
-  return below.map((pid) => identify(pid)).filter((each) => each !== null);
+function pidsBelow(roots: ReadonlySet<number>, parents: ReadonlyMap<number, number>): readonly number[] {
+  return [...parents.keys()].filter((pid) => !roots.has(pid) && hasAny(ancestorsOf(pid, parents), roots));
 }
 
-function signal(known: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): void {
+function signal(known: ProcessIdentity, name: 'SIGSTOP' | 'SIGKILL'): void {
   if (!isRunning(known)) return;
   try {
     process.kill(known.pid, name);

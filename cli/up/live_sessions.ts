@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { endSession, listSessions, type SessionRecord } from '../launch/session_list.ts';
+import { listSessionFolders } from './session_folders.ts';
 
 /** Sessions that end when svc stops. If the sidecar does not answer, that is reported and nothing is known to be running. */
 export async function findLiveSessions(call: Call, signal?: AbortSignal): Promise<readonly SessionRecord[]> {
@@ -51,7 +52,6 @@ export async function endSessions(
   return failed.filter((each) => each !== null);
 }
 
-const SESSION_NAME = /^ses_[0-9a-z]{26}$/;
 /** Names the container of a session, so that the next start removes it. */
 const CONTAINER_FILE = 'container.json';
 
@@ -60,14 +60,11 @@ const CONTAINER_FILE = 'container.json';
  * it when no sidecar runs.
  */
 export function removeSavedSessions(home: string): void {
-  const directory = join(home, 'sessions');
-  const names = existsSync(directory) ? readdirSync(directory).filter((name) => SESSION_NAME.test(name)) : [];
-  for (const name of names) {
-    const folder = join(directory, name);
-    if (!existsSync(join(folder, CONTAINER_FILE))) rmSync(folder, { recursive: true, force: true });
+  for (const { path } of listSessionFolders(home)) {
+    if (!existsSync(join(path, CONTAINER_FILE))) rmSync(path, { recursive: true, force: true });
     else {
-      const others = readdirSync(folder).filter((file) => file !== CONTAINER_FILE);
-      for (const file of others) rmSync(join(folder, file), { recursive: true, force: true });
+      const others = readdirSync(path).filter((file) => file !== CONTAINER_FILE);
+      for (const file of others) rmSync(join(path, file), { recursive: true, force: true });
     }
   }
 }

@@ -1,4 +1,4 @@
-import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { enrolReply, sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { generateSidecarKeys, identityPath, loadIdentity, saveIdentity } from '../../machine/sidecar_identity.ts';
@@ -46,14 +46,19 @@ export async function retireSidecar(user: HttpClient | null, home: string, nowMs
   const id = await ownSidecar(home);
   if (id === null) return null;
   if (user !== null) await revokeSidecar(user, id);
+  deleteSidecarKeys(home, nowMs);
+  return id;
+}
+
+/** Deletes the keys and the policy of the sidecar; the keys first, whatever becomes of the rest. Unsent events are kept. */
+export function deleteSidecarKeys(home: string, nowMs: number): void {
   const directory = join(home, 'sidecar');
+  rmSync(identityPath(directory), { force: true, recursive: true });
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  for (const name of names.filter((each) => each.startsWith('snapshot')))
+    rmSync(join(directory, name), { force: true });
   const spool = join(directory, 'spool');
   if (holdsEvents(spool)) renameSync(spool, `${spool}.signed-out-${nowMs}`);
-  for (const name of readdirSync(directory).filter((each) => each.startsWith('snapshot'))) {
-    rmSync(join(directory, name), { force: true });
-  }
-  rmSync(identityPath(directory), { force: true });
-  return id;
 }
 
 /** Revokes a sidecar at its control plane, which releases nothing more to it. One that is unknown there is revoked. */

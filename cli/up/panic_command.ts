@@ -1,24 +1,32 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { ownReleases, UNSEALED_EVENT } from '../../shared/report/sealability.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { identify, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { listRunningServers } from '../../machine/process_records.ts';
 import { HOME_LABEL, homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
-import { controlClient } from '../clients.ts';
+import { controlClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
 import { stopSvc } from './down_command.ts';
 import { homeOf } from './home.ts';
-import { endTrees, findLaunchers } from './launcher_processes.ts';
-import { endSessions, findLiveSessions, removeSavedSessions } from './live_sessions.ts';
-import { ownSidecar, retireSidecar, revokeSidecar } from './own_sidecar.ts';
+import { findLaunchers, FrozenProcesses, namesLauncher, type EndedProcesses } from './launcher_processes.ts';
+import { endSessions, removeSavedSessions } from './live_sessions.ts';
+import { deleteSidecarKeys, ownSidecar, revokeSidecar } from './own_sidecar.ts';
+import { readRunFile, type RunFile } from './run_file.ts';
+import { managerOf } from './service_commands.ts';
+import { isInstalled } from './service_manager.ts';
+import { listSessionFolders, readRegularFile } from './session_folders.ts';
 import { requireAgreement } from './stop_question.ts';
+import { UpLock } from './up_lock.ts';
 
 interface PanicOptions {
   readonly yes?: boolean;
@@ -43,6 +51,7 @@ interface Report {
   readonly containers_removed: readonly string[];
   readonly sidecar_id: string | null;
   readonly sidecar_revoked: boolean;
+  readonly service_removed: string | null;
   readonly stopped: boolean;
   /** Credentials that were handed out in plaintext; null if the control plane did not answer. */
   readonly unsealed: readonly Release[] | null;
@@ -60,49 +69,132 @@ interface Release {
 
 const QUESTION = "End every session and its programs, revoke this machine's sidecar and stop svc?";
 const CALL_MS = 5_000;
+const RELEASES_MS = 10_000;
 
 /**
- * Every step is tried, whatever became of the others. First what takes effect at once (the sessions' tunnels close, the
- * control plane releases nothing more), then what takes time.
+ * Every step is tried, whatever became of the others. First what takes effect at once (programs are stopped, the sessions'
+ * tunnels close, the control plane releases nothing more), then what takes time.
  */
 async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
+  requireOwnHome(home);
   await requireAgreement(call, { yes: options.yes === true, facts: [`State directory: ${home}`], question: QUESTION });
   const notDone: string[] = [];
-  const launchers = findLaunchers(home);
-  const endpoints = readEndpoints(home);
-  const sessionsEnded = await endAllSessions(call, notDone);
-  const sidecarId = await attempt(() => ownSidecar(home), notDone, "this machine's sidecar is not known");
-  const isRevoked = await revoke(call, sidecarId, notDone);
-  const unsealed = await findReleases(call, sidecarId);
-  const processes = await endTrees([...launchers, ...listRunningServers(join(home, 'mcp'))]);
-  notDone.push(...processProblems(processes));
-  const isStopped = await attempt(() => stopSvc(call, home), notDone, 'svc could not be stopped');
-  // Files that a running sidecar would write again stay until it has ended.
-  if (isStopped !== null) {
-    removeSavedSessions(home);
-    await attempt(() => retireSidecar(null, home, context.now()), notDone, "the sidecar's keys could not be deleted");
+  const step = <T>(what: string, work: () => T | Promise<T>): Promise<T | null> => attempt(work, notDone, what);
+  await step('named pipes in the state directory could not be removed', () => removePipes(home));
+  const programs = (await step('the programs of svc are not known', () => UpLock.readPrograms(home))) ?? [];
+  const named = (await step('the running programs are not known', () => readRunFile(home))) ?? null;
+  const endpoints = (await step('the container engines are not known', () => readEndpoints(home))) ?? [];
+  const processes = new FrozenProcesses();
+  await step('the launchers could not be stopped', () => freezeSaved(processes, home, programs));
+  await step('the MCP servers could not be stopped', () => {
+    const roots = listRunningServers(join(home, 'mcp'));
+    processes.freeze({ roots, sessionIds: [], spared: programs });
+  });
+  const sidecarId = (await step("this machine's sidecar is not known", () => ownSidecar(home))) ?? null;
+  if (sidecarId === null && isEnrolled(home, programs)) {
+    notDone.push(
+      'the sidecar was not revoked, because its id is not known: find it with "svc api GET /v1/sidecars", then use "svc api DELETE /v1/sidecars/ID"',
+    );
   }
-  const containers = await removeContainers(call, home, endpoints, notDone);
+  const releases = findReleases(call, sidecarId);
+  const [isRevoked, sessionsEnded] = await Promise.all([
+    revoke(call, sidecarId, notDone),
+    step('the live sessions could not be ended', () => endAllSessions(call, { home, processes, programs, notDone })),
+  ]);
+  const killed = await step('the launchers could not be killed', () => processes.kill());
+  notDone.push(...processProblems(killed));
+  const unsealed = await releases;
+  const service = await step('the service could not be removed, so svc may start again', () => removeService(call));
+  const wasStopped = await step('svc did not stop by itself', () => stopSvc(call, home));
+  const rest = new FrozenProcesses();
+  await step('the programs of svc could not be stopped', () =>
+    rest.freeze({ roots: programs, sessionIds: [], spared: [] }),
+  );
+  const forced = await step('the programs of svc could not be killed', () => rest.kill());
+  const stillThere = [...processProblems(forced), ...stillNamed(named)];
+  notDone.push(...stillThere);
+  await step('the saved sessions could not be deleted', () => removeSavedSessions(home));
+  await step("the sidecar's keys could not be deleted", () => deleteSidecarKeys(home, context.now()));
+  await step('the local keys could not be deleted', () => deleteLocalKeys(home));
+  const containers = await step('the containers could not be removed', () =>
+    removeContainers(call, home, endpoints, notDone),
+  );
+  const start = await step('the sign-in cannot be read', () => startAgain(home, service !== null));
   const report: Report = {
     home,
-    sessions_ended: sessionsEnded,
-    processes_ended: processes.ended,
-    containers_removed: containers,
+    sessions_ended: sessionsEnded ?? [],
+    processes_ended: killed?.ended ?? [],
+    containers_removed: containers ?? [],
     sidecar_id: sidecarId,
     sidecar_revoked: isRevoked,
-    stopped: isStopped === true,
+    service_removed: service,
+    stopped: stillThere.length === 0 && (wasStopped === true || (forced?.ended.length ?? 0) > 0),
     unsealed,
     not_done: notDone,
-    start_again: startAgain(home),
+    start_again: start ?? 'svc up',
   };
-  print.data(report, () => `${reportLines(report).map(toPrintable).join('\n')}\n`);
+  print.data(
+    report,
+    () =>
+      `${reportLines(report, stillThere.length > 0)
+        .map(toPrintable)
+        .join('\n')}\n`,
+  );
   return notDone.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
+/** Its files name processes to kill and folders to empty, so only its owner may say so. */
+function requireOwnHome(home: string): void {
+  const owner = statSync(home, { throwIfNoEntry: false })?.uid;
+  if (owner === undefined || owner === process.getuid?.()) return;
+  throw new CliError(EXIT.failed, `${home} belongs to user ${owner}, not to you`, ['Run the command as that user.']);
+}
+
+/** A named pipe in place of a file would block whoever reads it. */
+function removePipes(home: string): void {
+  const known = ['up.lock', 'run.json', 'sign_in.json', 'local.key', 'sidecar/identity.json', 'sidecar/host.token'];
+  for (const name of known) removePipe(join(home, name));
+  const records = join(home, 'mcp', 'running');
+  if (existsSync(records)) for (const name of readdirSync(records)) removePipe(join(records, name));
+}
+
+function removePipe(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) rmSync(path, { force: true });
+}
+
+function freezeSaved(processes: FrozenProcesses, home: string, programs: readonly ProcessIdentity[]): void {
+  const sessionIds = listSessionFolders(home).map(({ id }) => id);
+  processes.freeze({ roots: findLaunchers(home), sessionIds, spared: programs });
+}
+
+/** Whether there may be a sidecar at the control plane although its identity is missing here. */
+function isEnrolled(home: string, programs: readonly ProcessIdentity[]): boolean {
+  return programs.length > 0 || existsSync(join(home, 'sidecar', 'host.token'));
+}
+
+function deleteLocalKeys(home: string): void {
+  for (const name of ['local.key', join('sidecar', 'host.token')]) rmSync(join(home, name), { force: true });
+}
+
+/** Otherwise the next sign-in would start svc again. Returns the file that was removed. */
+function removeService(call: Call): string | null {
+  const manager = managerOf(call);
+  if (!isInstalled(manager)) return null;
+  manager.uninstall();
+  return manager.path;
+}
+
+/** Programs that run.json names and that still run. It has no start times, so nothing is killed because of it. */
+function stillNamed(named: RunFile | null): readonly string[] {
+  const pids = [named?.sidecar_pid ?? null, named?.control_pid ?? null].filter((pid) => pid !== null);
+  const running = pids.filter((pid) => pid > 1 && pid !== process.pid && identify(pid) !== null);
+  return running.map((pid) => `process ${pid}, which run.json names, still runs: if it is svc, kill -9 ${pid}`);
+}
+
 /** Null if it failed, which is noted. */
-async function attempt<T>(work: () => Promise<T>, notDone: string[], what: string): Promise<T | null> {
+async function attempt<T>(work: () => T | Promise<T>, notDone: string[], what: string): Promise<T | null> {
   try {
     return await work();
   } catch (error) {
@@ -111,11 +203,47 @@ async function attempt<T>(work: () => Promise<T>, notDone: string[], what: strin
   }
 }
 
-async function endAllSessions(call: Call, notDone: string[]): Promise<readonly string[]> {
-  const live = await findLiveSessions(call);
-  const failed = await endSessions(call, live, CALL_MS);
+/** Asks the sidecar for its live sessions, stops their launchers, which no file may name, and ends them. */
+async function endAllSessions(
+  call: Call,
+  { home, processes, programs, notDone }: SessionsToEnd,
+): Promise<readonly string[]> {
+  const live = await findLive(call, notDone);
+  const listed = live ?? [];
+  const sessionIds = listed.map(({ session_id: id }) => id);
+  const roots = listed.flatMap(({ owner }) => (owner && isSurelyRunning(owner) ? [owner] : []));
+  processes.freeze({ roots, sessionIds, spared: programs });
+  const lost =
+    live === null ? foldersWithoutLauncher(home) : listed.filter(hasNoLauncher).map((each) => each.session_id);
+  notDone.push(...lost.map((id) => `the launcher of session ${id} was not found: look for its programs yourself`));
+  const failed = await endSessions(call, listed, CALL_MS);
   notDone.push(...failed.map(({ id, why }) => `session ${id} was not ended by the sidecar: ${why}`));
-  return live.map(({ session_id: id }) => id).filter((id) => !failed.some((each) => each.id === id));
+  return sessionIds.filter((id) => !failed.some((each) => each.id === id));
+}
+
+interface SessionsToEnd {
+  readonly home: string;
+  readonly processes: FrozenProcesses;
+  readonly programs: readonly ProcessIdentity[];
+  readonly notDone: string[];
+}
+
+/** Null if the sidecar did not say; that is noted if one runs. */
+async function findLive(call: Call, notDone: string[]): Promise<readonly SessionRecord[] | null> {
+  if (findRunning(homeOf(call.context, call.options)) === null) return null;
+  const list = (): Promise<readonly SessionRecord[]> => listSessions(call, AbortSignal.timeout(CALL_MS));
+  const all = await attempt(list, notDone, 'the live sessions are not known');
+  return all?.filter(({ state }) => state === 'live') ?? null;
+}
+
+/** A session in a container ends with its container. */
+function hasNoLauncher({ sandbox, owner }: SessionRecord): boolean {
+  return (sandbox ?? null) === null && !(owner && isSurelyRunning(owner));
+}
+
+function foldersWithoutLauncher(home: string): readonly string[] {
+  const folders = listSessionFolders(home).filter(({ path }) => !existsSync(join(path, 'container.json')));
+  return folders.filter(({ path }) => !namesLauncher(path)).map(({ id }) => id);
 }
 
 async function revoke({ context, options }: Call, sidecarId: string | null, notDone: string[]): Promise<boolean> {
@@ -134,15 +262,23 @@ async function findReleases({ context, options }: Call, sidecarId: string | null
   if (sidecarId === null) return null;
   try {
     const query = { type: UNSEALED_EVENT };
-    const events = await fetchAllPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query);
+    const client = controlClient(context, options);
+    const signal = AbortSignal.timeout(RELEASES_MS);
+    const limited: HttpClient = {
+      ...client,
+      call: (method, path, schema, more) => client.call(method, path, schema, { ...more, signal }),
+    };
+    const events = await fetchAllPages(limited, '/v1/audit-events', auditEventsPage, query);
     return ownReleases(events, [sidecarId]).map(({ ref, host, session_id, time }) => ({ ref, host, session_id, time }));
-  } catch (error) {
-    if (error instanceof CliError) return null;
-    throw error;
+  } catch {
+    // Whatever the reason is, the report says that they are not known.
+    return null;
   }
 }
 
-function processProblems({ left, above }: Awaited<ReturnType<typeof endTrees>>): readonly string[] {
+function processProblems(ended: EndedProcesses | null): readonly string[] {
+  if (ended === null) return [];
+  const { left, above } = ended;
   return [
     ...left.map((pid) => `process ${pid} could not be ended: kill -9 ${pid}`),
     ...above.map((pid) => `process ${pid} was not ended, because this command runs below it: end it yourself`),
@@ -153,11 +289,10 @@ const containerRecord = z.object({ endpoint: z.string().startsWith('unix:///') }
 
 /** The container engines that the sessions' records name. */
 function readEndpoints(home: string): readonly string[] {
-  const directory = join(home, 'sessions');
-  const files = (existsSync(directory) ? readdirSync(directory) : [])
-    .map((name) => join(directory, name, 'container.json'))
-    .filter((path) => existsSync(path));
-  const found = files.map((path) => containerRecord.safeParse(parseJson(readFileSync(path, 'utf8'))).data?.endpoint);
+  const found = listSessionFolders(home).map(({ path }) => {
+    const text = readRegularFile(join(path, 'container.json'));
+    return containerRecord.safeParse(parseJson(text ?? '')).data?.endpoint;
+  });
   return [...new Set(found.filter((endpoint) => endpoint !== undefined))];
 }
 
@@ -183,19 +318,21 @@ async function removeContainers(
   return removed;
 }
 
-function startAgain(home: string): string {
+function startAgain(home: string, hadService: boolean): string {
   const signIn = readSignIn(home);
+  if (signIn === null && hadService) return 'svc service install';
   return signIn === null ? 'svc up' : `svc login --control ${signIn.control_url}`;
 }
 
-function reportLines(report: Report): readonly string[] {
+function reportLines(report: Report, isLeft: boolean): readonly string[] {
   const { unsealed, not_done: notDone, sidecar_id: sidecarId } = report;
   return [
     `sessions ended: ${report.sessions_ended.length === 0 ? 'none' : report.sessions_ended.join(', ')}`,
     `processes ended: ${report.processes_ended.length === 0 ? 'none' : report.processes_ended.join(', ')}`,
     ...report.containers_removed.map((id) => `container removed: ${id.slice(0, 12)}`),
     ...(report.sidecar_revoked ? [`sidecar revoked: ${sidecarId}`] : []),
-    report.stopped ? `svc stopped on ${report.home}` : `svc was not running on ${report.home}`,
+    ...(report.service_removed === null ? [] : [`service removed: ${report.service_removed}`]),
+    stopLine(report, isLeft),
     ...(notDone.length === 0 ? [] : ['', 'Not done:', ...notDone.map((each) => `  ${each}`)]),
     '',
     'What may still be out:',
@@ -205,6 +342,11 @@ function reportLines(report: Report): readonly string[] {
     '',
     `To start again: ${report.start_again}`,
   ];
+}
+
+function stopLine({ home, stopped }: Report, isLeft: boolean): string {
+  if (isLeft) return `svc was not stopped on ${home}`;
+  return stopped ? `svc stopped on ${home}` : `svc was not running on ${home}`;
 }
 
 function releaseLines(unsealed: Report['unsealed']): readonly string[] {

@@ -82,7 +82,8 @@ async function showService(call: Call): Promise<number> {
   return active ? EXIT.ok : EXIT.failed;
 }
 
-function managerOf({ context, options }: Call): ServiceManager {
+/** The manager of the service of this state directory. */
+export function managerOf({ context, options }: Call): ServiceManager {
   return findServiceManager(context, serviceName(context, homeOf(context, options)));
 }
 

@@ -1,7 +1,7 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { identify, isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { readStateText } from './home.ts';
@@ -50,6 +50,12 @@ export class UpLock {
   static readRunning(home: string): UpLockContent | null {
     const found = parse(readStateText(join(home, 'up.lock')));
     return found !== null && isRunning(found.supervisor) ? found : null;
+  }
+
+  /** The supervisor and the programs that the lock names and that run, also if the supervisor itself was killed. */
+  static readPrograms(home: string): readonly ProcessIdentity[] {
+    const found = parse(readStateText(join(home, 'up.lock')));
+    return found === null ? [] : [found.supervisor, ...found.programs].filter((each) => isSurelyRunning(each));
   }
 
   /** Records the running programs, for the next `svc up` if this one crashes. */

@@ -1,0 +1,180 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { identify } from '../../machine/process_identity.ts';
+import { identityPath, generateSidecarKeys, saveIdentity } from '../../machine/sidecar_identity.ts';
+import { type Answer, runCli, type RunOptions, TestHome } from '../testing/run_cli.ts';
+
+const SESSION = `ses_${'a'.repeat(26)}`;
+const SIDECAR = `sdc_${'0'.repeat(26)}`;
+const report = z.object({
+  processes_ended: z.array(z.number()),
+  sidecar_revoked: z.boolean(),
+  service_removed: z.string().nullable(),
+  stopped: z.boolean(),
+  not_done: z.array(z.string()),
+});
+
+let home: TestHome;
+let children: ChildProcess[];
+beforeEach(() => {
+  home = new TestHome();
+  children = [];
+});
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL');
+  home.remove();
+});
+
+/** Neither svc runs here, nor was a sidecar ever enrolled. */
+function nothingRuns(): void {
+  for (const name of ['run.json', join('sidecar', 'host.token')]) rmSync(join(home.path, name));
+}
+
+function sleeper(): { readonly pid: number; readonly started: string | null } {
+  const child = spawn('sleep', ['60'], { stdio: 'ignore' });
+  children.push(child);
+  const found = identify(child.pid ?? 0);
+  if (found === null) throw new Error('it has ended');
+  return found;
+}
+
+async function enrol(): Promise<void> {
+  const keys = await generateSidecarKeys();
+  const pinned = { kty: 'OKP' as const, crv: 'Ed25519' as const, x: keys.signing.x };
+  const ids = { sidecar_id: SIDECAR, control_plane_id: `cpl_${'0'.repeat(26)}`, control_plane_key: pinned };
+  const record = { version: 1 as const, ...ids, signing_key: keys.signing, receiving_key: keys.receiving };
+  await saveIdentity(identityPath(join(home.path, 'sidecar')), record);
+}
+
+const answerWith =
+  (sessions: readonly object[]): Answer =>
+  ({ method, url }) => {
+    if (method === 'DELETE') return { status: 204 };
+    const isSessions = url.pathname === '/v1/sandbox-proxy/sessions';
+    return { status: 200, body: { items: isSessions ? sessions : [], next_cursor: null } };
+  };
+
+const live = (change: object): object => ({
+  session_id: SESSION,
+  name: null,
+  created_at: '2026-01-01T00:00:00Z',
+  expires_at: '2026-01-02T00:00:00Z',
+  open_tunnels: 0,
+  ...change,
+});
+
+async function panic(options: RunOptions = {}): Promise<z.infer<typeof report> & { code: number; deleted: string[] }> {
+  const { code, stdout, calls } = await runCli(home, ['panic', '--yes', '--json'], options);
+  const deleted = calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname);
+  return { ...report.parse(JSON.parse(stdout)), code, deleted };
+}
+
+describe('svc panic', () => {
+  test('does nothing, and says so, where nothing is', async () => {
+    nothingRuns();
+    expect(await panic()).toMatchObject({ code: 0, not_done: [], stopped: false });
+  });
+
+  test('goes on if files of the state directory cannot be read or would block', async () => {
+    await enrol();
+    mkdirSync(join(home.path, 'sessions', SESSION, 'container.json'), { recursive: true });
+    execFileSync('mkfifo', [join(home.path, 'sessions', SESSION, 'session.jws'), join(home.path, 'up.lock')]);
+    mkdirSync(join(home.path, 'mcp'));
+    writeFileSync(join(home.path, 'mcp', 'running'), 'no folder');
+    const done = await panic({ answer: answerWith([]) });
+    expect(done).toMatchObject({ code: 1, sidecar_revoked: true, deleted: [`/v1/sidecars/${SIDECAR}`] });
+    expect(done.not_done.join('\n')).toContain('the MCP servers could not be stopped');
+    expect(existsSync(join(home.path, 'sidecar', 'identity.json'))).toBe(false);
+  });
+
+  test('ends a launcher that only the sidecar knows', async () => {
+    await enrol();
+    const owner = sleeper();
+    const done = await panic({ answer: answerWith([live({ owner })]) });
+    expect(done).toMatchObject({ processes_ended: [owner.pid], not_done: [] });
+    expect(identify(owner.pid)).toBeNull();
+  });
+
+  test('names a live session whose launcher was not found', async () => {
+    await enrol();
+    const done = await panic({ answer: answerWith([live({ owner: null })]) });
+    expect(done.code).toBe(1);
+    expect(done.not_done).toEqual([expect.stringContaining(`the launcher of session ${SESSION} was not found`)]);
+  });
+
+  test('names a sidecar that it could not revoke, because its identity is missing', async () => {
+    const done = await panic({ answer: answerWith([]) });
+    expect(done).toMatchObject({ code: 1, sidecar_revoked: false });
+    expect(done.not_done).toEqual([expect.stringContaining('the sidecar was not revoked')]);
+  });
+
+  test('names that the live sessions are not known', async () => {
+    await enrol();
+    const { not_done: notDone } = await panic({ answer: ({ method }) => ({ status: method === 'GET' ? 500 : 204 }) });
+    expect(notDone).toEqual([expect.stringContaining('the live sessions are not known')]);
+  });
+
+  test('does not say that svc is stopped while a program of run.json runs', async () => {
+    nothingRuns();
+    const { pid } = sleeper();
+    const run = {
+      control_url: 'http://127.0.0.1:9',
+      proxy_url: 'http://127.0.0.1:9',
+      version: '4.0.0',
+      started_at: '',
+    };
+    home.write('run.json', JSON.stringify({ ...run, control_pid: null, sidecar_pid: pid }));
+    const done = await panic();
+    expect(done).toMatchObject({ code: 1, stopped: false });
+    expect(done.not_done.join('\n')).toContain(`kill -9 ${pid}`);
+    expect(identify(pid)?.pid).toBe(pid);
+  });
+
+  test('deletes the local keys, of which there may be copies', async () => {
+    await enrol();
+    await panic({ answer: answerWith([]) });
+    expect(existsSync(join(home.path, 'local.key'))).toBe(false);
+    expect(existsSync(join(home.path, 'sidecar', 'host.token'))).toBe(false);
+  });
+
+  test('empties no folder that a link among the sessions points to', async () => {
+    nothingRuns();
+    const other = join(home.path, 'other');
+    for (const folder of [other, join(home.path, 'sessions')]) mkdirSync(folder);
+    for (const name of ['container.json', 'kept']) writeFileSync(join(other, name), '{}');
+    symlinkSync(other, join(home.path, 'sessions', SESSION));
+    await panic();
+    expect(readdirSync(other)).toEqual(['container.json', 'kept']);
+  });
+
+  test.runIf(process.platform === 'linux')('removes the service, which would start svc again', async () => {
+    nothingRuns();
+    const bin = join(home.path, 'bin');
+    mkdirSync(bin);
+    home.write(join('bin', 'systemctl'), `#!/bin/sh\necho "$*" >> ${home.path}/calls\n`);
+    chmodSync(join(bin, 'systemctl'), 0o755);
+    const env = { PATH: `${bin}:/usr/bin:/bin`, XDG_CONFIG_HOME: undefined };
+    expect((await runCli(home, ['service', 'install'], { env })).code).toBe(0);
+    const { service_removed: removed } = await panic({ env });
+    expect(existsSync(removed ?? home.path)).toBe(false);
+    expect(readFileSync(join(home.path, 'calls'), 'utf8')).toContain('--user disable --now svc-');
+  });
+
+  test.runIf(process.getuid?.() === 0)('refuses the state directory of another user', async () => {
+    execFileSync('chown', ['12345', home.path]);
+    expect((await runCli(home, ['panic', '--yes'])).stderr).toContain('belongs to user 12345');
+    expect(existsSync(join(home.path, 'local.key'))).toBe(true);
+  });
+});
