@@ -110,7 +110,8 @@ describe.runIf(process.platform === 'linux')('svc service', () => {
     expect(text).toContain('"--in-background"');
     expect(text).not.toContain(VAULT_KEY);
     expect(installed.stderr).toContain('SVC_VAULT_KEY is set here');
-    expect(calls().slice(-2)).toEqual(['--user daemon-reload', `--user enable --now ${name}`]);
+    const started = ['--user daemon-reload', `--user enable ${name}`, `--user restart ${name}`];
+    expect(calls().slice(-3)).toEqual(started);
     expect((await run(['status'])).code).toBe(0);
     expect(await run(['uninstall'])).toMatchObject({ code: 0 });
     expect(units()).toEqual([]);

@@ -49,7 +49,9 @@ function systemd(context: CliContext, name: string): ServiceManager {
       requireManager();
       write(path, systemdUnit(plan));
       systemctl('daemon-reload');
-      systemctl('enable', '--now', `${name}.service`);
+      systemctl('enable', `${name}.service`);
+      // Starts it too. One that runs already would otherwise keep its old ports.
+      systemctl('restart', `${name}.service`);
     },
     uninstall: () => {
       requireManager();
