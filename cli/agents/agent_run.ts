@@ -29,6 +29,14 @@ export async function runAgent(
       `Install it: ${profile.install}`,
     ]);
   }
+  const taken = call.options.keepEnv?.find((each) => removedVariables(profile).has(each));
+  if (taken !== undefined) {
+    throw new CliError(
+      EXIT.notStarted,
+      `--keep-env ${taken}: ${profile.title} would use it instead of its placeholder`,
+      [`To run it with that variable: svc run --keep-env ${taken} -- ${profile.command}`],
+    );
+  }
   const logins = await prepare(call, profile);
   const { status, sessionId } = await runInSession(call, signals, {
     command: profile.command,
@@ -95,12 +103,16 @@ export function agentEnvironment(
   profile: AgentProfile,
   logins: readonly ReadyLogin[],
 ): Record<string, string> {
-  const removed = new Set([...profile.clears, ...profile.logins.flatMap(({ variable, also }) => [variable, ...also])]);
+  const removed = removedVariables(profile);
   const kept = Object.entries(session).filter(([name]) => !removed.has(name));
   const placeholders = logins.flatMap(({ login: { variable, also }, placeholder }) =>
     [variable, ...also].map((name) => [name, placeholder] as const),
   );
   return { ...profile.variables, ...Object.fromEntries(kept), ...Object.fromEntries(placeholders) };
+}
+
+function removedVariables({ clears, logins }: AgentProfile): ReadonlySet<string> {
+  return new Set([...clears, ...logins.flatMap(({ variable, also }) => [variable, ...also])]);
 }
 
 /** A login of the agent's own is a credential that the agent can read, and it may use it instead of the placeholder. */

@@ -258,6 +258,13 @@ describe('svc NAME', () => {
     expect(readFileSync(join(home.path, 'env'), 'utf8')).not.toContain('of-the-person');
   });
 
+  test.each(['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY'])('does not pass on %s with --keep-env', async (name) => {
+    await logIn('claude', KEY);
+    const run = await svc(['run', '--keep-env', name, 'claude'], { env: { [name]: KEY } });
+    expect(run).toMatchObject({ code: 125, calls: [] });
+    expect(run.stderr).toContain(`--keep-env ${name}: Claude Code would use it instead of its placeholder`);
+  });
+
   test('uses one login of several, the one that --login names', async () => {
     await logIn('claude', KEY);
     await logIn('claude', TOKEN);
