@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
@@ -110,6 +110,28 @@ describe('svc down', () => {
     const { code, stderr } = await runCli(home, [name === 'up.lock' ? 'down' : 'status']);
     expect(code).not.toBe(0);
     expect(stderr).toContain(`${join(home.path, name)} cannot be read (EISDIR)`);
+  });
+
+  test('removes what is saved of sessions', async () => {
+    const folder = join(home.path, 'sessions', `ses_${'0'.repeat(26)}`);
+    mkdirSync(folder, { recursive: true });
+    expect((await runCli(home, ['down'])).code).toBe(0);
+    expect([existsSync(folder), existsSync(join(home.path, 'up.lock'))]).toEqual([false, false]);
+  });
+
+  test('leaves the sessions of an svc that was started meanwhile', async () => {
+    const folder = join(home.path, 'sessions', `ses_${'0'.repeat(26)}`);
+    mkdirSync(folder, { recursive: true });
+    lock(identity());
+    renameSync(join(home.path, 'up.lock'), join(home.path, 'next'));
+    // As it ends, the other one has the lock.
+    const script = `sleep 1000 & trap 'mv next up.lock; kill $!; exit' TERM; echo ready; wait`;
+    const first = spawn('/bin/sh', ['-c', script], { cwd: home.path, stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(first.stdout, 'data');
+    lock(identify(first.pid ?? 0));
+    const { code, stderr } = await runCli(home, ['down'], { answer: sessions() });
+    expect([code, existsSync(folder)]).toEqual([0, true]);
+    expect(stderr).toContain('svc was started again meanwhile');
   });
 
   test('says so if nothing runs', async () => {

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
@@ -42,8 +44,23 @@ async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
     for (const { id, why } of await endSessions(call, sessions)) print.warn(`${id} could not be ended in time: ${why}`);
   }
   const stopped = await stopSvc(call, home);
-  if (!keepsSessions) removeSavedSessions(home);
+  if (!keepsSessions) forgetSessions(call, home);
   print.line({ home, stopped }, stopped ? `stopped svc on ${home}` : `svc is not running on ${home}`);
+}
+
+/** Under the lock, so that no sidecar that starts meanwhile has restored the sessions whose files are removed. */
+function forgetSessions({ print }: Call, home: string): void {
+  if (!existsSync(join(home, 'sessions'))) return;
+  const outcome = UpLock.take(home, process.pid);
+  if (outcome.kind !== 'taken') {
+    print.warn('svc was started again meanwhile: sessions that were not ended continue');
+    return;
+  }
+  try {
+    removeSavedSessions(home);
+  } finally {
+    outcome.lock.release();
+  }
 }
 
 /** Stops svc on the state directory and waits until all its programs have ended. Returns false if nothing was running. */

@@ -98,9 +98,9 @@ export class Supervisor {
 
   /**
    * Ends every program in reverse order of start and removes run.json and the lock. If one cannot be ended, the others still
-   * are; its error is thrown at the end.
+   * are; its error is thrown at the end. `afterwards` is called when they have ended, while no other start is possible.
    */
-  async stop(): Promise<void> {
+  async stop(afterwards?: () => Promise<void> | void): Promise<void> {
     this.#published = null;
     const errors: unknown[] = [];
     for (const program of this.#programs.toReversed())
@@ -108,8 +108,13 @@ export class Supervisor {
     for (const held of this.#held) held.close();
     for (const log of this.#logs) log.close();
     removeRunFile(this.#home);
+    try {
+      await afterwards?.();
+    } catch (error) {
+      errors.push(error);
+    }
     this.#lock.release();
-    if (errors.length > 0) throw new AggregateError(errors, 'not every program could be ended');
+    if (errors.length > 0) throw new AggregateError(errors, 'not everything could be ended');
   }
 
   #changed(): void {

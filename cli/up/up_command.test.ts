@@ -42,3 +42,16 @@ test('the supervisor handles signals before it takes the lock, so that none leav
   await supervisor.stop();
   expect(existsSync(lock)).toBe(false);
 });
+
+test('what a stop still does when the programs have ended, it does while no other svc can start; also if that fails', async () => {
+  const lock = join(home.path, 'up.lock');
+  const context = { stop: new AbortController().signal, pause, now: () => 0, version: '4.0.0' };
+  const supervisor = await Supervisor.open(context, home.path, () => {});
+  let wasLocked: boolean | null = null;
+  const stopping = supervisor.stop(() => {
+    wasLocked = existsSync(lock);
+    throw new Error('read-only folder');
+  });
+  await expect(stopping).rejects.toThrow('not everything could be ended');
+  expect([wasLocked, existsSync(lock)]).toEqual([true, false]);
+});

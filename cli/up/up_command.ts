@@ -152,8 +152,14 @@ function prepareOptions(call: Call<SidecarOptions>) {
   };
 }
 
-/** How long a stop waits for the list of sessions. If the sidecar does not answer, they end with it. */
+/** How long a stop waits for the list of sessions, and then for their end. */
 const LIST_MS = 2_000;
+const END_MS = 5_000;
+
+async function endLiveSessions(call: Call, notice: (text: string) => void): Promise<void> {
+  const live = await findLiveSessions(call, AbortSignal.timeout(LIST_MS));
+  for (const { id, why } of await endSessions(call, live, END_MS)) notice(`${id} could not be ended in time: ${why}`);
+}
 
 /** Starts the programs, waits for Ctrl-C or SIGTERM, and stops them, also if the start fails halfway. */
 async function supervise(
@@ -172,10 +178,11 @@ async function supervise(
     await start(supervisor);
     kind = await waitForStop(call);
     if (inBackground || !print.json) notice('stopping');
-    if (kind === 'end_sessions') await endSessions(call, await findLiveSessions(call, AbortSignal.timeout(LIST_MS)));
+    if (kind === 'end_sessions') await endLiveSessions(call, notice);
     return EXIT.ok;
   } finally {
-    await supervisor.stop();
-    if (kind === 'end_sessions') removeSavedSessions(home);
+    await supervisor.stop(() => {
+      if (kind === 'end_sessions') removeSavedSessions(home);
+    });
   }
 }
