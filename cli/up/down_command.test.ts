@@ -1,8 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
+import { CONTAINER_ID, FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
 
@@ -117,6 +119,24 @@ describe('svc down', () => {
     mkdirSync(folder, { recursive: true });
     expect((await runCli(home, ['down'])).code).toBe(0);
     expect([existsSync(folder), existsSync(join(home.path, 'up.lock'))]).toEqual([false, false]);
+  });
+
+  test('removes the containers of sessions that the sidecar did not end, and no other container', async () => {
+    const docker = new FakeDocker();
+    await docker.listen();
+    const folder = join(home.path, 'sessions', `ses_${'0'.repeat(26)}`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'container.json'), JSON.stringify({ endpoint: docker.endpoint }));
+    mkdirSync(join(home.path, 'sessions', 'other', 'container.json'), { recursive: true });
+    const own = `${CONTAINER_ID}\tone\trunning\tses_1\t${homeLabelOf(home.path)}`;
+    docker.on('ps', `printf '%s\\n' '${own}' '${'d'.repeat(64)}\ttwo\trunning\tses_2\tother'`);
+    docker.on('rm', `echo busy >&2; exit 1`);
+    lock(identity());
+    const { code, stderr } = await runCli(home, ['down', '--yes'], { env: docker.env() });
+    const removals = docker.commands().filter(([verb]) => verb === 'rm');
+    await docker.remove();
+    expect([code, removals]).toEqual([0, [['rm', '--force', '--volumes', '--', CONTAINER_ID]]]);
+    expect(stderr).toContain('container cccccccccccc could not be removed');
   });
 
   test('leaves the sessions of an svc that was started meanwhile', async () => {

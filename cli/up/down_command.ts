@@ -6,6 +6,7 @@ import { homeOf } from './home.ts';
 import { endLeftOvers } from './supervisor.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { removeLeftContainers } from './left_containers.ts';
 import { countOf, endSessions, findLiveSessions, removeSavedSessions, sessionLines } from './live_sessions.ts';
 import { requireAgreement } from './stop_question.ts';
 import { UpLock } from './up_lock.ts';
@@ -44,12 +45,12 @@ async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
     for (const { id, why } of await endSessions(call, sessions)) print.warn(`${id} could not be ended in time: ${why}`);
   }
   const stopped = await stopSvc(call, home);
-  if (!keepsSessions) forgetSessions(call, home);
+  if (!keepsSessions) await forgetSessions(call, home);
   print.line({ home, stopped }, stopped ? `stopped svc on ${home}` : `svc is not running on ${home}`);
 }
 
 /** Under the lock, so that no sidecar that starts meanwhile has restored the sessions whose files are removed. */
-function forgetSessions({ print }: Call, home: string): void {
+async function forgetSessions({ context, print }: Call, home: string): Promise<void> {
   if (!existsSync(join(home, 'sessions'))) return;
   const outcome = UpLock.take(home, process.pid);
   if (outcome.kind !== 'taken') {
@@ -58,6 +59,7 @@ function forgetSessions({ print }: Call, home: string): void {
   }
   try {
     removeSavedSessions(home);
+    for (const problem of await removeLeftContainers(context.env, home)) print.warn(problem);
   } finally {
     outcome.lock.release();
   }

@@ -10,6 +10,7 @@ import { homeOf, prepareHome } from './home.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { backgroundArgs, backgroundNotice, IN_BACKGROUND_FLAG, startInBackground } from './background.ts';
+import { removeLeftContainers } from './left_containers.ts';
 import { endSessions, findLiveSessions, removeSavedSessions } from './live_sessions.ts';
 import { type StopKind, waitForStop } from './stop_question.ts';
 import { Supervisor } from './supervisor.ts';
@@ -181,8 +182,10 @@ async function supervise(
     if (kind === 'end_sessions') await endLiveSessions(call, notice);
     return EXIT.ok;
   } finally {
-    await supervisor.stop(() => {
-      if (kind === 'end_sessions') removeSavedSessions(home);
+    await supervisor.stop(async () => {
+      if (kind !== 'end_sessions') return;
+      removeSavedSessions(home);
+      for (const problem of await removeLeftContainers(context.env, home)) notice(problem);
     });
   }
 }
