@@ -149,6 +149,29 @@ describe('svc panic', () => {
     expect(existsSync(join(home.path, 'sidecar', 'host.token'))).toBe(false);
   });
 
+  test("deletes the sidecar's keys even if its events cannot be kept", async () => {
+    await enrol();
+    // The time of the test is fixed, so this is where the events would go.
+    const taken = join(home.path, 'sidecar', `spool.signed-out-${Date.parse('2026-01-01T12:00:00Z')}`);
+    for (const folder of [taken, join(home.path, 'sidecar', 'spool')]) {
+      mkdirSync(folder);
+      writeFileSync(join(folder, 'events'), 'event');
+    }
+    const done = await panic({ answer: answerWith([]) });
+    expect(done.not_done).toEqual([expect.stringContaining("the sidecar's keys could not be deleted")]);
+    expect(existsSync(join(home.path, 'sidecar', 'identity.json'))).toBe(false);
+  });
+
+  test('kills no process that a record names by its id alone', async () => {
+    nothingRuns();
+    const [server, known] = [sleeper(), sleeper()];
+    mkdirSync(join(home.path, 'mcp', 'running'), { recursive: true });
+    const record = { server: { ...server, started: null }, gateway: known, run_id: '0123456789abcdef' };
+    home.write(join('mcp', 'running', `${server.pid}.json`), JSON.stringify(record));
+    expect(await panic()).toMatchObject({ code: 0, processes_ended: [known.pid] });
+    expect(identify(server.pid)).toEqual(server);
+  });
+
   test('empties no folder that a link among the sessions points to', async () => {
     nothingRuns();
     const other = join(home.path, 'other');
