@@ -122,6 +122,16 @@ describe('svc panic', () => {
     expect(await isRevoked(svc, found.sidecar_id)).toBe(true);
   });
 
+  it('kills what does not stop by itself, such as a supervisor that was frozen', async () => {
+    const { control_pid: control, sidecar_pid: sidecar } = world.svc.runFile;
+    kill(world.svc.process.pid, 'SIGSTOP');
+    const done = await world.svc.cli(['panic', '--yes', '--json']);
+    const found = report.parse(JSON.parse(done.stdout));
+    expect(found).toMatchObject({ sidecar_revoked: true, stopped: true });
+    expect(found.not_done).toEqual([expect.stringContaining('svc did not stop by itself')]);
+    expect(aliveOf([agent.pid, ...agentPids, control, sidecar, world.svc.process.pid])).toEqual([]);
+  });
+
   it('without a terminal and --yes changes nothing', async () => {
     const done = await world.svc.cli(['panic']);
     expect(done).toMatchObject({ code: 2 });

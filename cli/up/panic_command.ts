@@ -70,6 +70,8 @@ interface Release {
 const QUESTION = "End every session and its programs, revoke this machine's sidecar and stop svc?";
 const CALL_MS = 5_000;
 const RELEASES_MS = 10_000;
+/** The supervisor gives each of its two programs five seconds. What has not ended then is killed. */
+const STOP_MS = 15_000;
 
 /**
  * Every step is tried, whatever became of the others. First what takes effect at once (programs are stopped, the sessions'
@@ -107,7 +109,7 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   notDone.push(...processProblems(killed));
   const unsealed = await releases;
   const service = await step('the service could not be removed, so svc may start again', () => removeService(call));
-  const wasStopped = await step('svc did not stop by itself', () => stopSvc(call, home));
+  const wasStopped = await step('svc did not stop by itself', () => stopSvc(hurried(call), home));
   const rest = new FrozenProcesses();
   await step('the programs of svc could not be stopped', () =>
     rest.freeze({ roots: programs, sessionIds: [], spared: [] }),
@@ -143,6 +145,11 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
         .join('\n')}\n`,
   );
   return notDone.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function hurried(call: Call): Call {
+  const stop = AbortSignal.any([call.context.stop, AbortSignal.timeout(STOP_MS)]);
+  return { ...call, context: { ...call.context, stop } };
 }
 
 /** Its files name processes to kill and folders to empty, so only its owner may say so. */
