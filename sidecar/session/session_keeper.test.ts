@@ -167,6 +167,22 @@ describe('a session that is restored', () => {
     expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
   });
 
+  it('is one of many: all are restored, a few at a time', async () => {
+    const before = runOf();
+    await Promise.all(Array.from({ length: 40 }, () => opened(before)));
+    let open = 0;
+    let most = 0;
+    const openCa: SessionKeeperOptions['openCa'] = async (at, sessionId, digest) => {
+      most = Math.max(most, (open += 1));
+      const ca = await openSessionCa(at, digest, { ...MOST, sessionId, now: () => clock.now() });
+      open -= 1;
+      return ca;
+    };
+    const { sessions, reasons } = await nextRun({ openCa });
+    expect([sessions.count, reasons]).toEqual([40, []]);
+    expect(most).toBeLessThanOrEqual(16);
+  });
+
   it('lives as long as its launcher: days later it is still there', async () => {
     const { session, token } = await opened(runOf());
     clock.advance(40 * 24 * 3_600_000);

@@ -66,6 +66,9 @@ export function notRestoredEvent(sessionId: string, reason: string): UnstampedEv
   };
 }
 
+/** Each needs open files, and their number is limited: a file that cannot be opened is not restored. */
+const RESTORED_AT_ONCE = 16;
+
 /** What became of the sessions of an earlier run. */
 export interface Restored {
   readonly sessions: readonly Session[];
@@ -107,9 +110,12 @@ export class SessionKeeper {
   /** Restores each session whose file, processes and CA are in order. */
   async restoreAll(): Promise<Restored> {
     const names = (await readdir(this.#options.directory).catch(() => [])).filter((name) => SESSION_NAME.test(name));
-    const all = await Promise.all(
-      names.map(async (sessionId) => ({ sessionId, restored: await this.#restore(sessionId) })),
-    );
+    const all: { readonly sessionId: string; readonly restored: Result<Session, NotRestoredReason> }[] = [];
+    for (let done = 0; done < names.length; done += RESTORED_AT_ONCE) {
+      const some = names.slice(done, done + RESTORED_AT_ONCE);
+      const restored = some.map(async (sessionId) => ({ sessionId, restored: await this.#restore(sessionId) }));
+      all.push(...(await Promise.all(restored)));
+    }
     const sessions = all.flatMap(({ restored }) => (restored.ok ? [restored.value] : []));
     for (const session of sessions) this.#saved.add(session.id);
     return {
