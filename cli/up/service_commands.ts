@@ -87,6 +87,17 @@ export function managerOf({ context, options }: Call): ServiceManager {
   return findServiceManager(context, serviceName(context, homeOf(context, options)));
 }
 
+/** The file of the installed service of this state directory; null without one, and on a system that has no service manager. */
+export function installedService(call: Call): string | null {
+  try {
+    const manager = managerOf(call);
+    return isInstalled(manager) ? manager.path : null;
+  } catch (error) {
+    if (error instanceof CliError) return null;
+    throw error;
+  }
+}
+
 /** One service for each state directory. */
 function serviceName(context: CliContext, home: string): string {
   return home === resolve(context.userHome, '.svc') ? 'svc' : `svc-${sha256Hex(home).slice(0, 8)}`;

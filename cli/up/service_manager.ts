@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
@@ -32,7 +32,9 @@ export function findServiceManager(
 const INSTEAD = ['Start svc in the background with "svc up --detach", for example when you sign in.'];
 
 function systemd(context: CliContext, name: string): ServiceManager {
-  const folder = context.env['XDG_CONFIG_HOME'] ?? join(context.userHome, '.config');
+  const named = context.env['XDG_CONFIG_HOME'] ?? '';
+  // A relative path is ignored, as the XDG base directory specification wants it.
+  const folder = isAbsolute(named) ? named : join(context.userHome, '.config');
   const path = join(folder, 'systemd', 'user', `${name}.service`);
   const systemctl = (...args: readonly string[]): string => call(context, 'systemctl', ['--user', ...args]);
   const requireManager = (): void => {

@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sha256Hex } from '../../machine/sha256.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { runCli, TestHome, type RunOptions, type RunResult } from '../testing/run_cli.ts';
 
@@ -61,6 +62,20 @@ describe('svc uninstall', () => {
     expect(run.code).toBe(1);
     expect(run.stderr).toContain('svc logout');
     expect(existsSync(state)).toBe(true);
+  });
+
+  test('deletes nothing while svc is installed as a service, which would start again', async () => {
+    const name = `svc-${sha256Hex(state).slice(0, 8)}`;
+    const unit = join(home.path, '.config', 'systemd', 'user', `${name}.service`);
+    mkdirSync(dirname(unit), { recursive: true });
+    writeFileSync(unit, '');
+    const env = { XDG_CONFIG_HOME: 'relative' };
+    const run = await uninstall(state, ['--yes'], { env });
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain(`svc is installed as a service (${unit}): nothing was deleted`);
+    expect(existsSync(state)).toBe(true);
+    rmSync(unit);
+    expect(await uninstall(state, ['--yes'], { env })).toMatchObject({ code: 0 });
   });
 
   test('deletes nothing while svc runs', async () => {

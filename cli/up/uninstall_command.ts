@@ -5,6 +5,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { askLine } from '../terminal/ask.ts';
 import { homeOf } from './home.ts';
+import { installedService } from './service_commands.ts';
 import { UpLock } from './up_lock.ts';
 
 interface UninstallOptions {
@@ -30,6 +31,12 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
   if (readSignIn(home) !== null) {
     throw new CliError(EXIT.failed, `${home} is signed in to a control plane: nothing was deleted`, [
       'Sign out first, which also revokes this machine: svc logout',
+    ]);
+  }
+  const service = installedService(call);
+  if (service !== null) {
+    throw new CliError(EXIT.failed, `svc is installed as a service (${service}): nothing was deleted`, [
+      'It would start svc again on an empty state directory. Remove it first: svc service uninstall',
     ]);
   }
   await requireConsent(call, home, names);
@@ -94,7 +101,7 @@ function elsewhere(root: string): readonly string[] {
   return [
     `${root}: this checkout, and a link to its bin/svc on your PATH (npm unlink --global)`,
     'images that svc image build has made: docker image ls',
-    'placeholders that svc seal has written into your files; they are no secrets',
+    'placeholders that svc seal and svc login have written into your files and those of agents; they are no secrets',
     'completion scripts, and MCP clients that start `svc mcp gateway`',
   ];
 }
