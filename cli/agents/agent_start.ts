@@ -17,10 +17,31 @@ export async function ensureStarted(call: Call): Promise<void> {
       'Start it: svc sidecar',
     ]);
   }
-  const [controlPort, port] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(DEFAULT_PROXY_PORT)]);
-  const rest = { upstreamCa: [], resolve: [], denyPrivateUpstreams: false, registryUrl: null };
-  await bringUp(call, home, backgroundArgs({ home, port, controlPort, ...rest }));
+  const ports = await usualPorts();
+  try {
+    await bringUp(call, home, argsFor(home, ports));
+  } catch (error) {
+    // Another program may have taken a port since, for example another person's svc.
+    const now = await usualPorts();
+    if (!(error instanceof CliError) || (now.control === ports.control && now.proxy === ports.proxy)) throw error;
+    await bringUp(call, home, argsFor(home, now));
+  }
   call.print.note('svc: started in the background; "svc down" stops it');
+}
+
+interface Ports {
+  readonly control: number;
+  readonly proxy: number;
+}
+
+function argsFor(home: string, { control, proxy }: Ports): readonly string[] {
+  const rest = { upstreamCa: [], resolve: [], denyPrivateUpstreams: false, registryUrl: null };
+  return backgroundArgs({ home, port: proxy, controlPort: control, ...rest });
+}
+
+async function usualPorts(): Promise<Ports> {
+  const [control, proxy] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(DEFAULT_PROXY_PORT)]);
+  return { control, proxy };
 }
 
 async function freePort(port: number): Promise<number> {

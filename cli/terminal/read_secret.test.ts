@@ -34,6 +34,15 @@ describe('the prompt for a secret', () => {
     expect(await answer).toBe(value);
   });
 
+  test('shows the question only once the terminal echoes nothing', async () => {
+    const { input, modes } = terminal();
+    const modesThen: boolean[][] = [];
+    const answer = promptHidden(input, { write: () => modesThen.push([...modes]) }, 'Secret: ');
+    input.write('x\r');
+    await answer;
+    expect(modesThen[0]).toEqual([true]);
+  });
+
   test('Ctrl-C cancels and restores the terminal', async () => {
     const { input, modes, output } = terminal();
     const answer = promptHidden(input, output, '');

@@ -108,8 +108,9 @@ export function promptHidden(
         typed = applyKey(typed, character);
       }
     };
-    output.write(question);
+    // First, or the terminal shows what is pasted at the sight of the question.
     input.setRawMode?.(true);
+    output.write(question);
     input.on('data', onData);
     input.resume();
   });

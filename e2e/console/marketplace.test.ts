@@ -54,6 +54,19 @@ describe('the marketplace, without sign-in', () => {
     expect([await page.getByLabel('Search').inputValue(), await names(page)]).toEqual(['rain and snow', [WEATHER]]);
   });
 
+  test('searches for what was typed before the script was there', async () => {
+    const page = await visit('/marketplace');
+    const typed = Promise.withResolvers<void>();
+    await page.route(/search[^/]*\.js/, async (route) => {
+      await typed.promise;
+      await route.continue();
+    });
+    await page.goto('/marketplace?q=', { waitUntil: 'domcontentloaded' });
+    await page.getByLabel('Search').fill('snow');
+    typed.resolve();
+    await page.waitForURL('**/marketplace?q=snow');
+  });
+
   test('can be used by the keyboard alone', async () => {
     const page = await visit('/marketplace');
     // The key does nothing until the script is loaded.

@@ -14,6 +14,8 @@ export function start(element) {
   if (!(field instanceof HTMLInputElement)) return;
   const ask = asker(element);
   element.addEventListener('input', ask);
+  // Something was typed while this was loaded.
+  if (field.value !== field.defaultValue) ask();
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (act(event, field, ask)) event.preventDefault();
