@@ -65,6 +65,7 @@ describe('the marketplace, without sign-in', () => {
     await page.getByLabel('Search').fill('snow');
     typed.resolve();
     await page.waitForURL('**/marketplace?q=snow');
+    expect(await names(page)).toEqual([WEATHER]);
   });
 
   test('can be used by the keyboard alone', async () => {
