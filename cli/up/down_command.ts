@@ -6,7 +6,7 @@ import { homeOf } from './home.ts';
 import { endLeftOvers } from './supervisor.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
-import { removeLeftContainers } from './left_containers.ts';
+import { readEndpoints, removeLeftContainers } from './left_containers.ts';
 import { countOf, endSessions, findLiveSessions, removeSavedSessions, sessionLines } from './live_sessions.ts';
 import { requireAgreement } from './stop_question.ts';
 import { UpLock } from './up_lock.ts';
@@ -59,7 +59,8 @@ async function forgetSessions({ context, print }: Call, home: string): Promise<v
   }
   try {
     removeSavedSessions(home);
-    for (const problem of await removeLeftContainers(context.env, home)) print.warn(problem);
+    const { problems } = await removeLeftContainers(context.env, home, readEndpoints(home));
+    for (const problem of problems) print.warn(problem);
   } finally {
     outcome.lock.release();
   }

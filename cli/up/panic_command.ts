@@ -1,14 +1,10 @@
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { parseJson } from '../../shared/model/json.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { ownReleases, UNSEALED_EVENT } from '../../shared/report/sealability.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { identify, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { listRunningServers } from '../../machine/process_records.ts';
-import { HOME_LABEL, homeLabelOf } from '../../sandbox/engine/container_labels.ts';
-import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { controlClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -19,12 +15,13 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { stopSvc } from './down_command.ts';
 import { homeOf } from './home.ts';
 import { findLaunchers, FrozenProcesses, namesLauncher, type EndedProcesses } from './launcher_processes.ts';
+import { readEndpoints, removeLeftContainers } from './left_containers.ts';
 import { endSessions, removeSavedSessions } from './live_sessions.ts';
 import { deleteSidecarKeys, ownSidecar, revokeSidecar } from './own_sidecar.ts';
 import { readRunFile, type RunFile } from './run_file.ts';
 import { managerOf } from './service_commands.ts';
 import { isInstalled } from './service_manager.ts';
-import { listSessionFolders, readRegularFile } from './session_folders.ts';
+import { listSessionFolders } from './session_folders.ts';
 import { requireAgreement } from './stop_question.ts';
 import { UpLock } from './up_lock.ts';
 
@@ -121,14 +118,15 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   await step("the sidecar's keys could not be deleted", () => deleteSidecarKeys(home, context.now()));
   await step('the local keys could not be deleted', () => deleteLocalKeys(home));
   const containers = await step('the containers could not be removed', () =>
-    removeContainers(call, home, endpoints, notDone),
+    removeLeftContainers(context.env, home, endpoints),
   );
+  notDone.push(...(containers?.problems ?? []));
   const start = await step('the sign-in cannot be read', () => startAgain(home, service !== null));
   const report: Report = {
     home,
     sessions_ended: sessionsEnded ?? [],
     processes_ended: killed?.ended ?? [],
-    containers_removed: containers ?? [],
+    containers_removed: containers?.removed ?? [],
     sidecar_id: sidecarId,
     sidecar_revoked: isRevoked,
     service_removed: service,
@@ -290,39 +288,6 @@ function processProblems(ended: EndedProcesses | null): readonly string[] {
     ...left.map((pid) => `process ${pid} could not be ended: kill -9 ${pid}`),
     ...above.map((pid) => `process ${pid} was not ended, because this command runs below it: end it yourself`),
   ];
-}
-
-const containerRecord = z.object({ endpoint: z.string().startsWith('unix:///') });
-
-/** The container engines that the sessions' records name. */
-function readEndpoints(home: string): readonly string[] {
-  const found = listSessionFolders(home).map(({ path }) => {
-    const text = readRegularFile(join(path, 'container.json'));
-    return containerRecord.safeParse(parseJson(text ?? '')).data?.endpoint;
-  });
-  return [...new Set(found.filter((endpoint) => endpoint !== undefined))];
-}
-
-/** Removes what the sidecar did not remove. A container is touched only if its label names this state directory. */
-async function removeContainers(
-  { context }: Call,
-  home: string,
-  endpoints: readonly string[],
-  notDone: string[],
-): Promise<readonly string[]> {
-  const removed: string[] = [];
-  for (const endpoint of endpoints) {
-    const runtime = dockerRuntime(context.env, endpoint);
-    const listed = await runtime.listByLabel(HOME_LABEL, homeLabelOf(home));
-    if (!listed.ok) notDone.push(`the containers at ${endpoint} are not known: ${listed.error.message}`);
-    const ours = listed.ok ? listed.value.filter((found) => found.home === homeLabelOf(home)) : [];
-    for (const { id } of ours) {
-      const outcome = await runtime.remove(id);
-      if (outcome.ok) removed.push(id);
-      else notDone.push(`container ${id.slice(0, 12)} could not be removed: ${outcome.error.message}`);
-    }
-  }
-  return removed;
 }
 
 function startAgain(home: string, hadService: boolean): string {

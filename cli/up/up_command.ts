@@ -10,7 +10,7 @@ import { homeOf, prepareHome } from './home.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { backgroundArgs, backgroundNotice, IN_BACKGROUND_FLAG, startInBackground } from './background.ts';
-import { removeLeftContainers } from './left_containers.ts';
+import { readEndpoints, removeLeftContainers } from './left_containers.ts';
 import { endSessions, findLiveSessions, removeSavedSessions } from './live_sessions.ts';
 import { type StopKind, waitForStop } from './stop_question.ts';
 import { Supervisor } from './supervisor.ts';
@@ -185,7 +185,8 @@ async function supervise(
     await supervisor.stop(async () => {
       if (kind !== 'end_sessions') return;
       removeSavedSessions(home);
-      for (const problem of await removeLeftContainers(context.env, home)) notice(problem);
+      const { problems } = await removeLeftContainers(context.env, home, readEndpoints(home));
+      for (const problem of problems) notice(problem);
     });
   }
 }
