@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { FakeVault } from '../testing/fake_vault.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
+import { ME } from '../testing/session_samples.ts';
 import { countText } from './agent_run.ts';
 
 const MINE = {
@@ -28,15 +29,6 @@ const LOGIN = {
 };
 const KEY = 'sk-ant-api03-a-real-key-of-the-person';
 const TOKEN = 'sk-ant-oat01-a-real-token-of-the-person';
-const ME = {
-  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
-  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
-  email: null,
-  display_name: 'Local owner',
-  role: 'admin',
-  policy_version: 7,
-  created_at: '2026-01-01T00:00:00.000Z',
-};
 const SESSION = {
   session_id: 'ses_1',
   token: 'svc_session_t',

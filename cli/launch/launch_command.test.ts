@@ -10,6 +10,7 @@ import {
   scriptWorkingEngine,
 } from '../../sandbox/launch/testing/fake_docker.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
+import { ME } from '../testing/session_samples.ts';
 
 let home: TestHome;
 let docker: FakeDocker;
@@ -23,15 +24,6 @@ afterEach(async () => {
   await docker.remove();
 });
 
-const ME = {
-  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
-  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
-  email: null,
-  display_name: 'Local owner',
-  role: 'admin',
-  policy_version: 7,
-  created_at: '2026-01-01T00:00:00.000Z',
-};
 const SESSION = {
   session_id: 'ses_1',
   token: 'planted-token',

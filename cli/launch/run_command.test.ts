@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
 import { HOST_TOKEN, LOCAL_KEY, runCli, TestHome, type Answer, type SeenCall } from '../testing/run_cli.ts';
+import { ME, SESSION } from '../testing/session_samples.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -10,24 +11,6 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-const SESSION = {
-  session_id: 'ses_1',
-  token: 'svc_session_t',
-  expires_at: '2026-01-02T00:00:00.000Z',
-  proxy_url: 'http://ses_1:svc_session_t@127.0.0.1:7421',
-  ca_pem_path: '/s/ca.pem',
-  ca_bundle_path: '/s/bundle.pem',
-  sentinels: [{ env: 'DEMO_TOKEN', value: 'placeholder' }],
-};
-const ME = {
-  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
-  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
-  email: null,
-  display_name: 'Local owner',
-  role: 'admin',
-  policy_version: 7,
-  created_at: '2026-01-01T00:00:00.000Z',
-};
 const both: Answer = ({ method, url }) => {
   if (url.pathname === '/v1/me') return { status: 200, body: ME };
   return method === 'POST' ? { status: 201, body: SESSION } : { status: 204 };

@@ -2,27 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+import { ME, SESSION } from '../testing/session_samples.ts';
 
 const STORED = 'a stored secret of no known shape';
 const SHAPED = ['ghp', 'a1B2'.repeat(9)].join('_');
-const SESSION = {
-  session_id: 'ses_1',
-  token: 'svc_session_t',
-  expires_at: '2026-01-02T00:00:00.000Z',
-  proxy_url: 'http://ses_1:svc_session_t@127.0.0.1:7421',
-  ca_pem_path: '/s/ca.pem',
-  ca_bundle_path: '/s/bundle.pem',
-  sentinels: [{ env: 'DEMO_TOKEN', value: 'placeholder' }],
-};
-const ME = {
-  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
-  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
-  email: null,
-  display_name: 'Local owner',
-  role: 'admin',
-  policy_version: 7,
-  created_at: '2026-01-01T00:00:00.000Z',
-};
 const PLACEHOLDER = `sk-proj-${'a1B2'.repeat(12)}`;
 const BINDING = {
   id: `bnd_${'0'.repeat(26)}`,
