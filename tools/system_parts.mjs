@@ -96,6 +96,11 @@ const SYSTEM_PARTS = [
   },
   { name: 'chromium', probe: 'chromium --version', packages: ['chromium'] },
   {
+    name: 'chromium-headless-shell',
+    probe: 'chromium-headless-shell --version',
+    packages: ['chromium-headless-shell'],
+  },
+  {
     name: 'a Docker engine',
     // An engine needs control groups, which are not mounted on a machine without an init system.
     probe: `${found('dockerd', 'docker', 'ip')} && { grep -q ' /sys/fs/cgroup' /proc/mounts || ${found('cgroupfs-mount')}; }`,

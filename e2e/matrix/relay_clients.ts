@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { withoutNetlink } from '../support/chromium.ts';
 import type { MatrixClient } from './client.ts';
 import { expectItemsCalls } from './http_clients.ts';
 import { HOSTS, ITEMS, PROGRAMS, type MatrixWorld } from './world.ts';
@@ -31,7 +32,9 @@ function chromium(profile: string, flags: string): string {
   const sandbox = process.getuid?.() === 0 ? '--no-sandbox' : '';
   const quiet = '--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update';
   const patience = '--virtual-time-budget=8000 --dump-dom';
-  return `exec chromium ${quiet} ${sandbox} --user-data-dir='${profile}' ${flags} ${patience} https://${HOSTS.items}/page`;
+  const { program, env } = withoutNetlink('chromium');
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  return `${variables.join(' ')} exec '${program}' ${quiet} ${sandbox} --user-data-dir='${profile}' ${flags} ${patience} https://${HOSTS.items}/page`;
 }
 
 async function useChromium(world: MatrixWorld): Promise<void> {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -5,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { run, until } from '../runtimes/programs.ts';
 import { SVC } from '../support/program.ts';
-import { chromiumProblem } from '../support/chromium.ts';
+import { chromiumProblem, withoutNetlink } from '../support/chromium.ts';
 import { BrowserPage } from './browser_page.ts';
 import { type BrowserWorld, startBrowserWorld } from './browser_world.ts';
 
@@ -51,6 +52,14 @@ async function expectRefused(shown: Promise<{ readonly status: number; readonly 
   ]);
   expect((await home(by)).status).toBe(401);
 }
+
+test('Chromium, when started without netlink, does not see the interfaces of test engines', ({ skip }) => {
+  if (process.platform !== 'linux') skip('netlink is part of Linux');
+  const { program, env } = withoutNetlink('python3');
+  const script = 'import socket; socket.socket(socket.AF_UNIX); socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)';
+  const { stderr } = spawnSync(program, ['-c', script], { env: { ...process.env, ...env }, encoding: 'utf8' });
+  expect(stderr.trim().split('\n').at(-1)).toBe('OSError: [Errno 97] Address family not supported by protocol');
+});
 
 describe('specification section 5: sign-in in Chromium', () => {
   test('by an OpenID provider on another site', async () => {
