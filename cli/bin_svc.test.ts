@@ -39,21 +39,21 @@ describe('bin/svc', () => {
     expect(svc(...args)).toEqual(['v24.1.0', join(root, 'cli', 'main.ts'), ...args]);
   });
 
-  test.each(['v22.18.0', 'v23.6.0', 'v24.0.0', 'v100.2.3'])('starts %s on PATH without flags', (version) => {
+  test.each(['v22.18.0', 'v23.10.0', 'v24.0.0', 'v100.2.3'])('starts %s on PATH without flags', (version) => {
     fakeNode(onPath, version);
     expect(svc()).toEqual([version, join(root, 'cli', 'main.ts')]);
   });
 
-  test.each(['v22.12.0', 'v22.17.1', 'v23.5.0'])('starts %s with the flag to strip types', (version) => {
+  test.each(['v22.15.0', 'v22.17.1'])('starts %s with the flag to strip types', (version) => {
     fakeNode(onPath, version);
     expect(svc()).toContain('--experimental-strip-types');
   });
 
-  test.each(['v22.11.0', 'v20.20.2', 'v9.9.9', 'garbage', ''])('refuses %j with the fix', (version) => {
+  test.each(['v22.14.0', 'v23.9.0', 'v20.20.2', 'v9.9.9', 'garbage', ''])('refuses %j with the fix', (version) => {
     fakeNode(onPath, version);
     const { status, stderr, stdout } = run(join(root, 'bin', 'svc'), []);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toContain('no Node 22.12 or newer');
+    expect(stderr).toContain('no Node 22.15 or newer');
     expect(stderr).toContain('tools/install.mjs');
   });
 

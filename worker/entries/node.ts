@@ -1,7 +1,7 @@
 // The control worker on Node and Deno: `node worker/entries/node.ts --local --home DIR --port N`, or `deno run` with the same flags.
 import { readFileSync } from 'node:fs';
 import { createServer, IncomingMessage, type Server } from 'node:http';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import tls from 'node:tls';
 import { parseArgs } from 'node:util';
 import { getRequestListener } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
@@ -175,7 +175,11 @@ function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string,
 function trustRoots(files: readonly string[]): void {
   if (files.length === 0) return;
   const roots = files.map((file) => readPem(file));
-  setDefaultCACertificates([...getCACertificates('default'), ...roots]);
+  if (!('setDefaultCACertificates' in tls)) {
+    const message = `--upstream-ca needs Node 22.19 or 24.5, and this is ${process.version}: set NODE_EXTRA_CA_CERTS to the file instead`;
+    throw new ProgramError('invalid_flag', message, EXIT_USAGE);
+  }
+  tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...roots]);
 }
 
 function readPem(file: string): string {

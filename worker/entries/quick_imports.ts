@@ -1,5 +1,5 @@
 // Loaded before the control worker (`node --import`), which then starts in two thirds of the time. It is optional.
-import * as modules from 'node:module';
+import { registerHooks } from 'node:module';
 
 /**
  * For each internal import of a package, Node reads the package's package.json again, and drizzle-orm's has 180 kB and
@@ -7,10 +7,7 @@ import * as modules from 'node:module';
  */
 const PACKAGE = '/node_modules/drizzle-orm/';
 
-/** Node 22.14 and older have no such hooks. */
-const { registerHooks }: Partial<typeof modules> = modules;
-
-registerHooks?.({
+registerHooks({
   resolve(specifier, context, next) {
     const importer = context.parentURL;
     if (importer?.includes(PACKAGE) !== true || !/^\.\.?\/.*\.js$/.test(specifier)) return next(specifier, context);
