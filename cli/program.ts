@@ -84,7 +84,7 @@ async function loadMcpCommands(): Promise<AddGroup> {
 export async function buildProgram(
   context: CliContext,
   signals: SignalSource,
-  argv: readonly string[] | null = null,
+  argv: readonly string[] | null,
 ): Promise<CommandLine> {
   const program = new Command('svc')
     .description('Keeps credentials away from coding agents: a proxy adds them to HTTPS requests.')

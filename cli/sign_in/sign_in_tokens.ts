@@ -45,7 +45,7 @@ export async function accessToken(
   context: CliContext,
   home: string,
   controlUrl: string,
-  refused: string | null = null,
+  refused: string | null,
 ): Promise<string> {
   const isGood = (signIn: SignInFile) => signIn.access_token !== refused && isFresh(context, signIn);
   const found = requireSignIn(home, controlUrl);

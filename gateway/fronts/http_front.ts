@@ -22,10 +22,6 @@ import { listUris, subscribeAll } from './listen_uris.ts';
 export interface HttpFrontOptions {
   readonly gateway: Gateway;
   readonly now: () => number;
-  /** Names allowed in a Host header, in addition to this machine's. */
-  readonly allowedHosts?: readonly string[];
-  /** Host names allowed in an Origin header, in addition to this machine's. */
-  readonly allowedOrigins?: readonly string[];
 }
 
 export interface HttpFront {
@@ -48,8 +44,8 @@ export function createHttpFront(options: HttpFrontOptions): HttpFront {
   const { gateway, now } = options;
   const sessions = new HttpSessions(gateway, now);
   const callers = new Map<string, StatelessCaller>();
-  const hosts = [...localhostAllowedHostnames(), ...(options.allowedHosts ?? [])];
-  const origins = [...localhostAllowedOrigins(), ...(options.allowedOrigins ?? [])];
+  const hosts = localhostAllowedHostnames();
+  const origins = localhostAllowedOrigins();
   return {
     async fetch(request, caller) {
       const rejected = hostHeaderValidationResponse(request, hosts) ?? originValidationResponse(request, origins);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { NO_MASK, SecretMask } from './secret_mask.ts';
+import { SecretMask } from './secret_mask.ts';
 
 const SECRET = 'S3CR3T-pässword';
 const mask = new SecretMask([SECRET]);
@@ -20,7 +20,7 @@ test('masks a secret in every string and key of a value, in all its spellings', 
 test('returns a value without secrets unchanged', () => {
   const value = { text: 'grüße', list: [1, null, { deep: true }] };
   expect(mask.value(value)).toBe(value);
-  expect(NO_MASK.value(value)).toBe(value);
+  expect(new SecretMask([]).value(value)).toBe(value);
   expect(mask.text('grüße')).toBe('grüße');
 });
 

@@ -60,6 +60,3 @@ export class SecretMask {
     return '[secrets]';
   }
 }
-
-/** An empty mask, for a server without secrets. */
-export const NO_MASK = new SecretMask([]);

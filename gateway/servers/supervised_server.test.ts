@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Downstream } from '../fronts/downstream.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
 import type { GatewayEvent, GatewayServer } from '../gateway_ports.ts';
-import { NO_MASK } from './secret_mask.ts';
+import { SecretMask } from './secret_mask.ts';
 import { StartSlots } from './start_slots.ts';
 import { SupervisedServer } from './supervised_server.ts';
 import type { Failure } from '../../shared/model/failure.ts';
@@ -47,7 +47,7 @@ function connection() {
   const facts = { isClosed: false };
   const downstream: Downstream = {
     client: z.custom<Downstream['client']>().parse({ getProtocolEra: () => 'legacy' }),
-    mask: NO_MASK,
+    mask: new SecretMask([]),
     closed: closed.promise,
     close: () => {
       facts.isClosed = true;

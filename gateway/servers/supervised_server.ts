@@ -59,11 +59,6 @@ export class SupervisedServer {
     return this.#downstream;
   }
 
-  /** Marks the server as requested, so that it is kept running. */
-  get isWanted(): boolean {
-    return this.#wanted;
-  }
-
   get facts(): { readonly restarts: number; readonly problem: Failure<ServerFailureReason> | null } {
     return { restarts: this.#restarts, problem: this.#problem };
   }

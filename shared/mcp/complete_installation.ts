@@ -80,7 +80,7 @@ function writeInputs(plan: InstallationPlan, serverId: string, values: Written):
   for (const input of plan.inputs) {
     const value = values.get(input.name);
     const isReferred = input.credential !== null && (value === undefined ? input.required : input.secret);
-    if (isReferred && input.credential !== null) written.set(input.name, [mcpReference(serverId, input.credential)]);
+    if (isReferred) written.set(input.name, [mcpReference(serverId, input.credential)]);
     else if (value !== undefined) written.set(input.name, value);
   }
   return written;

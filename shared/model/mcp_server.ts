@@ -10,7 +10,6 @@ export type McpTransport = (typeof MCP_TRANSPORTS)[number];
 
 /** The specification's `status`, which no process changes: it stays `stopped` (section 3). `health` tells what runs. */
 export const MCP_STATUSES = ['stopped', 'running', 'error'] as const;
-export type McpStatus = (typeof MCP_STATUSES)[number];
 
 /** `container`: in a container, if Docker is available. */
 export const MCP_ISOLATIONS = ['process', 'container'] as const;

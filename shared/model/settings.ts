@@ -278,7 +278,7 @@ function parseDatabaseUrl(text: string): Result<string, string> {
   const url = tryUrl(text);
   const remote = url?.protocol === 'libsql:' || url?.protocol === 'https:';
   const loopback = url?.protocol === 'http:' && isLoopbackHostname(url.hostname);
-  if (url?.protocol === 'file:' || ((remote || loopback) && url?.password === '' && url.username === '')) {
+  if (url?.protocol === 'file:' || ((remote || loopback) && url.password === '' && url.username === '')) {
     return ok(text);
   }
   return err(

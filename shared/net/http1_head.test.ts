@@ -13,10 +13,9 @@ import {
   parseReplyHead,
   parseRequestHead,
   parseTrailers,
-  replyHead,
   skipEmptyLine,
 } from './http1_head.ts';
-import type { RequestHead } from './http1_head.ts';
+import type { ReplyHead, RequestHead } from './http1_head.ts';
 import type { Result } from '../model/result.ts';
 import type { Problem } from '../model/problem.ts';
 import type { HeadProblemReason } from './http1_head_problems.ts';
@@ -214,13 +213,21 @@ describe('formatRequestHead', () => {
 
 describe('formatReplyHead', () => {
   it('writes our own head, which parses back', () => {
-    const head = replyHead(403, 'Forbidden', [headerField('Content-Length', '0')]);
+    const head: ReplyHead = {
+      version: '1.1',
+      status: 403,
+      reason: 'Forbidden',
+      startLine: 'HTTP/1.1 403 Forbidden',
+      fields: [headerField('Content-Length', '0')],
+    };
     expect(formatReplyHead(head)).toBe('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n');
     expect(parseReplyHead(formatReplyHead(head), LIMITS)).toEqual({ ok: true, value: head });
   });
 
   it('throws on a status line that could break the head', () => {
-    expect(() => formatReplyHead(replyHead(200, 'a\r\nSet-Cookie: b', []))).toThrow(IllegalHeadTextError);
+    const startLine = 'HTTP/1.1 200 a\r\nSet-Cookie: b';
+    const head: ReplyHead = { version: '1.1', status: 200, reason: '', startLine, fields: [] };
+    expect(() => formatReplyHead(head)).toThrow(IllegalHeadTextError);
   });
 });
 

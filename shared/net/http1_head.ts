@@ -151,11 +151,6 @@ export function headerField(name: string, value: string): HeaderField {
   return { name: name.toLowerCase(), line: `${name}: ${value}`, value: trimWhitespace(value, 0, value.length) };
 }
 
-/** Our own reply head; the reason phrase may be empty. */
-export function replyHead(status: number, reason: string, fields: readonly HeaderField[]): ReplyHead {
-  return { version: '1.1', status, reason, startLine: `HTTP/1.1 ${status} ${reason}`, fields };
-}
-
 /**
  * The head as latin1 text with its final CRLF CRLF; each field is written as its `line`. Throws {@link IllegalHeadTextError}
  * if the method or the target could break the request line.

@@ -32,4 +32,3 @@ export type EnterpriseReply = z.infer<typeof enterpriseReply>;
 
 /** `POST /v1/sign-in-links` in local mode: a link that signs a browser in once. */
 export const signInLinkReply = z.object({ url: z.string(), expires_at: time }).meta({ id: 'SignInLink' });
-export type SignInLinkReply = z.infer<typeof signInLinkReply>;

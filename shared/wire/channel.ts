@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { AuditEvent } from '../model/audit_event.ts';
 import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
 import { acknowledgedHead } from './audit_heads.ts';
 import { hostBindingRecord } from './host_binding.ts';
@@ -89,7 +88,6 @@ export type SnapshotProof = z.infer<typeof snapshotProof>;
 
 /** The payload of the JWS in `details.proof` of a 401 `sidecar_revoked`. */
 export const revocationProof = z.object({ sidecar_id: id('sdc'), nonce: z.string(), revoked_at: time });
-export type RevocationProof = z.infer<typeof revocationProof>;
 
 const credentialRef = z.strictObject({ owner, path: z.string().min(1).max(MAX_VAULT_PATH_LENGTH) });
 
@@ -159,9 +157,6 @@ export const MAX_EVENTS_PER_CALL = 1_000;
 export const eventsRequest = z
   .strictObject({ events: z.array(z.unknown()).min(1).max(MAX_EVENTS_PER_CALL) })
   .meta({ id: 'EventsRequest' });
-export interface EventsRequest {
-  readonly events: readonly AuditEvent[];
-}
 
 /**
  * The payload of the JWS that answers it. A sidecar deletes an event only on the control plane's signed reply to that very

@@ -115,9 +115,6 @@ export type ErrorCode = keyof typeof ERROR_STATUS;
 
 const ERROR_CODES = Object.keys(ERROR_STATUS).filter((code): code is ErrorCode => code in ERROR_STATUS);
 
-/** One problem of an input: the field, what is wrong with it, and the fix. */
-export const fieldProblem = z.object({ field: z.string(), message: z.string() }) satisfies z.ZodType<FieldProblem>;
-
 /** More than a person would read; an input with many wrong fields gets no longer reply. */
 const MAX_FIELD_PROBLEMS = 20;
 const MAX_SHOWN_NAME = 64;

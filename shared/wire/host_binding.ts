@@ -75,8 +75,6 @@ export const hostBindingInput = z
   .strictObject(fields, { error: objectError('a binding', HOST_BINDING_FIELDS) })
   .superRefine(checkBinding, { when: () => true })
   .meta({ id: 'HostBindingInput' });
-/** The input of a caller. */
-export type HostBindingInput = z.input<typeof hostBindingInput>;
 /** The validated form: hosts canonical, defaults filled in. */
 export type ValidHostBinding = z.output<typeof hostBindingInput>;
 

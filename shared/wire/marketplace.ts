@@ -227,7 +227,6 @@ const requiredCredential = z.object({
   required: z.boolean(),
   secret: z.boolean(),
 });
-export type RequiredCredentialRecord = z.output<typeof requiredCredential>;
 
 const inputProblem = z.object({
   input: z.string(),

@@ -35,7 +35,6 @@ export const secretInput = z
     owner: owner.default('personal'),
   })
   .meta({ id: 'SecretInput' });
-export type SecretInput = z.input<typeof secretInput>;
 
 /** A stored secret as shown by the API: never its value. */
 export const secretRecord = z
@@ -61,7 +60,6 @@ export const MAX_CHECKED_VALUES = 64;
 export const secretCheckInput = z
   .strictObject({ values: z.array(z.string()).max(MAX_CHECKED_VALUES) })
   .meta({ id: 'SecretCheck' });
-export type SecretCheckInput = z.infer<typeof secretCheckInput>;
 
 /** The values that equal a stored secret, in the order of the values; once for each secret that matches. */
 export const secretCheckReply = z

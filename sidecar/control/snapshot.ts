@@ -18,8 +18,6 @@ export interface SnapshotSourceOptions {
   readonly clock: Clock;
   readonly file: SnapshotFile;
   readonly snapshotMaxAgeSeconds: number;
-  /** How long the control plane may hold one poll. */
-  readonly waitSeconds?: number;
   /** The longest pause between two attempts while the control plane is down. */
   readonly maxBackoffMs?: number;
   readonly random?: () => number;
@@ -189,7 +187,7 @@ export class SnapshotSource implements PolicySource {
     while (!signal.aborted) {
       const startedAt = performance.now();
       const known = this.#options.link.state === 'up';
-      const polled = await this.#poll(known ? (this.#options.waitSeconds ?? LONG_POLL_SECONDS) : 0, signal);
+      const polled = await this.#poll(known ? LONG_POLL_SECONDS : 0, signal);
       if (signal.aborted) return;
       if (!polled.ok) await this.#pacer.backOff();
       else {

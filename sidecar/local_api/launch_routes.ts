@@ -1,14 +1,12 @@
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { AuditAcceptInput, DisabledInput, UnsealedInput } from './inputs.ts';
-import type { LocalApiOptions } from './local_api_options.ts';
+import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
-
-const DEFAULT_FLUSH_MS = 2_000;
 
 /** Records that a launch continues, or stops, without the proxy (specification section 6). */
 export async function recordDisabled(
-  { audit, flushMs }: LocalApiOptions,
+  { audit }: LocalApiOptions,
   { reason, mode, image }: DisabledInput,
 ): Promise<Result<void, LocalError>> {
   if (!audit.accepting) return err(auditUnavailableError());
@@ -22,19 +20,19 @@ export async function recordDisabled(
       ...(image !== undefined && { 'svc.sandbox.image': image }),
     },
   });
-  await audit.flush(flushMs ?? DEFAULT_FLUSH_MS);
+  await audit.flush(FLUSH_MS);
   return ok(undefined);
 }
 
 /** Drops the remembered head of an audit log chain that was rolled back, for a person who saw the mismatch and confirms that it was intended. */
 export async function acceptMismatch(
-  { audit, witness, flushMs }: LocalApiOptions,
+  { audit, witness }: LocalApiOptions,
   { writer, sequence, hash }: AuditAcceptInput,
 ): Promise<Result<void, LocalError>> {
   if (!audit.accepting) return err(auditUnavailableError());
   const accepted = await witness.accept(writer, { sequence, hash });
   if (accepted.ok) {
-    await audit.flush(flushMs ?? DEFAULT_FLUSH_MS);
+    await audit.flush(FLUSH_MS);
     return ok(undefined);
   }
   if (accepted.error !== 'no_mismatch') return err(localError('control_plane_unavailable', accepted.error.message));

@@ -16,6 +16,9 @@ import type { Sessions } from '../session/sessions.ts';
 import type { McpOptions } from './mcp_options.ts';
 import type { MetricsRegistry } from './metrics.ts';
 
+/** How long a call waits until the control plane has its events. */
+export const FLUSH_MS = 2_000;
+
 /** The dependencies of the local API. */
 export interface LocalApiOptions {
   readonly version: string;
@@ -48,8 +51,4 @@ export interface LocalApiOptions {
   readonly metrics: MetricsRegistry;
   /** Reports unexpected problems. */
   readonly warn: (message: string) => void;
-  /** How long creating a session waits for the policy. */
-  readonly policyWaitMs?: number;
-  /** How long ending a session waits for its events. */
-  readonly flushMs?: number;
 }

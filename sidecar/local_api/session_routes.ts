@@ -9,21 +9,21 @@ import type { AuditSink } from '../ports.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';
-import type { LocalApiOptions } from './local_api_options.ts';
+import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
 import { findNamedMcpServers } from './named_mcp_servers.ts';
 import { sessionRecord } from './session_record.ts';
 
-const DEFAULT_POLICY_WAIT_MS = 10_000;
-const DEFAULT_FLUSH_MS = 2_000;
+/** How long creating a session waits for the policy. */
+const POLICY_WAIT_MS = 10_000;
 
 /** Waits for the policy, then creates the session with its CA and bundle. */
 export async function createSession(
   options: LocalApiOptions,
   input: SessionInput,
 ): Promise<Result<object, LocalError>> {
-  const { policy, sessions, policyWaitMs = DEFAULT_POLICY_WAIT_MS } = options;
-  const reached = await policy.waitForVersion(input.min_policy_version ?? 0, policyWaitMs);
+  const { policy, sessions } = options;
+  const reached = await policy.waitForVersion(input.min_policy_version ?? 0, POLICY_WAIT_MS);
   if (!reached.ok) return err(localError(reached.error.reason, reached.error.message));
   const wanted = await checkSession(options, input);
   if (!wanted.ok) return wanted;
@@ -129,7 +129,7 @@ function sandboxOf(input: NonNullable<SessionInput['sandbox']>): Sandbox {
 export async function endSession(options: LocalApiOptions, sessionId: string): Promise<Result<void, LocalError>> {
   const ended = await options.sessions.end(sessionId);
   if (!ended) return err(noSessionError(sessionId));
-  await options.audit.flush(options.flushMs ?? DEFAULT_FLUSH_MS);
+  await options.audit.flush(FLUSH_MS);
   return ok(undefined);
 }
 

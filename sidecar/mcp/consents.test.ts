@@ -27,21 +27,21 @@ function open(): Consents {
 const SAMPLE = { server_id: 'mcp_1', name: 'files', hash: 'a'.repeat(64), text: '{"command":["files"]}' };
 
 describe('the consents of a machine', () => {
-  test('are none to begin with, and nothing is written for that', () => {
-    expect(consents.findConsent('mcp_1')).toBeNull();
+  test('start empty, and reading them writes nothing', () => {
+    expect(consents.listAll()).toEqual([]);
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test('outlive the process, in a file that only their owner reads', async () => {
+  test('outlive the process, in a file that only the owner can read', async () => {
     const given = await consents.give(SAMPLE);
     expect(given).toEqual({ ok: true, value: { ...SAMPLE, consented_at: '2026-01-02T03:04:05.678Z' } });
-    expect(open().findConsent('mcp_1')).toEqual(given.ok && given.value);
+    expect(open().listAll()).toEqual([given.ok && given.value]);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     expect(readdirSync(directory)).toEqual(['consents.json']);
   });
 
-  test('a newer one takes the place of the one before it', async () => {
+  test('a newer consent replaces the earlier one', async () => {
     await consents.give(SAMPLE);
     await consents.give({ ...SAMPLE, server_id: 'mcp_2' });
     await consents.give({ ...SAMPLE, hash: 'b'.repeat(64) });
@@ -51,26 +51,26 @@ describe('the consents of a machine', () => {
     ]);
   });
 
-  test('given at the same time are all kept', async () => {
+  test('all consents given at the same time are stored', async () => {
     const ids = ['mcp_1', 'mcp_2', 'mcp_3', 'mcp_4'];
     await Promise.all(ids.map((id) => consents.give({ ...SAMPLE, server_id: id })));
     expect(consents.listAll().map(({ server_id: id }) => id)).toEqual(ids);
   });
 
-  test('can be taken back', async () => {
+  test('can be withdrawn', async () => {
     await consents.give(SAMPLE);
     expect(await consents.withdraw('mcp_1')).toEqual({ ok: true, value: true });
     expect(await consents.withdraw('mcp_1')).toEqual({ ok: true, value: false });
-    expect(consents.findConsent('mcp_1')).toBeNull();
+    expect(consents.listAll()).toEqual([]);
   });
 
-  test('taking the file away takes every consent back, at once', async () => {
+  test('deleting the file withdraws every consent at once', async () => {
     await consents.give(SAMPLE);
     rmSync(path);
-    expect(consents.findConsent('mcp_1')).toBeNull();
+    expect(consents.listAll()).toEqual([]);
   });
 
-  test('tell of each change', async () => {
+  test('report each change', async () => {
     let changes = 0;
     const cancel = consents.onChange(() => (changes += 1));
     await consents.give(SAMPLE);
@@ -81,19 +81,16 @@ describe('the consents of a machine', () => {
   });
 });
 
-describe('a file that cannot be used', () => {
+describe('an unusable file', () => {
   test.each([
-    ['no JSON', '{'],
-    ['another form', '[]'],
-    [
-      'a field that is not known',
-      JSON.stringify({ version: 1, consents: [{ ...SAMPLE, consented_at: '', all: true }] }),
-    ],
-  ])('is no consent, is told of once, and is not replaced: %s', async (_, text) => {
+    ['not JSON', '{'],
+    ['another shape', '[]'],
+    ['an unknown field', JSON.stringify({ version: 1, consents: [{ ...SAMPLE, consented_at: '', all: true }] })],
+  ])('counts as no consent, is reported once, and is not replaced: %s', async (_, text) => {
     await consents.give(SAMPLE);
     writeFileSync(path, text);
-    expect(consents.findConsent('mcp_1')).toBeNull();
-    expect(consents.findConsent('mcp_1')).toBeNull();
+    expect(consents.listAll()).toEqual([]);
+    expect(consents.listAll()).toEqual([]);
     expect(warnings).toHaveLength(1);
     expect(await consents.give(SAMPLE)).toMatchObject({
       ok: false,
@@ -102,15 +99,15 @@ describe('a file that cannot be used', () => {
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
 
-  test('one that others can read may have been written by them: it is no consent', async () => {
+  test('a file that others can write counts as no consent', async () => {
     await consents.give(SAMPLE);
     chmodSync(path, 0o666);
-    expect(consents.findConsent('mcp_1')).toBeNull();
+    expect(consents.listAll()).toEqual([]);
     expect(warnings[0]).toContain('chmod 600');
   });
 
-  test('a folder that cannot be written is a refusal that names the file', async () => {
-    writeFileSync(directory, 'a file stands where the folder should be');
+  test('an unusable folder is refused with the path of the file', async () => {
+    writeFileSync(directory, 'a file in place of the folder');
     expect(await consents.give(SAMPLE)).toMatchObject({ ok: false, error: { message: expect.stringContaining(path) } });
   });
 });

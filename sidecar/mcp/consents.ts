@@ -53,11 +53,7 @@ export class Consents {
     this.#path = join(options.directory, 'consents.json');
   }
 
-  /** The last consent for a server. Its hash tells whether it covers the present configuration. */
-  findConsent(serverId: string): Consent | null {
-    return this.listAll().find(({ server_id: id }) => id === serverId) ?? null;
-  }
-
+  /** The last consent for each server. Its hash tells whether it covers the present configuration. */
   listAll(): readonly Consent[] {
     const read = this.#read();
     if (read.ok) {

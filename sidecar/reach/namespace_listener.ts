@@ -14,11 +14,10 @@ export interface NamespaceListenerOptions {
   readonly enterUser: boolean;
   /** This Node's flags, which the program in the namespace needs too. */
   readonly execArgv: readonly string[];
-  readonly timeoutMs?: number;
 }
 
 const PROGRAM = programFile('sidecar/reach/listen_in_namespace');
-const DEFAULT_TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 /** Where nsenter is looked for, independent of the sidecar's PATH. */
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 const NETWORK_FD = 4;
@@ -66,20 +65,19 @@ function socketsFromNamespace(
     cwd: '/',
     stdio: ['ignore', 'ignore', 'pipe', 'ipc', namespace.network.fd, namespace.user.fd],
   });
-  return socketsOf(child, ports, options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  return socketsOf(child, ports);
 }
 
 /** If not every socket arrives, closes those that did. */
 function socketsOf(
   child: ChildProcess,
   ports: readonly number[],
-  timeoutMs: number,
 ): Promise<Result<Sockets, Failure<ReachFailureReason>>> {
   const sockets = new Map<number, Server>();
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-500)));
   return new Promise((resolve) => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
     const fail = (problem: string): void => {
       clearTimeout(timer);
       for (const socket of sockets.values()) socket.close();

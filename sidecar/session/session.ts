@@ -129,12 +129,7 @@ export class Session implements LiveSession {
     return this.#unsealed;
   }
 
-  /** Compares in constant time. */
-  holdsToken(token: string): boolean {
-    return this.holdsTokenOf(tokenHash(token));
-  }
-
-  /** The same for the SHA-256 of a token. */
+  /** True if `hash` is the SHA-256 of the session's token. Compares in constant time. */
   holdsTokenOf(hash: Buffer): boolean {
     return this.#tokenHash !== null && isSameHash(this.#tokenHash, hash);
   }

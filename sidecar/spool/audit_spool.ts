@@ -10,7 +10,7 @@ import { EventIds } from './event_ids.ts';
 import { EventSender } from './event_sender.ts';
 import type { Link } from '../control/link.ts';
 import { Spool } from './spool.ts';
-import { NODE_SPOOL_FILES, type SpoolFiles } from './spool_files.ts';
+import { NODE_SPOOL_FILES } from './spool_files.ts';
 
 export interface AuditSpoolOptions {
   /** `$SVC_HOME/sidecar/spool`. */
@@ -24,9 +24,6 @@ export interface AuditSpoolOptions {
   readonly warn: (message: string) => void;
   /** Reports where this sidecar's chain ends, as signed by the control plane. */
   readonly onAcknowledged?: (head: AcknowledgedHead) => void;
-  readonly files?: SpoolFiles;
-  readonly segmentBytes?: number;
-  readonly gatherMs?: number;
   readonly maxBackoffMs?: number;
 }
 
@@ -52,8 +49,7 @@ export class AuditSpool implements AuditSink {
     this.#spool = new Spool({
       directory: options.directory,
       maxSpoolBytes: options.maxSpoolBytes,
-      files: options.files ?? NODE_SPOOL_FILES,
-      ...(options.segmentBytes === undefined ? {} : { segmentBytes: options.segmentBytes }),
+      files: NODE_SPOOL_FILES,
     });
     this.#sender = new EventSender({
       spool: this.#spool,
@@ -61,7 +57,6 @@ export class AuditSpool implements AuditSink {
       link: options.link,
       quarantine: (line, reason) => this.#quarantine(line, reason),
       ...(options.onAcknowledged && { onAcknowledged: options.onAcknowledged }),
-      ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
       ...(options.maxBackoffMs === undefined ? {} : { maxBackoffMs: options.maxBackoffMs }),
     });
   }

@@ -12,12 +12,12 @@ export interface EventSenderOptions {
   readonly quarantine: (line: string, reason: string) => void;
   /** Receives the end of these events' chain from each signed reply. */
   readonly onAcknowledged?: (head: AcknowledgedHead) => void;
-  /** How long the first event of a batch waits for others. */
-  readonly gatherMs?: number;
   readonly maxBackoffMs?: number;
   readonly random?: () => number;
 }
 
+/** How long the first event of a batch waits for others. */
+const GATHER_MS = 20;
 const MAX_EVENTS = 500;
 const MAX_BYTES = 256 * 1024;
 const ID = /^\{"id":"(evt_[0-9a-z]{26})"/;
@@ -64,7 +64,7 @@ export class EventSender {
       this.#gathering = null;
       this.#due = true;
       if (this.#reachable()) this.#pacer.wake();
-    }, this.#options.gatherMs ?? 20).unref();
+    }, GATHER_MS).unref();
   }
 
   /** Sends at once. Resolves with true when everything appended before the call is settled, or with false after `timeoutMs`. */

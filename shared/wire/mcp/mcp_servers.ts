@@ -147,7 +147,6 @@ export const mcpServerParams = z.strictObject({ id: id('mcp') });
 export const mcpCredentialInput = z
   .strictObject({ env_var_name: mcpCredentialName, secret_value: secretValue })
   .meta({ id: 'McpCredentialInput' });
-export type McpCredentialInput = z.input<typeof mcpCredentialInput>;
 export const mcpCredentialReply = z
   .object({ env_var_name: z.string(), stored: z.literal(true) })
   .meta({ id: 'McpCredentialStored' });

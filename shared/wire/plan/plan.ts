@@ -80,7 +80,6 @@ export const planInput = z.strictObject(
   },
   { error: objectError('a plan, {version: 1, name, image, steps}', PLAN_FIELDS) },
 );
-export type PlanInput = z.input<typeof planInput>;
 type ValidPlan = z.output<typeof planInput>;
 type ValidStep = ValidPlan['steps'][number];
 

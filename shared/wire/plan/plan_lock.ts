@@ -96,4 +96,3 @@ export const stepScopeReply = z.object({
   hosts: z.array(z.string()),
   effect: z.string(),
 });
-export type StepScopeReply = z.output<typeof stepScopeReply>;

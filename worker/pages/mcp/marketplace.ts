@@ -57,17 +57,17 @@ function searchForm({ query }: MarketplaceView): Html {
         aria-keyshortcuts="/"
       />
     </div>
-    ${filter('registry_type', 'Package', 'Any', query.registry_type, ECOSYSTEMS)}
-    ${filter('transport', 'Transport', 'Any', query.transport, MARKETPLACE_TRANSPORTS)}
+    ${filter('registry_type', 'Package', query.registry_type, ECOSYSTEMS)}
+    ${filter('transport', 'Transport', query.transport, MARKETPLACE_TRANSPORTS)}
     <button class="primary">Search</button>
   </form>`;
 }
 
-function filter(name: string, label: string, any: string, chosen: string, values: readonly string[]): Html {
+function filter(name: string, label: string, chosen: string, values: readonly string[]): Html {
   return html`<div class="field">
     <label for="${name}">${label}</label>
     <select id="${name}" name="${name}">
-      <option value="">${any}</option>
+      <option value="">Any</option>
       ${values.map(
         (value) =>
           html`<option value="${value}" ${value === chosen ? 'selected' : ''}>

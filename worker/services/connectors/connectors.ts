@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AuditEventData, AuditEventType } from '../../../shared/model/audit_event.ts';
+import type { AuditEventType } from '../../../shared/model/audit_event.ts';
 import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
@@ -209,19 +209,13 @@ export async function listConnectorPage(
 }
 
 /** The audit data of a connector's change. */
-export function connectorEvent(
-  type: AuditEventType,
-  actor: string | null,
-  connector: ConnectorSummaryRow,
-  more: AuditEventData = {},
-): AuditDraft {
+export function connectorEvent(type: AuditEventType, actor: string | null, connector: ConnectorSummaryRow): AuditDraft {
   const data = {
     'svc.control.resource': connector.id,
     'svc.control.owner': ownerName(connector.ownerId),
     'svc.connector.fqn': connector.fqn,
     'svc.connector.version': connector.version,
     'svc.connector.credential_ref': formatVaultReference(connectorVaultPath(connector.fqn)),
-    ...more,
   };
   return { type, actor, data };
 }

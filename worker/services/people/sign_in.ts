@@ -69,7 +69,7 @@ function clientName(text: string): string {
 export async function exchangeSignInCode(
   context: ServiceContext,
   code: string,
-  client = '',
+  client: string,
 ): Promise<Result<string, ApiError>> {
   const codeHash = await sha256Base64Url(code);
   const link = await findSignInLink(context.database, codeHash);
