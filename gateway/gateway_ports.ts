@@ -104,7 +104,7 @@ export type GatewayEvent =
     };
 
 /** Why a server does not run. */
-export const SERVER_FAILURE_REASONS = [
+const SERVER_FAILURE_REASONS = [
   'command_refused',
   'url_refused',
   'consent_needed',
@@ -124,7 +124,7 @@ export const SERVER_FAILURE_REASONS = [
 export type ServerFailureReason = (typeof SERVER_FAILURE_REASONS)[number];
 
 /** Why a tool call is refused before it is sent. */
-export const TOOL_DENIALS = [
+const TOOL_DENIALS = [
   'tool_not_allowed',
   'approval_required',
   'approval_denied',

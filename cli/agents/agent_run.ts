@@ -98,7 +98,7 @@ function handedOut(profile: AgentProfile, session: SessionAccess): readonly Read
  * The environment of the agent: a placeholder for each login that it uses. The variables of its other logins are taken away,
  * because a credential that the user has there would be the agent's to read.
  */
-export function agentEnvironment(
+function agentEnvironment(
   session: Readonly<Record<string, string>>,
   profile: AgentProfile,
   logins: readonly ReadyLogin[],

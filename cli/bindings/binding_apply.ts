@@ -71,7 +71,7 @@ const MARKS = {
 } as const;
 
 /** One line for the binding and one for each changed field. */
-export function changeText(change: Change, paint: Paint): string {
+function changeText(change: Change, paint: Paint): string {
   const [style, mark] = MARKS[change.kind];
   const heading = paint(style, `${mark} ${toPrintable(change.binding.host)} (${change.binding.scheme})`);
   const fields = change.kind === 'update' ? change.fields : [];

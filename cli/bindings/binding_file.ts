@@ -15,7 +15,7 @@ export type Change =
     }
   | { readonly kind: 'unchanged'; readonly id: string; readonly binding: ValidHostBinding };
 
-export interface FieldChange {
+interface FieldChange {
   readonly field: string;
   readonly from: unknown;
   readonly to: unknown;

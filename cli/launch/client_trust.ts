@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
  * A private address: the proxy refuses it right after the TLS handshake with the client (design section 5, invariant 7). So a
  * probe contacts no outside host, and any HTTP status shows that the client trusts the session's CA.
  */
-export const PROBE_URL = 'https://10.255.255.1/';
+const PROBE_URL = 'https://10.255.255.1/';
 
 /** An HTTPS client, and a command line that makes one call with it and prints the reply's status. */
 export interface Client {

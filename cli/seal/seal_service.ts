@@ -19,7 +19,7 @@ interface NewSecret {
 }
 
 /** A binding that a seal has made, or found. */
-export interface SealedBinding {
+interface SealedBinding {
   readonly record: HostBindingRecord;
   readonly created: boolean;
 }

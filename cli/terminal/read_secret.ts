@@ -34,7 +34,7 @@ async function rawValue(context: CliContext, source: SecretSource): Promise<stri
 }
 
 /** Drops exactly one trailing line break (LF or CRLF); every other byte belongs to the secret. */
-export function withoutLineBreak(text: string, keep: boolean): string {
+function withoutLineBreak(text: string, keep: boolean): string {
   return keep ? text : text.replace(/\r?\n$/, '');
 }
 

@@ -229,7 +229,7 @@ export function anchorFinding(anchor: AuditAnchors['anchors'][number]): Finding 
 }
 
 /** Reports bindings whose credential is not stored, and bindings that only read because an operation on their host needs an approval. */
-export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
+async function bindingFindings(call: Call): Promise<readonly Finding[]> {
   const check = 'bindings';
   const client = controlClient(call.context, call.options);
   const bindings = await listAllBindings(client);

@@ -47,7 +47,7 @@ export interface Downstream {
  * request that the calling client does not support is refused. Changes of roots are not declared: servers would ask for roots
  * outside of a call, and a client's roots replace the directories that some servers were started with.
  */
-export const CLIENT_CAPABILITIES: ClientCapabilities = {
+const CLIENT_CAPABILITIES: ClientCapabilities = {
   sampling: {},
   elicitation: { form: {}, url: {} },
   roots: {},

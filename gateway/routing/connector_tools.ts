@@ -19,7 +19,7 @@ export interface ConnectorToolsPorts {
 
 /** The tools of connectors are called `svc_run__<publisher>_<name>__<operation>`; `_` is in no server's name. */
 const OWN_NAME = 'svc_run';
-export const CONNECTOR_TOOL_PREFIX = `${OWN_NAME}__`;
+const CONNECTOR_TOOL_PREFIX = `${OWN_NAME}__`;
 const PLAIN_FQN = /^[a-z0-9-]+\/[a-z0-9-]+$/;
 
 const WATCH_SECONDS = 25;

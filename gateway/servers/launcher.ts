@@ -184,7 +184,7 @@ export class Launcher {
 }
 
 /** SHA-256 (hex) of the consent text; null for a server that needs no consent. */
-export function consentHashOf(server: McpServer): string | null {
+function consentHashOf(server: McpServer): string | null {
   return needsConsent(server) ? sha256Hex(consentText(server)) : null;
 }
 

@@ -41,7 +41,7 @@ function killStrays(session: number | null, runId: string): void {
 }
 
 /** The live processes of a session or with the mark of a run. */
-export function straysOf(session: number | null, runId: string): readonly number[] {
+function straysOf(session: number | null, runId: string): readonly number[] {
   const mark = `${RUN_ID_VARIABLE}=${runId}`;
   return processIds().filter((pid) => pid !== process.pid && isStray(pid, session, mark));
 }

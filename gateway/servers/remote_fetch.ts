@@ -148,7 +148,7 @@ function isRefusedLiteral(hostname: string): boolean {
 }
 
 /** The name resolves to a private address. */
-export class PrivateAddress extends Error {
+class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 }
 

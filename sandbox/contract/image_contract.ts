@@ -19,7 +19,7 @@ export interface ImageChecks {
 }
 
 /** An empty cache, for callers that want every image probed. */
-export const NO_IMAGE_CHECKS: ImageChecks = { find: () => null, keep: () => Promise.resolve() };
+const NO_IMAGE_CHECKS: ImageChecks = { find: () => null, keep: () => Promise.resolve() };
 
 /**
  * Checks if an image meets the contract for images behind the proxy (docs/image-contract.md). `svc image check`, `svc launch`

@@ -9,7 +9,7 @@ export interface ImageProblem {
 }
 
 /** The document with the requirements for an image; part of every refusal (specification section 1). */
-export const CONTRACT_DOCUMENT = 'docs/image-contract.md (the bring-your-own-image proxy contract)';
+const CONTRACT_DOCUMENT = 'docs/image-contract.md (the bring-your-own-image proxy contract)';
 
 /** The lines that add the helpers; the files are beside this project's Dockerfile. */
 const ADD_HELPERS = [

@@ -64,7 +64,7 @@ export function programFailure(program: string, failure: Failure<ProgramFailureR
 }
 
 /** Why the engine behind a socket cannot be used. */
-export function socketFailure(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeFailure {
+function socketFailure(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeFailure {
   if (state === 'forbidden') {
     return {
       reason: 'engine_forbidden',

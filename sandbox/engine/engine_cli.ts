@@ -5,7 +5,7 @@ import { checkDockerEndpoint, programFailure } from './docker_endpoint.ts';
 import { runProgram } from './engine_program.ts';
 import type { Environment } from '../launch/session_environment.ts';
 
-export interface ReadOptions<T> {
+interface ReadOptions<T> {
   readonly parse: (stdout: string) => T;
   /** Variables for this call, in addition to those that the program needs. */
   readonly add?: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface ReadOptions<T> {
   readonly clientSettings?: boolean;
 }
 
-export interface SpawnOptions {
+interface SpawnOptions {
   readonly stdio: 'inherit' | 'pipe';
   readonly add?: Readonly<Record<string, string>>;
   /** Run in its own session, without our terminal's key presses. */
@@ -46,7 +46,7 @@ export function isReadByDocker(name: string): boolean {
   return name.startsWith('DOCKER_');
 }
 
-export function ownEnvironment(env: Environment): Record<string, string> {
+function ownEnvironment(env: Environment): Record<string, string> {
   return pickVariables(env, (name) => OWN_VARIABLES.test(name));
 }
 

@@ -3,7 +3,7 @@ import { CA_VARIABLES, isStripped, mayHoldSentinel, NOT_PROXIED, proxyUrlFor } f
 
 /** The ports of the sidecar and of its relay inside the container's network. */
 export const LISTENER_PORT = 7421;
-export const RELAY_PORT = 7422;
+const RELAY_PORT = 7422;
 
 /** A session as a container needs to know it. */
 export interface ContainerSession {

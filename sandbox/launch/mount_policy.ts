@@ -7,7 +7,7 @@ import { isAtOrBelow, isWithin, type MountTable } from './mount_table.ts';
 export const WORKSPACE = '/home/agent/workspace';
 
 /** `realpath` that returns null for a missing path. */
-export type RealPath = (path: string) => string | null;
+type RealPath = (path: string) => string | null;
 
 /** The limits of mounts (decision 0020). */
 export interface MountPolicy {

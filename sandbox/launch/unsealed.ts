@@ -15,7 +15,7 @@ export interface UnsealedCredential {
   readonly reason: string;
 }
 
-export const MAX_REASON_LENGTH = 500;
+const MAX_REASON_LENGTH = 500;
 const FORM = 'write ENV=vault://PATH,host=HOST,reason=TEXT';
 
 /** Parses `--unsealed`. The reason comes last and may contain commas. */

@@ -15,7 +15,7 @@ export interface Collected {
 }
 
 /** Limits on all outputs of one step together. */
-export const COLLECT_LIMITS: CollectLimits = { maxBytes: 1024 ** 3, maxEntries: 100_000 };
+const COLLECT_LIMITS: CollectLimits = { maxBytes: 1024 ** 3, maxEntries: 100_000 };
 
 interface Source {
   readonly container: PlanContainer;

@@ -30,7 +30,7 @@ const BETWEEN_SWEEPS_MS = 200;
 const PIDS_LIMIT = 1024;
 
 /** The spec of a plan's container. It contains no token, and starts no process of the agent's user. */
-export function planContainerSpec(boot: PlanBoot, session: SandboxSession, sentinel: string): ContainerSpec {
+function planContainerSpec(boot: PlanBoot, session: SandboxSession, sentinel: string): ContainerSpec {
   return {
     image: boot.image.imageId,
     name: `svc-plan-${session.sessionId.replace(/^ses_/, '')}`,

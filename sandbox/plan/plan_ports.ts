@@ -25,7 +25,7 @@ export interface StepScope {
 }
 
 /** The result of starting a step. */
-export interface ReportedStart {
+interface ReportedStart {
   readonly stepId: string;
   /** Null: it has none. */
   readonly scopeId: string | null;

@@ -87,7 +87,7 @@ function resultOfSkipped(step: SealedStep, problem: string): StepResult {
 }
 
 /** The reach of a step, for the line that announces it. */
-export function reachText(step: SealedStep, egress: Egress): string {
+function reachText(step: SealedStep, egress: Egress): string {
   const open = egress === 'open';
   if (step.effect === undefined) return open ? 'no proxy, and the open network' : 'no network';
   return `${step.effect} on ${step.hosts.join(', ')}${open ? ' by the proxy, and the open network' : ''}`;

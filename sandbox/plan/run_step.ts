@@ -10,7 +10,7 @@ import { passOn } from './pass_on.ts';
 import { markCommand, StartMark } from './start_mark.ts';
 
 /** How a step ended. `not_run`: it was never started. */
-export type StepOutcome = 'done' | 'failed' | 'timed_out' | 'interrupted' | 'not_run';
+type StepOutcome = 'done' | 'failed' | 'timed_out' | 'interrupted' | 'not_run';
 
 export interface StepResult {
   readonly id: string;

@@ -1,5 +1,5 @@
 /** The kind of an entry of an archive. `other`: devices, pipes and unknown types, with the type flag of the archive. */
-export type TarKind = 'file' | 'folder' | 'symlink' | 'hardlink' | 'other';
+type TarKind = 'file' | 'folder' | 'symlink' | 'hardlink' | 'other';
 
 export interface TarEntry {
   readonly name: string;

@@ -67,7 +67,7 @@ function findLastCertificate(bundlePem: string): string {
  * sidecar's certificates and no others, and no trust store changes. The flag works only together with --user-data-dir, which
  * the person or the tool that starts the browser sets.
  */
-export function chromiumFlags(relay: Pick<Relay, 'url'>, leafKeyHash: string): string {
+function chromiumFlags(relay: Pick<Relay, 'url'>, leafKeyHash: string): string {
   return `--proxy-server=${relay.url} --ignore-certificate-errors-spki-list=${leafKeyHash}`;
 }
 

@@ -55,7 +55,7 @@ export type RunRefusalReason =
  * What ends an exchange without an answer: the client does not finish its TLS handshake or disconnects early, or a bug. The
  * request may have been sent with its credential, so it is recorded.
  */
-export type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
+type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
 
 export type ExchangeResult =
   | { readonly kind: 'refused'; readonly reason: RunRefusalReason }

@@ -20,7 +20,7 @@ export interface ChainHead {
 export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
 
 /** The hash of an event: SHA-256, in hex, over its canonical JSON, including the hash before it. */
-export async function eventHash(event: ChainedEvent): Promise<string> {
+async function eventHash(event: ChainedEvent): Promise<string> {
   const bytes = new TextEncoder().encode(canonicalJson(event));
   const digest = await crypto.subtle.digest('SHA-256', bytes);
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');

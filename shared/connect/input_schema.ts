@@ -7,7 +7,7 @@ import {
 } from '../model/connector.ts';
 
 /** One property of an {@link InputSchema}: the subset of JSON Schema 2020-12 that every tool client reads. */
-export interface PropertySchema {
+interface PropertySchema {
   readonly type: InputType;
   readonly description?: string;
   readonly items?: { readonly type?: readonly InputType[] };
@@ -16,7 +16,7 @@ export interface PropertySchema {
 }
 
 /** The JSON Schema of an operation's inputs. */
-export interface InputSchema {
+interface InputSchema {
   readonly type: 'object';
   readonly properties: Readonly<Record<string, PropertySchema>>;
   readonly required: readonly string[];

@@ -15,7 +15,7 @@ export interface ContractRequest {
 }
 
 /** Methods that effect `read` admits: the safe ones (RFC 9110 section 9.2.1) without TRACE, which echoes credentials. */
-export const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * Checks a binding's contract before any credential is looked up (specification section 5): the upstream host is among the

@@ -23,7 +23,7 @@ export interface WriteInput {
   readonly hash: HashPort;
 }
 
-export type WriteResult = Result<InjectedRequest, Refusal>;
+type WriteResult = Result<InjectedRequest, Refusal>;
 
 /** One injection scheme: where its place is, and how a credential is written there. */
 export interface SchemeAdapter<S extends InjectionScheme> {

@@ -9,7 +9,7 @@ import { SIGV4_RESIGN } from './sigv4_resign.ts';
 type SchemeTable = { readonly [S in InjectionScheme]: SchemeAdapter<S> };
 
 /** The closed set of schemes. A new scheme is one file and one entry here. */
-export const SCHEMES: SchemeTable = {
+const SCHEMES: SchemeTable = {
   bearer: BEARER,
   basic: BASIC,
   'header-template': HEADER_TEMPLATE,

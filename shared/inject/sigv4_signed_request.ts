@@ -4,7 +4,7 @@ import type { OutgoingRequest } from './outgoing_request.ts';
 import type { SignedPayload } from './sigv4_payload.ts';
 
 /** A request with its new signature, which also seeds the first chunk's signature. */
-export interface SignedRequest {
+interface SignedRequest {
   readonly request: OutgoingRequest;
   readonly payload: SignedPayload;
   readonly signature: string;

@@ -10,8 +10,8 @@ import { hasReference } from './references.ts';
 import { listHiddenCharacters } from '../model/shown_text.ts';
 
 /** The longest command that is checked; a longer one is refused. */
-export const MAX_COMMAND_WORDS = 256;
-export const MAX_COMMAND_WORD = 4_096;
+const MAX_COMMAND_WORDS = 256;
+const MAX_COMMAND_WORD = 4_096;
 
 const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'podman-remote', 'nerdctl', 'finch']);
 /** The allowed nesting of runners; deeper nesting is refused. */

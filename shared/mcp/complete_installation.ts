@@ -7,7 +7,7 @@ import type { InstallationPlan, PlanArgument, PlanField, PlanInput, Template } f
 import { mcpReference, referenceProblem } from './references.ts';
 
 /** A credential that the server still needs, or may have. */
-export interface RequiredCredential {
+interface RequiredCredential {
   readonly name: string;
   readonly description: string;
   readonly required: boolean;

@@ -12,8 +12,8 @@ import {
 } from './registry/registry_input.ts';
 import { listHiddenCharacters } from '../model/shown_text.ts';
 
-export const ENTRY_STATUSES = ['active', 'deprecated', 'deleted'] as const;
-export type EntryStatus = (typeof ENTRY_STATUSES)[number];
+const ENTRY_STATUSES = ['active', 'deprecated', 'deleted'] as const;
+type EntryStatus = (typeof ENTRY_STATUSES)[number];
 
 /** A server reached over HTTP. */
 export interface RegistryRemote {
@@ -58,7 +58,7 @@ export interface RegistryEntry {
   readonly problems: readonly string[];
 }
 
-export const MAX_ENTRY_NAME = 200;
+const MAX_ENTRY_NAME = 200;
 const MAX_PACKAGES = 50;
 const MAX_REMOTES = 50;
 const MAX_LINE = 512;

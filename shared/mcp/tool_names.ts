@@ -1,7 +1,7 @@
 import { MCP_SERVER_NAME } from '../model/mcp_server.ts';
 
 /** The longest tool name, and the characters, that every model provider accepts. */
-export const MAX_TOOL_NAME_CHARACTERS = 64;
+const MAX_TOOL_NAME_CHARACTERS = 64;
 
 const SEPARATOR = '__';
 const PLAIN = /^[A-Za-z0-9_-]+$/;

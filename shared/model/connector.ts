@@ -19,7 +19,7 @@ export function sendsBody(method: OperationMethod): boolean {
 }
 
 export const INPUT_LOCATIONS = ['path', 'query', 'body'] as const;
-export type InputLocation = (typeof INPUT_LOCATIONS)[number];
+type InputLocation = (typeof INPUT_LOCATIONS)[number];
 
 export const INPUT_TYPES = ['string', 'integer', 'number', 'boolean', 'array', 'object'] as const;
 export type InputType = (typeof INPUT_TYPES)[number];
@@ -37,7 +37,7 @@ export interface OperationInput {
 export const GRAPHQL_FIELDS_SOURCE = 'graphql.fields';
 
 /** A field of a run's audit event. `source` is `<place>.<input>`, `status` or `graphql.fields`; with `redact` only its presence is recorded. */
-export interface AuditField {
+interface AuditField {
   readonly name: string;
   readonly source: string;
   readonly redact: boolean;
@@ -81,7 +81,7 @@ export const CREDENTIAL_KINDS = ['api_key', 'oauth2'] as const;
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
 /** The credential binding of a spec (specification section 2, Connector spec): injected as an upstream bearer token. */
-export interface ConnectorCredential {
+interface ConnectorCredential {
   readonly kind: CredentialKind;
   /** Where an oauth2 credential is authorised and refreshed; the installing user may override it. */
   readonly authorizationUrl?: string;

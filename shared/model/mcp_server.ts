@@ -13,7 +13,7 @@ export const MCP_STATUSES = ['stopped', 'running', 'error'] as const;
 
 /** `container`: in a container, if Docker is available. */
 export const MCP_ISOLATIONS = ['process', 'container'] as const;
-export type McpIsolation = (typeof MCP_ISOLATIONS)[number];
+type McpIsolation = (typeof MCP_ISOLATIONS)[number];
 
 /** A gateway's report on a server of its machine. */
 export const MCP_HEALTH_STATES = [

@@ -16,7 +16,7 @@ export const DEFAULT_STEP_TIMEOUT_SECONDS = 900;
 export const MAX_STEP_TIMEOUT_SECONDS = 24 * 3600;
 
 /** What a step may reach and for which effect: the trust contract that freezing seals. */
-export interface StepTrust {
+interface StepTrust {
   readonly effect: Effect;
   /** Exact hosts, canonical; never empty. */
   readonly hosts: readonly string[];
@@ -25,7 +25,7 @@ export interface StepTrust {
 }
 
 /** A folder or file of this machine that is mounted into the container for every step. */
-export interface PlanMount {
+interface PlanMount {
   /** As written: relative to the plan's folder. */
   readonly source: string;
   /** An absolute path in the container. */

@@ -13,7 +13,7 @@ export interface Authority {
 /** Messages are predicates for "the host" or the field's name. */
 export type HostProblemReason = 'invalid_host' | 'invalid_port' | 'look_alike_host';
 
-export const MAX_HOST_LENGTH = 253;
+const MAX_HOST_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
 /** Letters, digits and hyphens (RFC 1123), and the underscore that real names have. */
 const NAME = /^[a-z0-9._-]+$/;

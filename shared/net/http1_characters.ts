@@ -4,7 +4,7 @@
  */
 export type CharacterClass = Uint8Array;
 
-export const HTAB = 0x09;
+const HTAB = 0x09;
 export const LF = 0x0a;
 export const CR = 0x0d;
 export const SP = 0x20;

@@ -14,7 +14,7 @@ export async function planDigests(plan: Plan, file: Uint8Array<ArrayBuffer>): Pr
 }
 
 /** The canonical text of a plan's content: defaults filled in, hosts canonical, no layout and no comments. */
-export function canonicalPlan(plan: Plan): string {
+function canonicalPlan(plan: Plan): string {
   return canonicalJson({ version: PLAN_VERSION, name: plan.name, image: plan.image, steps: plan.steps.map(sealStep) });
 }
 
@@ -37,7 +37,7 @@ export function lockDigest(sealed: SealedPlan): Promise<string> {
 }
 
 /** A step in the lock's form. */
-export function sealStep(step: PlanStep): SealedStep {
+function sealStep(step: PlanStep): SealedStep {
   const { id, command, trust, mounts, collect, timeoutSeconds } = step;
   return {
     id,

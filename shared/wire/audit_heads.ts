@@ -22,7 +22,7 @@ export function isGoodStanding(standing: HeadStanding): boolean {
   return standing === 'kept' || standing === 'pruned';
 }
 
-export const stoodHead = auditHead.extend({ standing: z.enum(HEAD_STANDINGS) });
+const stoodHead = auditHead.extend({ standing: z.enum(HEAD_STANDINGS) });
 export type StoodHead = z.output<typeof stoodHead>;
 
 /** The type of the JWS that answers `GET /v1/sidecar/audit-heads`; see `channel.ts`. */

@@ -148,7 +148,7 @@ export const credentialsPayload = z.object({
 export type CredentialsPayload = z.infer<typeof credentialsPayload>;
 export const sealedCredential = z.strictObject({ value: z.string() });
 
-export const MAX_EVENTS_PER_CALL = 1_000;
+const MAX_EVENTS_PER_CALL = 1_000;
 
 /**
  * `POST /v1/sidecar/events`: each event is an `AuditEvent`, stamped with the sidecar's id. Events are checked one by one, so

@@ -6,7 +6,7 @@ import { EFFECTS } from '../model/host_binding.ts';
 export const ACTING_SESSION_HEADER = 'svc-acting-session';
 
 /** An operation that can be run, with what a program needs to call it. */
-export const listedOperation = z.object({
+const listedOperation = z.object({
   connector_fqn: z.string(),
   connector_title: z.string(),
   operation: z.string(),

@@ -16,10 +16,10 @@ import { graphqlFieldText, hostText, httpsUrlText, nameText, pathText, proseText
 import { oneOfValues } from './host_binding_fields.ts';
 import { describeUnknownFields } from './host_binding_rules.ts';
 
-export const MAX_OPERATIONS = 500;
-export const MAX_INPUTS = 100;
-export const MAX_CONNECTOR_HOSTS = 50;
-export const MAX_GRAPHQL_FIELDS = 200;
+const MAX_OPERATIONS = 500;
+const MAX_INPUTS = 100;
+const MAX_CONNECTOR_HOSTS = 50;
+const MAX_GRAPHQL_FIELDS = 200;
 
 const hosts = (what: string) =>
   z

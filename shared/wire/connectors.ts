@@ -9,12 +9,7 @@ import { id, owner, page, pageQuery, time } from './primitives.ts';
  * The status of a connector's credential. `missing`: nothing is stored. `authorisation_required`: an oauth2 client is stored
  * but not authorised yet. `reauthorisation_required`: the provider withdrew the authorisation.
  */
-export const CONNECTOR_CREDENTIAL_STATES = [
-  'missing',
-  'authorisation_required',
-  'ready',
-  'reauthorisation_required',
-] as const;
+const CONNECTOR_CREDENTIAL_STATES = ['missing', 'authorisation_required', 'ready', 'reauthorisation_required'] as const;
 export type ConnectorCredentialState = (typeof CONNECTOR_CREDENTIAL_STATES)[number];
 
 const credentialState = z.enum(CONNECTOR_CREDENTIAL_STATES);
@@ -57,7 +52,7 @@ const summary = {
 };
 
 /** An installed connector in a list. */
-export const connectorSummary = z.object(summary).meta({ id: 'ConnectorSummary' });
+const connectorSummary = z.object(summary).meta({ id: 'ConnectorSummary' });
 export type ConnectorSummary = z.infer<typeof connectorSummary>;
 
 /** An installed connector with its spec. */

@@ -9,7 +9,7 @@ import { placeholderProblem } from './placeholder.ts';
 import { lineProblem } from './primitives.ts';
 
 export const MAX_ALLOWED_HOSTS = 100;
-export const MIN_SENTINEL_CHARACTERS = 16;
+const MIN_SENTINEL_CHARACTERS = 16;
 
 /** The values of secret-bearing fields are never quoted, because people paste the secret itself there. */
 interface TextRules {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { id, page, pageQuery, time } from './primitives.ts';
 
 /** A sign-in method of the caller: an identity at a provider, or an address with a password. */
-export const identityRecord = z
+const identityRecord = z
   .object({
     id: id('idn'),
     /** A provider's name, `password`, or the id of the enterprise that owns the provider. */

@@ -1,5 +1,5 @@
 /** The kinds of ids, by prefix (design section 7). */
-export const ID_PREFIXES = [
+const ID_PREFIXES = [
   'usr',
   'ent',
   'mcp',

@@ -6,7 +6,7 @@ import { mcpNameText } from './mcp/mcp_server_fields.ts';
 import { owner, time } from './primitives.ts';
 
 /** The registry's page limit. */
-export const MAX_MARKETPLACE_PAGE = 100;
+const MAX_MARKETPLACE_PAGE = 100;
 const DEFAULT_MARKETPLACE_PAGE = 50;
 
 /** A server's transport: standard streams, or HTTP. */
@@ -83,7 +83,7 @@ const entryFields = {
 };
 
 /** A registry entry, and whether the caller has it installed; always false without sign-in. */
-export const marketplaceItem = z.object({ ...entryFields, installed: z.boolean() }).meta({ id: 'MarketplaceServer' });
+const marketplaceItem = z.object({ ...entryFields, installed: z.boolean() }).meta({ id: 'MarketplaceServer' });
 export type MarketplaceItem = z.output<typeof marketplaceItem>;
 
 /** When the data was fetched, and whether the registry could not be asked again. */
@@ -142,7 +142,7 @@ const planInput = z.object({
 export type MarketplaceInput = z.output<typeof planInput>;
 
 /** The result of an install: exactly what is started or called, with `{input}` for values, and warnings. */
-export const installPreview = z
+const installPreview = z
   .object({
     choice,
     mode: z.enum(['local', 'remote']),

@@ -10,7 +10,7 @@ export const owner = z.enum(OWNERS);
 
 /** The largest page of a list. */
 export const MAX_PAGE = 500;
-export const DEFAULT_PAGE = 100;
+const DEFAULT_PAGE = 100;
 
 /** `limit` and `cursor` of a paged list. */
 export const pageQuery = {

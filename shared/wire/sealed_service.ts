@@ -8,7 +8,7 @@ const line = z.string().min(1).max(500);
 const name = z.string().regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be lower-case words joined by "-"');
 
 /** The fields of a binding that a person gives for a service, each by the option of its name. */
-export const SERVICE_FIELDS = ['host', 'username', 'access_key_id', 'region', 'service'] as const;
+const SERVICE_FIELDS = ['host', 'username', 'access_key_id', 'region', 'service'] as const;
 export type ServiceField = (typeof SERVICE_FIELDS)[number];
 /** What a person gave for a service. */
 export type ServiceValues = { readonly [F in ServiceField]?: string };

@@ -21,7 +21,7 @@ const receivingKeyNames = {
 };
 
 /** The public key for sealing credentials: X25519, or P-256 if a runtime lacks it. */
-export const receivingKey = z.discriminatedUnion('kty', [
+const receivingKey = z.discriminatedUnion('kty', [
   z.strictObject({ kty: z.literal('OKP'), crv: z.literal('X25519'), x: base64url32, ...receivingKeyNames }),
   z.strictObject({
     kty: z.literal('EC'),
@@ -49,7 +49,7 @@ export const enrolReply = z
   .meta({ id: 'EnrolledSidecar' });
 export type EnrolReply = z.infer<typeof enrolReply>;
 
-export const sidecarRecord = z
+const sidecarRecord = z
   .object({
     id: id('sdc'),
     name: z.string(),

@@ -5,7 +5,7 @@ import { page, pageQuery, time } from './primitives.ts';
 const signInId = z.string().regex(/^(?:bse|fam)_[0-7][0-9a-hjkmnp-tv-z]{25}$/, 'is not the id of a sign-in');
 
 /** A browser or a program that is signed in as the caller. */
-export const signInRecord = z
+const signInRecord = z
   .object({
     id: signInId,
     kind: z.enum(['browser', 'program']),

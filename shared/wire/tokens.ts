@@ -55,7 +55,7 @@ const tokenFields = {
   last_used_at: time.nullable(),
 };
 
-export const tokenRecord = z.object({ ...tokenFields, revoked_at: time.nullable() }).meta({ id: 'Token' });
+const tokenRecord = z.object({ ...tokenFields, revoked_at: time.nullable() }).meta({ id: 'Token' });
 export type TokenRecord = z.infer<typeof tokenRecord>;
 
 /** 201: the only reply that shows the token. */

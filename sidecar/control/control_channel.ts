@@ -54,7 +54,7 @@ export interface CredentialsReply {
 }
 
 /** The approval's subject: a request of an operation, or a tool call. */
-export type ApprovalSubject =
+type ApprovalSubject =
   | { readonly connectorId: string; readonly operation: string }
   | { readonly mcpServerId: string; readonly tool: string };
 

@@ -13,7 +13,7 @@ export interface SnapshotFile {
   waitForWrites(): Promise<void>;
 }
 
-export interface StoredSnapshot {
+interface StoredSnapshot {
   readonly snapshot: VerifiedSnapshot;
   readonly confirmedAt: number;
 }

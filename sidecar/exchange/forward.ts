@@ -28,7 +28,7 @@ export interface Outgoing {
 }
 
 /** `bytes` is in memory and can be sent again; `stream` is copied from the client as it arrives. */
-export type OutgoingBody =
+type OutgoingBody =
   | { readonly kind: 'bytes'; readonly chunks: readonly Uint8Array[] }
   | { readonly kind: 'stream'; readonly framing: BodyFraming; readonly transform: BodyTransform | null };
 

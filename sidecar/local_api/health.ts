@@ -6,7 +6,7 @@ import type { LocalApiOptions } from './local_api_options.ts';
 export type HealthStatus = 'starting' | 'ok' | 'degraded';
 
 /** `starting`: no policy yet and no refusal. `degraded`: something is refused, or soon will be, or a person has to look into the audit log. */
-export function healthStatus(facts: {
+function healthStatus(facts: {
   readonly policy: Result<unknown, unknown>;
   readonly link: LinkState;
   readonly accepting: boolean;

@@ -157,7 +157,7 @@ export function resumeSession(options: LocalApiOptions, sessionId: string): Resu
  * The environment variables with sentinels for the agent. If several bindings name a variable, the first one gets it, a
  * personal one before the enterprise's.
  */
-export function sentinelsOf(bindings: readonly HostBinding[]): { readonly env: string; readonly value: string }[] {
+function sentinelsOf(bindings: readonly HostBinding[]): { readonly env: string; readonly value: string }[] {
   const sentinels = new Map<string, string>();
   const personalFirst = bindings.toSorted((a, b) => rank(a) - rank(b));
   for (const { emit } of personalFirst) {

@@ -37,7 +37,7 @@ export interface SessionListenersOptions {
 }
 
 /** Inside a container's network namespace. */
-export const NAMESPACE_PORT = 7421;
+const NAMESPACE_PORT = 7421;
 export const RELAY_PORT = 7422;
 const LOOPBACK = '127.0.0.1';
 const BRIDGE = 'bridge';

@@ -76,7 +76,7 @@ export interface DataPlane {
 }
 
 /** Pending connections to an upstream. */
-export interface HeldDials {
+interface HeldDials {
   /** Resolves when the first one is pending. */
   readonly reached: Promise<void>;
   letThrough(): void;

@@ -23,7 +23,7 @@ import type { Link } from '../control/link.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 
 /** A snapshot's validity period, as the control plane sets it. */
-export const SNAPSHOT_LIFETIME_MS = 24 * 3600 * 1000;
+const SNAPSHOT_LIFETIME_MS = 24 * 3600 * 1000;
 
 /**
  * A channel without a network: the test acts as the control plane. While `down` is set every call fails with it; `hold`

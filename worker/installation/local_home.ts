@@ -13,7 +13,7 @@ export interface HomeFiles {
   createOnce(name: string, text: string): Promise<void>;
 }
 
-export const LOCAL_KEY_FILE = 'local.key';
+const LOCAL_KEY_FILE = 'local.key';
 export const VAULT_KEY_FILE = 'vault.key';
 /** While the master key is being changed: the old key and the new one, one per line. */
 export const KEY_CHANGE_FILE = 'vault.key.change';
@@ -42,7 +42,7 @@ export function parseLocalKey(text: string): Secret | null {
 }
 
 /** The stored master key; null if there is none. A damaged file is an error, never replaced by a new key. */
-export async function readMasterKey(files: HomeFiles): Promise<Result<Secret | null, string>> {
+async function readMasterKey(files: HomeFiles): Promise<Result<Secret | null, string>> {
   const text = await files.read(VAULT_KEY_FILE);
   if (text === null) return ok(null);
   if (VAULT_KEY.test(text.trim())) return ok(new Secret(text.trim()));

@@ -33,7 +33,7 @@ export interface SealingKeys {
 }
 
 /** The key that opens a value. A value that neither opens was damaged or altered. */
-export type Examined =
+type Examined =
   | { readonly state: 'current' | 'damaged' }
   /** `reseal` seals it with the current key, unless the row was changed since. */
   | { readonly state: 'previous'; reseal(): Promise<readonly Statement[]> };

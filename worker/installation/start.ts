@@ -63,14 +63,14 @@ export interface StartInput {
   readonly publicUrl?: string | undefined;
 }
 
-export interface RegistryInput {
+interface RegistryInput {
   readonly url?: string | undefined;
   /** How long a request may keep syncing the mirror after its reply; default: until the program ends. */
   readonly syncMs?: number | undefined;
 }
 
 /** Warnings that do not prevent the start. */
-export type StartWarning = Readonly<Record<'level' | 'message' | 'code', string>>;
+type StartWarning = Readonly<Record<'level' | 'message' | 'code', string>>;
 
 /** Why the control plane does not start. */
 type StartRefusalReason = 'invalid_setting' | VaultKeyRefusalReason | MigrationRefusalReason;

@@ -8,7 +8,7 @@ import { checkVaultKey, type VaultKeyRefusalReason } from './vault_key_check.ts'
 import type { Refusal } from '../../shared/model/refusal.ts';
 
 /** How many values of one kind each key opens. */
-export interface SealedCount {
+interface SealedCount {
   readonly kind: string;
   readonly current: number;
   readonly previous: number;

@@ -66,7 +66,7 @@ function refuseCall(url: URL, why: string): Failure<OutboundFailureReason> {
   return { reason: 'upstream_unreachable', message: `${url.hostname} cannot be called: ${why}` };
 }
 
-export function tooLargeReply(host: string, maxBytes: number): Failure<OutboundFailureReason> {
+function tooLargeReply(host: string, maxBytes: number): Failure<OutboundFailureReason> {
   const message = `the reply of ${host} is larger than ${formatQuantity(maxBytes, 'bytes')}: request less at a time`;
   return { reason: 'upstream_response_too_large', message };
 }

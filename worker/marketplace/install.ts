@@ -22,7 +22,7 @@ import { completePlan, notInstallableError, planEntry } from './install_plan.ts'
 import { addNumber, plainLine, serverName } from './server_names.ts';
 
 /** The result of an install: a new server, or the existing one. */
-export interface Installed {
+interface Installed {
   readonly reply: MarketplaceInstallReply;
   readonly isNew: boolean;
 }

@@ -44,7 +44,7 @@ export function forVisitors(registry: Registry): Registry {
 const KNOWN_MS = 5_000;
 
 /** The cached row of the mirror. */
-export class KnownMirror {
+class KnownMirror {
   #known: { readonly mirror: RegistryMirrorRow; readonly readMs: number } | null = null;
 
   find(nowMs: number): RegistryMirrorRow | null {
@@ -57,7 +57,7 @@ export class KnownMirror {
 }
 
 /** When this program last tried to update the mirror; other requests need not try again at once. */
-export class Syncs {
+class Syncs {
   #triedMs = Number.NEGATIVE_INFINITY;
 
   mayBegin(nowMs: number, everyMs: number): boolean {
@@ -98,7 +98,7 @@ interface Pause {
 }
 
 /** The registry's replies by URL, in memory, and its recent failures. */
-export class Responses {
+class Responses {
   readonly #fetched = new Map<string, Fetched>();
   #characters = 0;
   /** For the whole registry, and by URL. */

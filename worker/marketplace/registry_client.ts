@@ -5,7 +5,7 @@ import { parseJsonBytes } from '../../shared/model/json.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 
 /** The requested page size, which is also the registry's maximum. */
-export const REGISTRY_PAGE = 100;
+const REGISTRY_PAGE = 100;
 /** If a registry sends more, only this many entries are read. */
 const MAX_PAGE_ENTRIES = 500;
 const MAX_CURSOR_CHARACTERS = 300;

@@ -18,7 +18,7 @@ export interface RegistryRecord {
 }
 
 /** A larger entry is rejected. The largest of the public registry has 60 KB. */
-export const MAX_ENTRY_CHARACTERS = 128 * 1024;
+const MAX_ENTRY_CHARACTERS = 128 * 1024;
 const MAX_DEPTH = 32;
 const MAX_DESCRIPTION_CHARACTERS = 2_000;
 const MAX_FACETS = 16;

@@ -50,7 +50,7 @@ const RANKS = {
 } as const;
 
 /** Folds case and Unicode composition for searching. */
-export function fold(text: string): string {
+function fold(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }
 

@@ -8,7 +8,7 @@ export interface Mail {
   send(message: MailMessage): Promise<Result<void, string>>;
 }
 
-export interface MailMessage {
+interface MailMessage {
   readonly to: string;
   readonly subject: string;
   readonly text: string;

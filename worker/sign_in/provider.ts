@@ -23,7 +23,7 @@ export interface AuthorizationRequest {
   readonly redirectURL: string;
 }
 
-export interface AuthorizationResult {
+interface AuthorizationResult {
   /** The URL that the browser goes to. */
   readonly url: string;
   /** Opaque; empty if the provider needs none. */
@@ -56,7 +56,7 @@ export interface Identity {
 export type ProviderFailureReason = 'provider_failed' | 'provider_refused' | 'email_required';
 
 /** The values of a provider's environment variables, by name. */
-export type ProviderVariables = Readonly<Record<string, Secret>>;
+type ProviderVariables = Readonly<Record<string, Secret>>;
 
 /** What a provider is created with. */
 export interface ProviderInput {

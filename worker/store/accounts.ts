@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
 import { enterprises, users } from './tables.ts';
 
-export type UserRow = typeof users.$inferSelect;
+type UserRow = typeof users.$inferSelect;
 export type EnterpriseRow = typeof enterprises.$inferSelect;
 
 /** A user with its enterprise. */

@@ -118,7 +118,7 @@ async function applyOne(client: Client, migration: Migration, sum: string, now: 
 }
 
 /** SHA-256 (hex) of a step's statements. */
-export async function checksum(migration: Migration): Promise<string> {
+async function checksum(migration: Migration): Promise<string> {
   const bytes = new TextEncoder().encode(migration.statements.join(';\n'));
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -6,7 +6,7 @@ import type { TokenFamilyRow } from './refresh_tokens.ts';
 import { browserSessions, tokenFamilies } from './tables.ts';
 
 /** Where a page of sign-ins continues: browsers and programs are in one list. */
-export type SignInPosition = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
+type SignInPosition = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
 
 interface SignInsPage {
   readonly userId: string;

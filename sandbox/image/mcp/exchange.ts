@@ -3,7 +3,7 @@ import { bodyText, type Endpoint } from './endpoint.ts';
 import { EventStreamReader, type StreamState } from './event_stream.ts';
 import { fieldsOf, jsonOf, type Message, readMessage } from './message.ts';
 
-export const MAX_MESSAGE_CHARACTERS = 32 * 1024 * 1024;
+const MAX_MESSAGE_CHARACTERS = 32 * 1024 * 1024;
 
 /** The outcome of sending a message. */
 export type ExchangeEnd =
@@ -13,7 +13,7 @@ export type ExchangeEnd =
   | { readonly kind: 'failed'; readonly message: string };
 
 /** Why the sidecar refused a message: its error, or the response that it sent. */
-export interface MessageRefusal {
+interface MessageRefusal {
   readonly response: Extract<Message, { readonly kind: 'response' }> | null;
   readonly code: string;
   readonly message: string;

@@ -1,6 +1,6 @@
 import type { SandboxSession, SandboxSessions } from '../launch_ports.ts';
 
-export const SESSION: SandboxSession = {
+const SESSION: SandboxSession = {
   sessionId: 'ses_1',
   token: 'tok',
   proxyUrl: 'http://127.0.0.1:7421',

@@ -1,7 +1,7 @@
 import { replaceHidden } from '../../model/shown_text.ts';
 
 /** The ways in which starting a server can be dangerous. */
-export const DANGER_CODES = [
+const DANGER_CODES = [
   'program_path',
   'bad_text',
   'shell',

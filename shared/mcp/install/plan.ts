@@ -58,7 +58,7 @@ export interface PlanInput {
   readonly credential: string | null;
 }
 
-export const PLAN_WARNING_CODES = [
+const PLAN_WARNING_CODES = [
   'deprecated',
   'version_from_entry',
   'no_integrity',
@@ -99,7 +99,7 @@ export interface InstallationPlan {
   readonly warnings: readonly PlanWarning[];
 }
 
-export const NOT_INSTALLABLE_REASONS = [
+const NOT_INSTALLABLE_REASONS = [
   'nothing_to_install',
   'no_such_choice',
   'deleted',
@@ -120,7 +120,7 @@ export const NOT_INSTALLABLE_REASONS = [
   'too_many_inputs',
   'command_refused',
 ] as const;
-export type NotInstallableReason = (typeof NOT_INSTALLABLE_REASONS)[number];
+type NotInstallableReason = (typeof NOT_INSTALLABLE_REASONS)[number];
 
 /** Why an entry, or one of its packages, cannot be installed safely. */
 export interface NotInstallable {

@@ -10,7 +10,7 @@ export interface PackageInEntry {
 }
 
 /** The command that a package is started with. */
-export interface PackageCommand {
+interface PackageCommand {
   readonly command: readonly PlanArgument[];
   /** The exact release. */
   readonly version: string;

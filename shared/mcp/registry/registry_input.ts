@@ -1,7 +1,7 @@
 import type { EntryReading } from './entry_reading.ts';
 import { cutText, looseFlag, looseObject, looseText, readMember, type LooseObject } from './loose_fields.ts';
 
-export const INPUT_FORMATS = ['string', 'number', 'boolean', 'filepath'] as const;
+const INPUT_FORMATS = ['string', 'number', 'boolean', 'filepath'] as const;
 export type InputFormat = (typeof INPUT_FORMATS)[number];
 
 /** A value that the installing person gives, or that the publisher fixed. */

@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../model/result.ts';
 import type { FieldProblem } from '../../model/problem.ts';
 
 /** In an input, `{id}` means the server's own id, which is unknown until it is created. */
-export const OWN_ID = '{id}';
+const OWN_ID = '{id}';
 
 /** The reference to one of the server's own credentials, as written in an input. */
 export function ownReference(name: string): string {

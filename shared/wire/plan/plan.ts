@@ -32,7 +32,7 @@ const COLLECT_FIELDS = ['path', 'as'];
 const STEP_FIELDS = ['id', 'command', 'trust', 'mounts', 'collect', 'timeout_seconds'];
 const PLAN_FIELDS = ['version', 'name', 'image', 'steps'];
 
-export const stepTrust = z.strictObject(
+const stepTrust = z.strictObject(
   {
     effect: oneOfValues(EFFECTS),
     hosts: list(reachHostText, 'hosts, such as ["api.example.com"]', MAX_STEP_HOSTS)
@@ -45,12 +45,12 @@ export const stepTrust = z.strictObject(
   { error: objectError('{effect, hosts, credential?}', TRUST_FIELDS) },
 );
 
-export const planMount = z.strictObject(
+const planMount = z.strictObject(
   { source: mountSourceText, target: containerPathText, access: oneOfValues(['read', 'write']).default('read') },
   { error: objectError('{source, target, access?}', MOUNT_FIELDS) },
 );
 
-export const collectedPath = z.strictObject(
+const collectedPath = z.strictObject(
   { path: containerPathText, as: collectNameText.optional() },
   { error: objectError('{path, as?}', COLLECT_FIELDS) },
 );
@@ -107,7 +107,7 @@ function toStep(step: ValidStep): PlanStep {
 }
 
 /** The default name of an output. */
-export function lastPartOf(path: string): string {
+function lastPartOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 

@@ -60,7 +60,7 @@ const sealedFields = {
 };
 
 /** The sealed content of a lock, before its own digest. */
-export const sealedPlan = z.strictObject(sealedFields);
+const sealedPlan = z.strictObject(sealedFields);
 export type SealedPlan = z.output<typeof sealedPlan>;
 
 /** `content` of `POST /v1/sandbox-proxy/plan-locks`: what is signed. */

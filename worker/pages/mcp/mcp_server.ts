@@ -178,7 +178,7 @@ function credentialActions(path: string, { name, set }: McpServerRecord['credent
 }
 
 /** The field names of the tools form. */
-export const TOOL_FIELDS = ['allow', 'deny', 'approval'] as const;
+const TOOL_FIELDS = ['allow', 'deny', 'approval'] as const;
 const TOOL_LIST = { rows: 3, isMono: true } as const;
 
 /** The form with the stored policy. */

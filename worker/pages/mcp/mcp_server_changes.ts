@@ -68,7 +68,7 @@ function prefixNames<Value>(
 }
 
 /** What an upgrade changes. */
-export function upgradeChanges({ from_version: from, to_version: to, diff }: UpgradeReply): readonly ChangedValue[] {
+function upgradeChanges({ from_version: from, to_version: to, diff }: UpgradeReply): readonly ChangedValue[] {
   return [
     ...(from === to ? [] : [{ name: 'version', before: from, after: to }]),
     ...(diff.command === null

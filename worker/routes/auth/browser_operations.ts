@@ -12,7 +12,7 @@ import type { AppEnv } from '../http/app_env.ts';
 import type { Method } from '../http/operation.ts';
 
 /** A sign-in step in a browser. It answers with a redirect or a page, as the OpenAPI document says. */
-export interface BrowserOperation {
+interface BrowserOperation {
   readonly summary: string;
   readonly description: string;
   readonly params?: typeof providerParams | typeof linkParams | typeof connectorAuthorisationParams;
@@ -27,7 +27,7 @@ const ON_ITS_WAY = 'A redirect';
 const PAGE = 'A page for the person at the browser';
 
 /** Paths of the page table that are sign-in steps rather than console pages. */
-export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOperation])[] = [
+const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOperation])[] = [
   [
     'get',
     '/auth/{provider}/login',

@@ -4,7 +4,7 @@ import { z } from 'zod';
  * The default message for an invalid field, as the rest of a sentence that starts with the field's name. It never
  * quotes the value, which may be a secret.
  */
-export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
+function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       return issue.input === undefined ? 'is missing' : `must be ${KINDS[issue.expected] ?? issue.expected}`;

@@ -14,7 +14,7 @@ import { bodyNotUtf8, errorReply } from './error_reply.ts';
 import { onFittingDatabase } from './replica_reads.ts';
 
 /** The input of a handler: the validated parts of the request, and the caller. */
-export interface Call<Who, Query, Params, Body> {
+interface Call<Who, Query, Params, Body> {
   readonly context: ProgramContext;
   readonly who: Who;
   readonly query: Query;

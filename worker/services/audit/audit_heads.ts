@@ -103,7 +103,7 @@ export async function exportHeads(
 }
 
 /** A head, signed by the control plane with the time when it was the end of its chain. */
-export async function signHead(
+async function signHead(
   context: ServiceContext,
   row: AuditHeadRow,
   takenAt: string,

@@ -23,7 +23,7 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
  * Younger events are never removed: nobody can remove the events of what they just did, or of a sidecar that is still
  * sending.
  */
-export const YOUNGEST_REMOVED_MS = 24 * 3_600_000;
+const YOUNGEST_REMOVED_MS = 24 * 3_600_000;
 
 /** How much is done before other work gets a turn. */
 export interface PruneLimits {

@@ -8,7 +8,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The outcomes of a request. */
-export const REQUEST_DECISIONS = ['added', 'connector', 'passed', 'refused'] as const;
+const REQUEST_DECISIONS = ['added', 'connector', 'passed', 'refused'] as const;
 export type RequestDecision = (typeof REQUEST_DECISIONS)[number];
 
 /** The audit events that each stand for one request of an agent. */

@@ -10,7 +10,7 @@ import { credentialPaths, getHostBinding } from './host_bindings.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** Who made or last changed something, according to the audit log. */
-export interface LastChange {
+interface LastChange {
   readonly eventId: string;
   readonly time: string;
   /** The name of a user of the enterprise; null for anybody else. */

@@ -4,7 +4,7 @@ import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors
 type Named = Pick<ConnectorSummaryRow, 'id' | 'fqn'>;
 
 /** The page where a signed-in browser starts an authorisation. */
-export function authorisePath(connectorId: string): string {
+function authorisePath(connectorId: string): string {
   return `/auth/connectors/${connectorId}/authorize`;
 }
 

@@ -62,7 +62,7 @@ function clientMetadata(metadata: ServerMetadata, redirectUri: string): object {
 }
 
 /** The preferred method of those that the server supports; the default is `client_secret_basic`. */
-export function authenticationAt({ token_endpoint_auth_methods_supported: known }: ServerMetadata): string {
+function authenticationAt({ token_endpoint_auth_methods_supported: known }: ServerMetadata): string {
   return (
     ['none', 'client_secret_post', 'client_secret_basic'].find((way) => known?.includes(way)) ?? 'client_secret_basic'
   );

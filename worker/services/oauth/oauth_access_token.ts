@@ -10,7 +10,7 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { Failure } from '../../../shared/model/failure.ts';
 
 /** A valid access token. */
-export interface AccessToken {
+interface AccessToken {
   readonly token: Secret;
   /** Null: the provider did not say. */
   readonly expiresAt: string | null;

@@ -138,14 +138,14 @@ export interface Callback {
 }
 
 /** The connector or server that an authorisation is for. */
-export interface FinishedFor {
+interface FinishedFor {
   /** `con_…` or `mcp_…` */
   readonly id: string;
   readonly name: string;
 }
 
 /** Why an authorisation failed. */
-export interface NotFinished {
+interface NotFinished {
   readonly message: string;
   /** The connector or server; null if the caller may not see it or it has expired. */
   readonly id: string | null;
