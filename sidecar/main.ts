@@ -40,7 +40,7 @@ import type { Session } from './session/session.ts';
 import { notRestoredEvent, restoredEvent, type Restored, SessionKeeper, SUSPICIOUS } from './session/session_keeper.ts';
 import type { EngineAddress } from './session/sandbox.ts';
 import { type ContainerEngine, SessionContainers } from './session/session_containers.ts';
-import { sessionDirectory, Sessions } from './session/sessions.ts';
+import { sessionDirectory, Sessions, sharedDirectory } from './session/sessions.ts';
 import { createSessionCa, openSessionCa } from './tls/session_ca.ts';
 import { type ConnectionGate, openableConnections } from '../shared/net/connection_gate.ts';
 import { createListener } from './tunnel/listener.ts';
@@ -288,7 +288,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
     void sessions.closeTunnels();
   });
   return {
-    sessions,
+    sessions: sharedDirectory(sessions),
     gate: gateOf(config),
     exchange: {
       policy: control.policy,
@@ -319,7 +319,7 @@ function containerListener(kind: ListenerKind, ports: TunnelPorts, options: Loca
 }
 
 function directoryOf(kind: ListenerKind, sessions: Sessions): SessionDirectory {
-  if (kind.kind === 'gateway') return sessions;
+  if (kind.kind === 'gateway') return sharedDirectory(sessions);
   const { id } = kind.session;
   const directory = sessionDirectory(sessions, id);
   return kind.kind === 'relay' ? { ...directory, findVouchedSession: () => sessions.get(id) } : directory;

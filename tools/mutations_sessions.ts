@@ -17,6 +17,14 @@ const ROW = 'Restored sessions';
 export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
+    holds: 'the token of a container with a listener of its own opens no other listener',
+    file: SESSIONS,
+    text: "session.sandbox === null || session.listener?.listener === 'gateway'",
+    replacement: 'true',
+    tests: ['sidecar/session/sandboxed_sessions.test.ts'],
+  },
+  {
+    row: ROW,
     holds: 'the file and its folder belong to this user',
     file: SAVED,
     text: ' && (uid === null || found.uid === uid)',

@@ -10,7 +10,7 @@ import type { ProcessIdentity } from '../../machine/process_identity.ts';
 import type { Sandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
 import { SessionContainers } from './session_containers.ts';
-import { type NewSession, Sessions } from './sessions.ts';
+import { type NewSession, sessionDirectory, Sessions, sharedDirectory } from './sessions.ts';
 
 const HOME = 'home-label';
 const RUNTIME = { program: 'docker', endpoint: 'unix:///run/test.sock' } as const;
@@ -88,6 +88,23 @@ describe('a session with a container', () => {
       runtime: RUNTIME,
     });
     expect(statSync(join(session.directory, 'container.json')).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([{ listener: 'namespace' as const, address: '127.0.0.1', port: 7421, relay: false }, null])(
+    'is known to its own listener only (%o)',
+    async (listener) => {
+      const { session, token } = await launched();
+      session.listener = listener;
+      expect(sharedDirectory(sessions).authenticate(session.id, token)).toBeNull();
+      expect(sessionDirectory(sessions, session.id).authenticate(session.id, token)).toBe(session);
+    },
+  );
+
+  it('is known on the bridge if it has no listener of its own', async () => {
+    const { session, token } = await launched();
+    session.listener = { listener: 'gateway', address: '172.17.0.1', port: 7421, relay: false };
+    expect(sharedDirectory(sessions).authenticate(session.id, token)).toBe(session);
+    expect(sharedDirectory(sessions).authenticate(session.id, `${token}x`)).toBeNull();
   });
 
   it('lives while its owner and its container run', async () => {

@@ -294,3 +294,16 @@ export class Sessions {
 export function sessionDirectory(sessions: Pick<Sessions, 'authenticate'>, only: string): SessionDirectory {
   return { authenticate: (sessionId, token) => (sessionId === only ? sessions.authenticate(sessionId, token) : null) };
 }
+
+/**
+ * The sessions of a listener that every program of the machine, or every container of a bridge, reaches. A container with a
+ * listener of its own is unknown there: its token is worth nothing outside of it.
+ */
+export function sharedDirectory(sessions: Pick<Sessions, 'authenticate' | 'get'>): SessionDirectory {
+  const isShared = (session: Session | null): boolean =>
+    session !== null && (session.sandbox === null || session.listener?.listener === 'gateway');
+  return {
+    authenticate: (sessionId, token) =>
+      isShared(sessions.get(sessionId)) ? sessions.authenticate(sessionId, token) : null,
+  };
+}
