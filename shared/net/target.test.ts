@@ -10,18 +10,18 @@ describe('request target', () => {
   });
 
   test('reads origin-form', () => {
-    const origin = { form: 'origin', authority: null, path: '//a', query: 'b' };
+    const origin = { authority: null, path: '//a', query: 'b' };
     expect(parseTarget('//a?b', 'GET')).toEqual({ ok: true, value: origin });
   });
 
   test('reads absolute-form with https, an empty path as "/"', () => {
     const authority = { host: 'api.example.com', port: 443 };
-    const value = { form: 'absolute', authority, path: '/', query: 'q' };
+    const value = { authority, path: '/', query: 'q' };
     expect(parseTarget('HTTPS://API.example.com:443?q', 'GET')).toEqual({ ok: true, value });
   });
 
   test('reads the asterisk of OPTIONS only', () => {
-    expect(parseTarget('*', 'OPTIONS')).toMatchObject({ ok: true, value: { form: 'asterisk', path: '*' } });
+    expect(parseTarget('*', 'OPTIONS')).toMatchObject({ ok: true, value: { authority: null, path: '*' } });
     expect(parseTarget('*', 'GET').ok).toBe(false);
   });
 

@@ -10,7 +10,6 @@ export interface SplitTarget {
 
 /** A request target (RFC 9112 section 3.2) of a decrypted request. */
 export interface ParsedTarget extends SplitTarget {
-  readonly form: 'origin' | 'absolute' | 'asterisk';
   /** The authority of an absolute-form target; else null. */
   readonly authority: Authority | null;
 }
@@ -27,8 +26,8 @@ export function splitTarget(target: string): SplitTarget {
 
 /** Reads the target of a decrypted request: origin-form, absolute-form with https, or `*` of OPTIONS. */
 export function parseTarget(target: string, method: string): Result<ParsedTarget, Problem<'invalid_target'>> {
-  if (target.startsWith('/')) return ok({ form: 'origin', authority: null, ...splitTarget(target) });
-  if (target === '*' && method === 'OPTIONS') return ok({ form: 'asterisk', authority: null, path: '*', query: null });
+  if (target.startsWith('/')) return ok({ authority: null, ...splitTarget(target) });
+  if (target === '*' && method === 'OPTIONS') return ok({ authority: null, path: '*', query: null });
   return parseAbsolute(target);
 }
 
@@ -39,7 +38,7 @@ function parseAbsolute(target: string): Result<ParsedTarget, Problem<'invalid_ta
   if (!authority.ok) return invalid(`names a host that is not valid: ${authority.error.message}`);
   const rest = parts[2] ?? '';
   const origin = rest.startsWith('/') ? rest : `/${rest}`;
-  return ok({ form: 'absolute', authority: authority.value, ...splitTarget(origin) });
+  return ok({ authority: authority.value, ...splitTarget(origin) });
 }
 
 function invalid(problem: string): Result<never, Problem<'invalid_target'>> {
