@@ -114,7 +114,7 @@ function send(target: Target, agent: Agent, call: ApiCall): Promise<void> {
 }
 
 /** Makes `calls` calls, `concurrency` at a time; returns their times in ms, sorted. */
-async function timed(target: Target, of: () => ApiCall, calls: number, concurrency: number) {
+async function timeCalls(target: Target, of: () => ApiCall, calls: number, concurrency: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: concurrency });
   const times: number[] = [];
   let left = calls;
@@ -139,8 +139,8 @@ async function fill(target: Target): Promise<void> {
     path: '/v1/secrets',
     body: { path: `bench/${(stored += 1)}`, value: randomBytes(24).toString('hex') },
   });
-  await timed(target, newSecret, SECRETS, 2);
-  await timed(target, newBinding, BINDINGS, 2);
+  await timeCalls(target, newSecret, SECRETS, 2);
+  await timeCalls(target, newBinding, BINDINGS, 2);
 }
 
 async function measureApi(calls: number): Promise<Times[]> {
@@ -150,8 +150,8 @@ async function measureApi(calls: number): Promise<Times[]> {
     const results: Times[] = [];
     for (const [title, of] of Object.entries(CALLS)) {
       for (const concurrency of [1, 8]) {
-        await timed(control, of, Math.ceil(calls / 10), concurrency);
-        results.push({ title, concurrency, ...(await timed(control, of, calls, concurrency)) });
+        await timeCalls(control, of, Math.ceil(calls / 10), concurrency);
+        results.push({ title, concurrency, ...(await timeCalls(control, of, calls, concurrency)) });
       }
     }
     return results;

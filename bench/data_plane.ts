@@ -7,7 +7,7 @@
 import type { TLSSocket } from 'node:tls';
 
 import type { Started } from './data_plane/processes.ts';
-import { BOUND_HOST, HOST, opened, started, startUpstream, usage } from './data_plane/processes.ts';
+import { BOUND_HOST, HOST, openTls, startProcess, startUpstream, usage } from './data_plane/processes.ts';
 
 const WARM_UP_SECONDS = 3;
 
@@ -48,7 +48,7 @@ function wholeReply(socket: TLSSocket): Promise<void> {
   return new Promise((resolve, reject) => {
     let left = -1;
     const onData = (data: Buffer): void => {
-      left = left === -1 ? expectedAfter(data) : left - data.length;
+      left = left === -1 ? countMissingBytes(data) : left - data.length;
       if (left > 0) return;
       socket.off('data', onData);
       if (left === 0) resolve();
@@ -59,7 +59,7 @@ function wholeReply(socket: TLSSocket): Promise<void> {
 }
 
 /** How much of the reply is missing after its first piece, which contains the whole head. */
-function expectedAfter(first: Buffer): number {
+function countMissingBytes(first: Buffer): number {
   const end = first.indexOf('\r\n\r\n') + 4;
   const head = first.toString('latin1', 0, end);
   if (!head.startsWith('HTTP/1.1 200')) throw new Error(`unexpected reply: ${first.toString()}`);
@@ -72,7 +72,7 @@ async function measure(
   upstream: Started,
   [label, proxy]: readonly [string, Started | null],
 ): Promise<string> {
-  const open = (): Promise<TLSSocket> => opened(scenario.host, upstream, proxy);
+  const open = (): Promise<TLSSocket> => openTls(scenario.host, upstream, proxy);
   const load = async (forSeconds: number): Promise<number[]> => {
     const times: number[] = [];
     const until = performance.now() + forSeconds * 1000;
@@ -94,8 +94,8 @@ async function measure(
 async function main(): Promise<void> {
   const [seconds = '3', only = ''] = process.argv.slice(2);
   const { upstream, args } = await startUpstream();
-  const proxy = await started('./proxy_process.ts', args);
-  const bare = await started('./bare_process.ts', args);
+  const proxy = await startProcess('./proxy_process.ts', args);
+  const bare = await startProcess('./bare_process.ts', args);
   const ways = [['svc', proxy] as const, ['bare', bare] as const, ['direct', null] as const];
   for (const scenario of SCENARIOS.filter(({ name }) => name.includes(only))) {
     for (const way of ways) process.stdout.write(`${await measure(scenario, Number(seconds), upstream, way)}\n`);

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import type { TLSSocket } from 'node:tls';
 
 import type { Started } from './data_plane/processes.ts';
-import { BOUND_HOST, HOST, opened, started, startUpstream, usage } from './data_plane/processes.ts';
+import { BOUND_HOST, HOST, openTls, startProcess, startUpstream, usage } from './data_plane/processes.ts';
 import { figure, table } from './table.ts';
 
 const GIB = 1024 ** 3;
@@ -48,7 +48,7 @@ function soon(): Promise<string> {
 }
 
 /** Resident memory of the proxy during `moving`: at the start, and the maximum. */
-async function watched(proxy: Started, moving: () => Promise<void>): Promise<{ begin: number; most: number }> {
+async function watchMemory(proxy: Started, moving: () => Promise<void>): Promise<{ begin: number; most: number }> {
   const begin = (await usage(proxy)).rss;
   let most = begin;
   const moved = moving().then(() => 'moved');
@@ -61,15 +61,15 @@ async function main(): Promise<void> {
   const { upstream, args } = await startUpstream();
   const rows: string[][] = [];
   for (const { name, host, move } of WAYS) {
-    const proxy = await started('./proxy_process.ts', args);
+    const proxy = await startProcess('./proxy_process.ts', args);
     const through = async (bytes: number): Promise<void> => {
-      const socket = await opened(host, upstream, proxy);
+      const socket = await openTls(host, upstream, proxy);
       await move(socket, host, bytes);
       socket.destroy();
     };
     await through(WARM_UP_BYTES);
     const start = performance.now();
-    const { begin, most } = await watched(proxy, () => through(gibibytes * GIB));
+    const { begin, most } = await watchMemory(proxy, () => through(gibibytes * GIB));
     const seconds = (performance.now() - start) / 1000;
     const rate = (gibibytes * 1024) / seconds;
     rows.push([

@@ -28,7 +28,7 @@ function say(text: string): void {
 const DIRECT_CASES: ReadonlySet<string> = new Set(['keepalive_1', 'keepalive_32']);
 
 /** Each round starts with another subject, so that none always follows a pause. */
-function rotated<T>(items: readonly T[], by: number): readonly T[] {
+function rotate<T>(items: readonly T[], by: number): readonly T[] {
   const at = by % items.length;
   return [...items.slice(at), ...items.slice(0, at)];
 }
@@ -42,7 +42,7 @@ async function oneRound(
 ): Promise<Sample[]> {
   const samples: Sample[] = [];
   for (const one of cases) {
-    for (const subject of rotated(subjects, round)) {
+    for (const subject of rotate(subjects, round)) {
       if (subject.proxy === null && !DIRECT_CASES.has(one.id)) continue;
       const found = await measure(one, subject, upstream, seconds);
       if (found !== null) samples.push({ round, caseId: one.id, subject: subject.proxy?.name ?? 'direct', ...found });

@@ -235,12 +235,12 @@ function copyMib(): number {
   };
   const before = heapMib();
   const index = new ServerIndex();
-  index.replace('', generated(Number(options.entries)), { change: 0, nowMs: 0 });
+  index.replace('', generateEntries(Number(options.entries)), { change: 0, nowMs: 0 });
   const found = index.search({ text: 'mcp', transport: null, registryType: null }, null, 1);
   return found.length === 0 ? Number.NaN : heapMib() - before;
 }
 
-function* generated(count: number): Iterable<IndexedServer> {
+function* generateEntries(count: number): Iterable<IndexedServer> {
   for (let number = 0; number < count; number += 1) {
     const { server } = generatedEntry(number, 1);
     // New strings, like those from a database.

@@ -40,7 +40,7 @@ async function withCpu<T extends { readonly units: number }>(proxy: Proxy, run: 
 }
 
 /** The authority as an https client writes it: without the default port. */
-function written(authority: string): string {
+function formatAuthority(authority: string): string {
   return authority.replace(/:443$/, '');
 }
 
@@ -55,7 +55,7 @@ async function measureLoad(
   const own =
     proxy === null
       ? [`Host: ${CREDENTIALED_HOST}`, `Authorization: Bearer ${upstream.bearer}`]
-      : [`Host: ${written(proxy.authority(CREDENTIALED_HOST))}`];
+      : [`Host: ${formatAuthority(proxy.authority(CREDENTIALED_HOST))}`];
   const headers = of.newTunnel ? [...own, 'Connection: close'] : own;
   const run = async () => {
     const { path, connections } = of;
@@ -92,7 +92,7 @@ async function transferOnce(of: TransferCase, proxy: Proxy, upstream: Upstream):
   processes.forEach(forgetPeak);
   const moved = await withCpu(proxy, async () => {
     const { bytes, seconds, complete } = await runTransfer({
-      url: `https://${written(proxy.authority(PASSTHROUGH_HOST))}/${of.upload ? 'upload' : 'bulk'}`,
+      url: `https://${formatAuthority(proxy.authority(PASSTHROUGH_HOST))}/${of.upload ? 'upload' : 'bulk'}`,
       proxyUrl: `http://127.0.0.1:${proxy.port}`,
       proxyUser: `${proxy.user}:${proxy.password}`,
       caFile: proxy.caFile,

@@ -57,13 +57,14 @@ function outcomeOf(value: unknown): Outcome {
     const kinds = new Set(entry.value.packages.map(({ registryType }) => registryType));
     return { name, ecosystem: [...kinds].join('+') || '-', result: 'refused', reason, shown: message };
   }
-  return completed(name, plan.value);
+  return completePlan(name, plan.value);
 }
 
-function completed(name: string, plan: InstallationPlan): Outcome {
+function completePlan(name: string, plan: InstallationPlan): Outcome {
   const { ecosystem } = plan;
   const bare = completeInstallation(plan, SERVER_ID, {});
-  if (bare.ok) return { name, ecosystem, result: 'installs', reason: 'installs', shown: said(bare.value) };
+  if (bare.ok)
+    return { name, ecosystem, result: 'installs', reason: 'installs', shown: describeInstallation(bare.value) };
   const answered = completeInstallation(plan, SERVER_ID, answers(plan));
   const shown = previewUrl(plan) ?? previewWords(plan.command).join(' ');
   if (answered.ok) return { name, ecosystem, result: 'asks', reason: 'asks', shown };
@@ -86,7 +87,7 @@ function answer({ choices, format, goesTo, name }: PlanInput): string {
     : 'value';
 }
 
-function said({ command, url, requiredCredentials }: CompletedInstallation): string {
+function describeInstallation({ command, url, requiredCredentials }: CompletedInstallation): string {
   const lacking = requiredCredentials.filter(({ required }) => required).map((one) => one.name);
   return `${url ?? command.join(' ')}${lacking.length === 0 ? '' : `   needs ${lacking.join(', ')}`}`;
 }

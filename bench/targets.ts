@@ -36,7 +36,7 @@ const EXTRA_MIB = 64;
 const IDLE_MIB = 150;
 const API_P99_MS = 20;
 
-function added(samples: readonly Sample[]): number | null {
+function addedMs(samples: readonly Sample[]): number | null {
   const through = medianOf(samples, 'keepalive_1', 'svc', 'p50Ms');
   const direct = medianOf(samples, 'keepalive_1', 'direct', 'p50Ms');
   return through === null || direct === null ? null : through - direct;
@@ -56,7 +56,7 @@ export function verdicts(samples: readonly Sample[], start: StartFigures): reado
   return [
     ...cpu,
     { what: 'keepalive_1: p50 against squid', unit: '', measured: latency, limit: LATENCY_RATIO_TO_SQUID },
-    { what: 'keepalive_1: p50 above direct', unit: 'ms', measured: added(samples), limit: ADDED_P50_MS },
+    { what: 'keepalive_1: p50 above direct', unit: 'ms', measured: addedMs(samples), limit: ADDED_P50_MS },
     ...extra,
     { what: 'sidecar, idle: memory', unit: 'MiB', measured: start.idleResidentMib, limit: IDLE_MIB },
     { what: 'control API, one write: p99', unit: 'ms', measured: start.apiP99Ms, limit: API_P99_MS },

@@ -33,7 +33,7 @@ function read(file: string): unknown {
   return parse(readFileSync(new URL(file, folder), 'utf8'));
 }
 
-function installed(file: string): InstalledConnector {
+function installedConnector(file: string): InstalledConnector {
   const spec = toConnectorSpec(connectorSpec.parse(read(file)));
   const credential = { owner: 'personal', path: connectorVaultPath(spec.fqn) } as const;
   return { id: `con_${file}`, owner: 'personal', spec, contentHash: '0'.repeat(64), credential };
@@ -57,26 +57,26 @@ describe.each(files)('connector %s', (file) => {
   });
 
   test('says where its operations are documented', () => {
-    expect(installed(file).spec.description).toMatch(/^Source: .+, https:\/\/\S+/m);
+    expect(installedConnector(file).spec.description).toMatch(/^Source: .+, https:\/\/\S+/m);
   });
 
   test('says of each operation what it does', () => {
-    expect(installed(file).spec.operations.filter(({ summary }) => summary === '')).toEqual([]);
+    expect(installedConnector(file).spec.operations.filter(({ summary }) => summary === '')).toEqual([]);
   });
 
   test('asks for an approval of whatever deletes', () => {
-    const operations = installed(file).spec.operations.filter(({ effect }) => effect === 'delete');
+    const operations = installedConnector(file).spec.operations.filter(({ effect }) => effect === 'delete');
     expect(operations.filter(({ approval }) => approval !== 'required')).toEqual([]);
   });
 
   test('asks for no approval of what only reads', () => {
-    const operations = installed(file).spec.operations.filter(({ effect }) => effect === 'read');
+    const operations = installedConnector(file).spec.operations.filter(({ effect }) => effect === 'read');
     expect(operations.filter(({ approval }) => approval === 'required')).toEqual([]);
   });
 });
 
 describe('every operation of the catalog, all connectors being installed', () => {
-  const connectors = files.map(installed);
+  const connectors = files.map(installedConnector);
   const index = compileConnectors(connectors);
   const operations = connectors.flatMap((connector) =>
     connector.spec.operations.map((operation) => [connector.spec.fqn, operation.name, connector, operation] as const),
@@ -100,13 +100,18 @@ describe('every operation of the catalog, all connectors being installed', () =>
       const args = sampleArgs(operation);
       const request = buildOperationRequest(connector, operation, args);
       if (!request.ok) throw new Error(JSON.stringify(request.error));
-      expect(asServed(operation, request.value)).toEqual({ path: {}, query: {}, body: {}, ...placed(operation, args) });
+      expect(asServed(operation, request.value)).toEqual({
+        path: {},
+        query: {},
+        body: {},
+        ...groupByPlace(operation, args),
+      });
     }
   });
 });
 
 /** The args by the place that their inputs name; as texts where a request knows nothing else. */
-function placed(operation: Operation, args: Readonly<Record<string, unknown>>): Record<string, object> {
+function groupByPlace(operation: Operation, args: Readonly<Record<string, unknown>>): Record<string, object> {
   const places = Map.groupBy(operation.inputs, (input) => input.in);
   return Object.fromEntries(
     Array.from(places, ([place, inputs]) => [
@@ -133,7 +138,7 @@ function asServed(operation: Operation, request: OperationRequestParts): Record<
 }
 
 test('no two connectors have one name or one title', () => {
-  const specs = files.map((file) => installed(file).spec);
+  const specs = files.map((file) => installedConnector(file).spec);
   for (const names of [specs.map(({ fqn }) => fqn), specs.map(({ title }) => title)]) {
     expect(names).toEqual([...new Set(names)]);
   }
@@ -141,7 +146,7 @@ test('no two connectors have one name or one title', () => {
 
 /** A package registry takes what it is given to everybody: publishing is for a binding, which says so. */
 test('none reaches a package registry', () => {
-  const hosts = files.flatMap((file) => installed(file).spec.hosts);
+  const hosts = files.flatMap((file) => installedConnector(file).spec.hosts);
   expect(hosts.filter((host) => /npm|pypi|registry|docker|crates|rubygems|nuget|maven/.test(host))).toEqual([]);
 });
 
@@ -157,13 +162,13 @@ test.each([
   ['google-calendar', 'share-calendar'],
   ['linear', 'delete'],
 ])('%s %s needs an approval', (name, operation) => {
-  const found = installed(`${name}.yaml`).spec.operations.find((each) => each.name === operation);
+  const found = installedConnector(`${name}.yaml`).spec.operations.find((each) => each.name === operation);
   expect(found?.approval).toBe('required');
 });
 
 /** The operations of a connector that take a document, by their names. */
-function takenBy(name: string, document: string): readonly string[] {
-  const connector = installed(`${name}.yaml`);
+function operationsTaking(name: string, document: string): readonly string[] {
+  const connector = installedConnector(`${name}.yaml`);
   const operations = connector.spec.operations.filter(({ graphql }) => graphql !== undefined);
   const candidates = operations.map((operation) => ({ connector, operation }));
   const body = new TextEncoder().encode(JSON.stringify({ query: document }));
@@ -188,11 +193,11 @@ test.each([
   ['cloudflare', 'mutation { anything }', []],
   ['github', 'subscription { anything }', []],
 ])('%s: %s is %j', (name, document, taken) => {
-  expect(takenBy(name, document)).toEqual(taken);
+  expect(operationsTaking(name, document)).toEqual(taken);
 });
 
 test('slack: what needs an approval by POST needs it by GET too, for Slack takes either', () => {
-  const guarded = installed('slack.yaml').spec.operations.filter(({ approval }) => approval === 'required');
+  const guarded = installedConnector('slack.yaml').spec.operations.filter(({ approval }) => approval === 'required');
   const pathsOf = (method: string): string[] =>
     guarded.filter((each) => each.method === method).map(({ path }) => path);
   expect(pathsOf('POST')).toHaveLength(3);
@@ -203,12 +208,12 @@ test.each([
   ['oauth2', ['google-calendar', 'jira', 'linear']],
   ['api_key', ['asana', 'cloudflare', 'github', 'gitlab', 'openai', 'sentry', 'slack', 'stripe', 'vercel']],
 ])('has connectors with a credential of kind %s', (kind, names) => {
-  const found = files.filter((file) => installed(file).spec.credential.kind === kind);
+  const found = files.filter((file) => installedConnector(file).spec.credential.kind === kind);
   expect(found).toEqual(names.map((name) => `${name}.yaml`));
 });
 
 test('a connector with an oauth2 credential says where it is authorised and what is asked for', () => {
-  const oauth2 = files.map((file) => installed(file).spec.credential).filter(({ kind }) => kind === 'oauth2');
+  const oauth2 = files.map((file) => installedConnector(file).spec.credential).filter(({ kind }) => kind === 'oauth2');
   expect(oauth2.filter(({ authorizationUrl, tokenUrl }) => !authorizationUrl || !tokenUrl)).toEqual([]);
   expect(oauth2.filter(({ scopes }) => scopes.length === 0)).toEqual([]);
 });
@@ -220,5 +225,7 @@ test('the guide lists every connector with the kind of its credential', () => {
     kind,
   ]);
   const kinds = { api_key: 'API key', oauth2: 'OAuth 2.0' };
-  expect(rows).toEqual(files.map((file) => [file.replace('.yaml', ''), kinds[installed(file).spec.credential.kind]]));
+  expect(rows).toEqual(
+    files.map((file) => [file.replace('.yaml', ''), kinds[installedConnector(file).spec.credential.kind]]),
+  );
 });

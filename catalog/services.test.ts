@@ -36,7 +36,7 @@ const EVERYTHING = {
   region: 'eu-central-1',
   service: 'dynamodb',
 };
-const given = (values: object) => ({ values, credentialRef: 'vault://user/demo', owner: 'personal' });
+const inputOf = (values: object) => ({ values, credentialRef: 'vault://user/demo', owner: 'personal' });
 
 describe.each(names)('service %s', (name) => {
   test('is named after its file', () => {
@@ -44,7 +44,7 @@ describe.each(names)('service %s', (name) => {
   });
 
   test('makes valid bindings to one credential once its values are given', () => {
-    const made = bindingsOfService(service(name), templates, given(EVERYTHING));
+    const made = bindingsOfService(service(name), templates, inputOf(EVERYTHING));
     const bindings = made.ok ? made.value.map((binding) => hostBindingInput.parse(binding)) : [];
     expect(bindings).toHaveLength(service(name).bindings.length);
     expect(new Set(bindings.map((binding) => binding.credential_ref))).toEqual(new Set(['vault://user/demo']));
@@ -58,7 +58,7 @@ describe.each(names)('service %s', (name) => {
   });
 
   test('names the values that are missing', () => {
-    const made = bindingsOfService(service(name), templates, given({}));
+    const made = bindingsOfService(service(name), templates, inputOf({}));
     const needed = service(name)
       .bindings.filter(({ optional }) => optional !== true)
       .flatMap(({ template }) => fieldsNeeded(templateNamed(template)));
@@ -99,7 +99,7 @@ test.each(['github', 'gitlab', 'npm', 'pypi', 'aws', 'docker', 'openai', 'anthro
 });
 
 function hostsOf(name: string, values: object): readonly unknown[] {
-  const made = bindingsOfService(service(name), templates, given(values));
+  const made = bindingsOfService(service(name), templates, inputOf(values));
   return made.ok ? made.value.map((binding) => binding['host']) : [];
 }
 

@@ -17,7 +17,7 @@ function unstyled(text: string): string {
   return text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[(?:0|1|2|31|32|33|36)m`, 'g'), '');
 }
 
-const refused: Answer = () => ({
+const answerRefusal: Answer = () => ({
   status: 500,
   body: { error: { code: PLANTED, message: PLANTED, request_id: PLANTED } },
 });
@@ -99,7 +99,7 @@ test.each([
   ['mcp', 'list'],
   ['connector', 'list'],
 ])('an error of svc %s %s sends no control characters to a terminal', async (...argv) => {
-  const run = await runCli(home, argv, { answer: refused, terminal: true });
+  const run = await runCli(home, argv, { answer: answerRefusal, terminal: true });
   expect(run.code).not.toBe(0);
   expect(run.stderr).toContain('evil.test');
   expect(listHiddenCharacters(unstyled(run.stderr))).toEqual([]);

@@ -39,7 +39,7 @@ function up(env: Readonly<Record<string, string>> = {}, flags: readonly string[]
 }
 
 /** A refusal to start, as seen from outside. */
-function seen(done: Finished) {
+function describeStart(done: Finished) {
   const said = done.stdout + done.stderr;
   return {
     refused: done.code !== 0 && done.code !== null,
@@ -68,21 +68,21 @@ describe('the vault key, the database and the identity', () => {
   it('are refused if the vault key is another, missing or damaged, and start again once it is fixed', async () => {
     const file = join(home, 'vault.key');
     const text = readFileSync(file, 'utf8');
-    expect(seen(await up({ SVC_VAULT_KEY: randomBytes(32).toString('base64url') }))).toEqual(
+    expect(describeStart(await up({ SVC_VAULT_KEY: randomBytes(32).toString('base64url') }))).toEqual(
       refusal(/vault key|SVC_VAULT_KEY/i),
     );
 
     const done = await up({ SVC_VAULT_KEY: 'not-a-vault-key' });
-    expect(seen(done)).toEqual(refusal(/SVC_VAULT_KEY/));
+    expect(describeStart(done)).toEqual(refusal(/SVC_VAULT_KEY/));
     expect(done.stdout + done.stderr).not.toContain('not-a-vault-key');
 
     renameSync(file, join(home, 'elsewhere'));
-    expect(seen(await up())).toEqual(refusal(/vault\.key|vault key/i));
+    expect(describeStart(await up())).toEqual(refusal(/vault\.key|vault key/i));
     expect(existsSync(file)).toBe(false);
     renameSync(join(home, 'elsewhere'), file);
 
     writeFileSync(file, 'garbage');
-    expect(seen(await up())).toEqual(refusal(/vault\.key|vault key/i));
+    expect(describeStart(await up())).toEqual(refusal(/vault\.key|vault key/i));
     expect(readFileSync(file, 'utf8')).toBe('garbage');
     writeFileSync(file, text);
 
@@ -93,14 +93,14 @@ describe('the vault key, the database and the identity', () => {
     const identityFile = join(home, 'sidecar', 'identity.json');
     writeFileSync(identityFile, '{"version": 1, "half');
     const damagedIdentity = digest(identityFile);
-    expect(seen(await up())).toEqual(refusal(/identity\.json/));
+    expect(describeStart(await up())).toEqual(refusal(/identity\.json/));
     expect(digest(identityFile)).toBe(damagedIdentity);
 
     const database = join(home, 'control.db');
     for (const name of ['control.db-wal', 'control.db-shm']) rmSync(join(home, name), { force: true });
     writeFileSync(database, randomBytes(20_000));
     const damagedDatabase = digest(database);
-    expect(seen(await up())).toEqual(refusal(/database.*damaged/));
+    expect(describeStart(await up())).toEqual(refusal(/database.*damaged/));
     expect(digest(database)).toBe(damagedDatabase);
 
     cpSync(template, home, { recursive: true, force: true });
@@ -162,7 +162,7 @@ describe('a start that is impossible', () => {
     const server = createServer();
     const port = await listen(server);
     for (const flag of ['--control-port', '--proxy-port']) {
-      expect({ flag, ...seen(await up({}, [flag, String(port)])) }).toEqual({
+      expect({ flag, ...describeStart(await up({}, [flag, String(port)])) }).toEqual({
         flag,
         ...refusal(new RegExp(`${port}`)),
       });
@@ -188,13 +188,13 @@ describe('a start that is impossible', () => {
     ['a file of roots that is not there', {}, ['--upstream-ca', '/nonexistent/ca.pem'], /\/nonexistent\/ca\.pem/],
     ['a --resolve', {}, ['--resolve', 'no-address'], /no-address/],
   ])('because %s is wrong names it', async (_, env, flags, message) => {
-    expect(seen(await up(env, flags))).toEqual(refusal(message));
+    expect(describeStart(await up(env, flags))).toEqual(refusal(message));
   });
 
   it('because a file of roots contains no certificate names it', async () => {
     const file = join(home, 'empty.pem');
     writeFileSync(file, 'no certificate\n');
-    expect(seen(await up({}, ['--upstream-ca', file]))).toEqual(refusal(/empty\.pem/));
+    expect(describeStart(await up({}, ['--upstream-ca', file]))).toEqual(refusal(/empty\.pem/));
   });
 });
 

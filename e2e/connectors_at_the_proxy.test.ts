@@ -76,7 +76,7 @@ function runHere(operation: string): Promise<ApiReply> {
   return local('/v1/connector-operations/run', { connector_fqn: 'acme/items', operation, args: { id: '7' } });
 }
 
-async function asked(request: string): Promise<{ readonly status: number; readonly raw: string }> {
+async function sendRequest(request: string): Promise<{ readonly status: number; readonly raw: string }> {
   const client = await connectThroughProxy(session, HOST);
   const seen = await client.exchange(request);
   client.close();
@@ -90,7 +90,9 @@ async function connectorEvents(): Promise<z.infer<typeof events>['items']> {
 
 describe('an operation of an installed connector', () => {
   it('gives the same reply through the proxy, the local API and the request endpoint, masked and without cookies', async () => {
-    const { status, raw } = await asked(`GET /items/7 HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer own\r\n\r\n`);
+    const { status, raw } = await sendRequest(
+      `GET /items/7 HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer own\r\n\r\n`,
+    );
     const masked = `{"got":"${'*'.repeat(secret.length)}"}`;
     expect([status, raw.endsWith(masked), /set-cookie/i.test(raw)]).toEqual([200, true, false]);
     const boundary = await local('/v1/sandbox-proxy/requests', {
@@ -125,14 +127,14 @@ describe('an operation of an installed connector', () => {
   it.each(['//items/7', '/%69tems/7', '/x/..%2fitems/7', '/items/7/'])(
     'cannot be bypassed: %s is refused',
     async (path) => {
-      const seen = await asked(`GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+      const seen = await sendRequest(`GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
       expect([seen.status, seen.raw.includes('ambiguous_target')]).toEqual([400, true]);
       expect(world.upstream.requests).toEqual([]);
     },
   );
 
   it('that needs an approval is held until a person decides, and the approval covers that request', async () => {
-    const held = asked(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    const held = sendRequest(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
     const pending = async (): Promise<z.infer<typeof approvals>['items']> =>
       approvals.parse((await world.svc.api('GET', '/v1/approvals?state=pending')).body).items;
     await expect.poll(async () => (await pending()).length, { timeout: 60_000 }).toBe(1);

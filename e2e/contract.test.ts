@@ -40,7 +40,7 @@ async function send(host: string, method: string, lines: readonly string[] = [])
   return { reply, events: await world.svc.eventsOf(session) };
 }
 
-const released = async (): Promise<number> =>
+const countReleases = async (): Promise<number> =>
   (await world.svc.events()).filter((event) => event.type === 'control.credential.released').length;
 
 describe('a violated contract', () => {
@@ -59,7 +59,7 @@ describe('a violated contract', () => {
     expect(world.upstream.requests).toEqual([]);
     expect(events.map(({ type }) => type)).toEqual(['sandbox.proxy.trust_denied']);
     expect(events[0]?.data).toMatchObject({ 'svc.proxy.reason': code, 'svc.proxy.upstream.host': host });
-    expect(await released()).toBe(0);
+    expect(await countReleases()).toBe(0);
   });
 });
 
@@ -68,7 +68,7 @@ describe('a kept contract', () => {
     const { reply, events } = await send(READ, method);
     expect(reply.status).toBe(200);
     expect(events.map(({ type }) => type)).toEqual(['sandbox.proxy.binding_injected']);
-    expect(await released()).toBeGreaterThan(0);
+    expect(await countReleases()).toBeGreaterThan(0);
   });
 
   it('admits a host of the allowed list', async () => {

@@ -71,7 +71,7 @@ function countOf(events: readonly Event[], type: string): number {
 }
 
 /** What the audit log has of a session once as many events arrived as there were requests. */
-async function recorded(session: Session, traffic: Traffic) {
+async function listRecorded(session: Session, traffic: Traffic) {
   const events = await waitFor('every event to arrive', async () => {
     const found = await world.svc.eventsOf(session);
     return found.length >= traffic.statuses.length && found;
@@ -131,7 +131,7 @@ describe('the control plane is killed during traffic', () => {
     await world.svc.comesBack();
     expect(await traffic.request()).toBe(200);
     traffic.close();
-    expect(await recorded(session, traffic)).toEqual(eachOnce(traffic));
+    expect(await listRecorded(session, traffic)).toEqual(eachOnce(traffic));
   });
 });
 
@@ -147,7 +147,7 @@ describe('the sidecar is killed during traffic', () => {
     traffic.close();
     kill(world.svc.runFile.control_pid, 'SIGCONT');
     await world.svc.comesBack();
-    expect(await recorded(session, traffic)).toEqual(eachOnce(traffic));
+    expect(await listRecorded(session, traffic)).toEqual(eachOnce(traffic));
   });
 });
 

@@ -195,7 +195,7 @@ describe('a sealed session', () => {
   const made = z.object({ session_id: z.string(), token: z.string(), ca_pem_path: z.string() });
 
   /** A session as `svc launch` asks for one; no container is made. */
-  async function launched(egress: 'open' | 'sealed'): Promise<Session> {
+  async function openSandboxSession(egress: 'open' | 'sealed'): Promise<Session> {
     const me = z.object({ policy_version: z.number() }).parse((await world.svc.api('GET', '/v1/me')).body);
     const asked = { min_policy_version: me.policy_version, sandbox: { ...sandbox, egress } };
     const { body } = await world.svc.local('POST', '/v1/sandbox-proxy/sessions', asked);
@@ -210,16 +210,16 @@ describe('a sealed session', () => {
   it('does not reach this machine by a name, unless a binding names it', async () => {
     const code = 'egress_address_not_allowed';
     await session.end();
-    session = await launched('sealed');
+    session = await openSandboxSession('sealed');
     const denied = await refusalOf(world.svc, session, await askLiteral('localhost'));
     expect(denied).toEqual({ status: 403, code, events: [['sandbox.proxy.trust_denied', code]] });
 
-    session = await launched('open');
+    session = await openSandboxSession('open');
     expect((await refusalOf(world.svc, session, await askLiteral('localhost'))).code).not.toBe(code);
 
     await world.svc.secret('user/local', plantSecret());
     await world.svc.binding({ host: 'localhost', scheme: 'bearer', credential_ref: 'vault://user/local' });
-    session = await launched('sealed');
+    session = await openSandboxSession('sealed');
     expect((await refusalOf(world.svc, session, await askLiteral('localhost'))).code).not.toBe(code);
   });
 });

@@ -83,7 +83,7 @@ class Agent {
   }
 
   /** How many requests since then failed. */
-  failedSince(index: number): readonly Outcome[] {
+  listFailuresSince(index: number): readonly Outcome[] {
     return this.outcomes.slice(index).filter((one) => one.paused !== true && !isGood(one));
   }
 
@@ -187,7 +187,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
         const from = agent.outcomes.length;
         await killOnce(victims);
         await agent.goesOn();
-        expect(agent.failedSince(from).slice(1)).toEqual([]);
+        expect(agent.listFailuresSince(from).slice(1)).toEqual([]);
       }
       for (const seen of world.upstream.requests) expect(seen.header('authorization')).toBe(`Bearer ${SECRET}`);
       await agent.end();

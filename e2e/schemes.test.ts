@@ -21,7 +21,7 @@ interface SchemeCase {
   /** What the upstream sees in that place. */
   readonly sees: (request: SeenRequest) => readonly string[];
   /** How `value` looks there. */
-  readonly written: (value: string) => readonly string[];
+  readonly expectedLines: (value: string) => readonly string[];
 }
 
 const SCHEME_CASES: readonly SchemeCase[] = [
@@ -30,28 +30,28 @@ const SCHEME_CASES: readonly SchemeCase[] = [
     parameters: {},
     sends: (value) => ({ lines: [`Authorization: Bearer ${value}`] }),
     sees: (request) => request.headers('authorization'),
-    written: (value) => [`Bearer ${value}`],
+    expectedLines: (value) => [`Bearer ${value}`],
   },
   {
     scheme: 'basic',
     parameters: { username: 'octo' },
     sends: (value) => ({ lines: [`Authorization: Basic ${base64(`octo:${value}`)}`] }),
     sees: (request) => request.headers('authorization'),
-    written: (value) => [`Basic ${base64(`octo:${value}`)}`],
+    expectedLines: (value) => [`Basic ${base64(`octo:${value}`)}`],
   },
   {
     scheme: 'header-template',
     parameters: { header: 'X-Api-Key', template: 'Token token={token};v=2' },
     sends: (value) => ({ lines: [`X-Api-Key: Token token=${value};v=2`] }),
     sees: (request) => request.headers('x-api-key'),
-    written: (value) => [`Token token=${value};v=2`],
+    expectedLines: (value) => [`Token token=${value};v=2`],
   },
   {
     scheme: 'query-param',
     parameters: { query_param: 'key' },
     sends: (value) => ({ query: `key=${encodeURIComponent(value)}` }),
     sees: (request) => new URL(request.target, 'https://x.test').searchParams.getAll('key'),
-    written: (value) => [value],
+    expectedLines: (value) => [value],
   },
 ];
 
@@ -101,7 +101,7 @@ async function send(host: string, sent: { lines?: readonly string[]; query?: str
   return { request: world.upstream.last(), events };
 }
 
-describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, written }) => {
+describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, expectedLines: written }) => {
   it('writes the credential where the client sent nothing, and says so in the audit log', async () => {
     for (const emit of EMITS) {
       session = await world.svc.session();
@@ -159,7 +159,7 @@ describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, written }) => {
   });
 });
 
-const signed = (accessKeyId: string): string[] => [
+const signedLines = (accessKeyId: string): string[] => [
   `Authorization: AWS4-HMAC-SHA256 Credential=${accessKeyId}/20200101/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=${'0'.repeat(64)}`,
   'X-Amz-Date: 20200101T000000Z',
 ];
@@ -174,14 +174,14 @@ describe('sigv4-resign', () => {
   const secrets = new Map([[AKID, SECRET]]);
   it.each([
     ['inject', 'a request without a signature', []],
-    ['inject', 'a placeholder signature, its date and its region', signed('AKIAPLACEHOLDER')],
+    ['inject', 'a placeholder signature, its date and its region', signedLines('AKIAPLACEHOLDER')],
     [
       'inject',
       'a hash and a session token of the client',
-      [...signed('AKIAPLACEHOLDER'), `X-Amz-Content-Sha256: ${'0'.repeat(64)}`, 'X-Amz-Security-Token: mine'],
+      [...signedLines('AKIAPLACEHOLDER'), `X-Amz-Content-Sha256: ${'0'.repeat(64)}`, 'X-Amz-Security-Token: mine'],
     ],
     ['sentinel-swap', 'a request without a signature', []],
-    ['sentinel-swap', 'a signature under the sentinel', signed(SENTINEL)],
+    ['sentinel-swap', 'a signature under the sentinel', signedLines(SENTINEL)],
   ])('with %s, signs afresh over %s', async (emit, _, lines) => {
     const { request, events } = await send(
       hostOf(SIGV4, emit),
@@ -201,9 +201,9 @@ describe('sigv4-resign', () => {
   });
 
   it('with sentinel-swap, keeps a foreign signature untouched', async () => {
-    const { request, events } = await send(hostOf(SIGV4, 'sentinel-swap'), { lines: signed('AKIAFOREIGN') });
-    expect(request.lines).toContain(signed('AKIAFOREIGN')[0]);
-    expect(request.lines).toContain(signed('AKIAFOREIGN')[1]);
+    const { request, events } = await send(hostOf(SIGV4, 'sentinel-swap'), { lines: signedLines('AKIAFOREIGN') });
+    expect(request.lines).toContain(signedLines('AKIAFOREIGN')[0]);
+    expect(request.lines).toContain(signedLines('AKIAFOREIGN')[1]);
     expect(events.map(({ type }) => type)).toEqual(['sandbox.proxy.foreign_credential_kept']);
   });
 });

@@ -29,11 +29,11 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     push: (bytes) => [...own.push(bytes), ...(endsWithPrefix(bytes, secret) ? [] : own.flush())],
   }),
   'masks a prefix of the credential': (own, { secret }) => ({
-    push: (bytes) => own.push(bytes).map((piece) => without(piece, secret.slice(0, 4))),
+    push: (bytes) => own.push(bytes).map((piece) => maskText(piece, secret.slice(0, 4))),
   }),
   'masks the byte after a credential': (own, { secret }) => ({
-    push: (bytes) => own.push(bytes).map((piece) => without(piece, `${'*'.repeat(secret.length)}\\`)),
-    flush: () => own.flush().map((piece) => without(piece, `${'*'.repeat(secret.length)}\\`)),
+    push: (bytes) => own.push(bytes).map((piece) => maskText(piece, `${'*'.repeat(secret.length)}\\`)),
+    flush: () => own.flush().map((piece) => maskText(piece, `${'*'.repeat(secret.length)}\\`)),
   }),
   'splits a write before the first letter of the credential': (own, { secret }) => ({
     push: (bytes) => own.push(bytes).flatMap((piece) => splitBefore(piece, secret.charCodeAt(0))),
@@ -56,7 +56,7 @@ function endsWithPrefix(bytes: Uint8Array, secret: string): boolean {
   return [2, 3, 4, 5, 6, 7].some((length) => end.endsWith(secret.slice(0, length)));
 }
 
-function without(piece: Uint8Array, text: string): Uint8Array {
+function maskText(piece: Uint8Array, text: string): Uint8Array {
   return Buffer.from(Buffer.from(piece).toString('latin1').replaceAll(text, '*'.repeat(text.length)), 'latin1');
 }
 

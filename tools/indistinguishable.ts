@@ -191,14 +191,14 @@ function partOf(random: SeededRandom, spellings: readonly string[]): string {
   const kind = random.below(6);
   if (kind === 0) return random.pick(BREAKS);
   if (kind === 1) return wordOf(random, 1 + random.below(12)).repeat(1 + random.below(200));
-  const spelled = escaped(spellings[random.below(spellings.length)] ?? '', random);
+  const spelled = escapeText(spellings[random.below(spellings.length)] ?? '', random);
   if (random.below(60) === 0) return spelled;
   const cut = random.below(spelled.length);
   const part = kind < 5 ? spelled.slice(0, cut) : spelled.slice(cut + 1);
   return random.below(3) === 0 ? part.repeat(1 + random.below(60)) : part;
 }
 
-function escaped(text: string, random: SeededRandom): string {
+function escapeText(text: string, random: SeededRandom): string {
   const style = random.below(8);
   const styles: readonly ((character: string) => string)[] = [
     (character) => `\\u${hexOf(character, 4)}`,

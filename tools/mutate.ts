@@ -50,7 +50,7 @@ function copyOfTree(): string {
 
 const isEndToEnd = (test: string): boolean => test.startsWith('e2e/');
 
-function noticedBy(tests: readonly string[], folder: string): Noticed[] {
+function runTests(tests: readonly string[], folder: string): Noticed[] {
   if (tests.length === 0) return [];
   const file = join(folder, 'report.json');
   rmSync(file, { force: true });
@@ -68,7 +68,7 @@ function noticedBy(tests: readonly string[], folder: string): Noticed[] {
 }
 
 /** Removes the check, runs its tests (the end-to-end ones if no unit test fails), and restores it. Throws unless the file contains the text exactly once. */
-function without(mutation: Mutation, folder: string): Noticed[] {
+function testWithout(mutation: Mutation, folder: string): Noticed[] {
   const path = join(folder, mutation.file);
   const source = readFileSync(path, 'utf8');
   if (source.split(mutation.text).length !== 2) {
@@ -79,11 +79,11 @@ function without(mutation: Mutation, folder: string): Noticed[] {
       path,
       source.replace(mutation.text, () => mutation.replacement),
     );
-    const unit = noticedBy(
+    const unit = runTests(
       mutation.tests.filter((test) => !isEndToEnd(test)),
       folder,
     );
-    return unit.length > 0 ? unit : noticedBy(mutation.tests.filter(isEndToEnd), folder);
+    return unit.length > 0 ? unit : runTests(mutation.tests.filter(isEndToEnd), folder);
   } finally {
     writeFileSync(path, source);
   }
@@ -106,7 +106,7 @@ function keyOf({ row, holds }: Mutation): string {
 function writeTable(tried: ReadonlyMap<string, string>): void {
   const document = readFileSync(DOCUMENT, 'utf8');
   const start = document.indexOf('| Invariant or refusal');
-  const old = document.slice(start).split('\n').map(unpadded);
+  const old = document.slice(start).split('\n').map(removeIndent);
   const rows = MUTATIONS.map((mutation) => {
     const key = keyOf(mutation);
     return tried.get(key) ?? old.filter((line) => line.startsWith(key)).map((line) => `${line}\n`)[0] ?? '';
@@ -115,7 +115,7 @@ function writeTable(tried: ReadonlyMap<string, string>): void {
 }
 
 /** A row without the padding of its cells. */
-function unpadded(line: string): string {
+function removeIndent(line: string): string {
   return line.replaceAll(/ +\| */g, ' | ').trim();
 }
 
@@ -128,10 +128,10 @@ const folder = copyOfTree();
 const rows = new Map<string, string>();
 let survived = 0;
 try {
-  const clean = noticedBy([...new Set(chosen.flatMap(({ tests }) => tests))], folder);
+  const clean = runTests([...new Set(chosen.flatMap(({ tests }) => tests))], folder);
   if (clean.length > 0) throw new Error(`tests fail before anything is taken out: ${JSON.stringify(clean)}`);
   for (const mutation of chosen) {
-    const noticed = without(mutation, folder);
+    const noticed = testWithout(mutation, folder);
     if (noticed.length === 0) survived += 1;
     rows.set(keyOf(mutation), tableRow(mutation, noticed));
     const verdict =

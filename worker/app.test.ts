@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { signInLinkReply, meReply } from '../shared/wire/account.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { hostBindingRecord } from '../shared/wire/host_binding.ts';
@@ -105,7 +105,7 @@ describe('the API refuses', () => {
   );
 
   test('every path without credentials, except those declared public', async () => {
-    const document = await parsed(openApi, control.send('/openapi.json'));
+    const document = await parseReply(openApi, control.send('/openapi.json'));
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { security }]) => ({
         path,
@@ -129,7 +129,7 @@ describe('the API refuses', () => {
 });
 
 async function cookie(): Promise<string> {
-  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
   const opened = await control.send(url);
   const set = opened.headers.get('set-cookie') ?? '';
   expect(set).toMatch(/; HttpOnly; SameSite=Lax/);
@@ -157,7 +157,7 @@ describe('a signed-in browser', () => {
   });
 
   test('is signed in for twelve hours by a link that is valid for ten minutes', async () => {
-    const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+    const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
     const held = await cookie();
     control.clock.ms += 10 * 60_000 + 1_000;
     expect((await control.send(url)).status).toBe(410);
@@ -192,7 +192,7 @@ describe('bindings and secrets', () => {
     const seen: string[] = [];
     let cursor = '';
     for (;;) {
-      const { items, next_cursor: next } = await parsed(
+      const { items, next_cursor: next } = await parseReply(
         secretsPage,
         control.asUser('GET', `/v1/secrets?limit=2${cursor}`),
       );
@@ -214,13 +214,13 @@ describe('bindings and secrets', () => {
       expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: 'value' }] } });
       expect(error.message).not.toContain(placeholder);
     }
-    const { items } = await parsed(secretsPage, control.asUser('GET', '/v1/secrets'));
+    const { items } = await parseReply(secretsPage, control.asUser('GET', '/v1/secrets'));
     expect(items.filter(({ path }) => path === 'user/openai')).toMatchObject([{ version: 1 }]);
   });
 
   test('replacing a binding replaces all fields, keeps its id and owner, and releases the secrets it used', async () => {
     await control.asUser('POST', '/v1/secrets', { path: 'user/old', value: 'v' });
-    const created = await parsed(
+    const created = await parseReply(
       hostBindingRecord,
       control.asUser('POST', '/v1/host-bindings', {
         ...BINDING,
@@ -263,7 +263,7 @@ describe('bindings and secrets', () => {
     const replies = await Promise.all(paths.map((path) => control.asUser('POST', '/v1/secrets', { path, value: 'v' })));
     expect(new Set(replies.map((reply) => reply.status))).toEqual(new Set([201]));
     const versions = replies.map((reply) => Number(reply.headers.get('svc-policy-version')));
-    expect(Math.max(...versions)).toBe((await parsed(meReply, control.asUser('GET', '/v1/me'))).policy_version);
+    expect(Math.max(...versions)).toBe((await parseReply(meReply, control.asUser('GET', '/v1/me'))).policy_version);
     expect(await (await control.asUser('GET', '/v1/audit-events/verify')).json()).toMatchObject({ ok: true });
   });
 
@@ -347,7 +347,7 @@ test('a planted secret appears in no reply, log line or database file', async ()
       body: `{"value":"${secret}"`,
     }),
   );
-  const sidecar = await own.enrolled();
+  const sidecar = await own.enrolSidecar();
   await keep(sidecar.call('GET', '/v1/sidecar/snapshot'));
   const credentials = [{ owner: 'personal', path: 'user/demo' }];
   await keep(

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
-import { addUser, type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { ok } from '../shared/model/result.ts';
 import { meReply } from '../shared/wire/account.ts';
@@ -39,8 +39,8 @@ const outbound: Outbound = {
 beforeEach(async () => {
   sent = [];
   control = await startInProcess({ outbound });
-  sidecar = await control.enrolled();
-  connectorId = (await parsed(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
+  sidecar = await control.enrolSidecar();
+  connectorId = (await parseReply(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
   await control.asUser('PUT', `/v1/connectors/${connectorId}/credential`, { kind: 'api_key', value: 'key-of-a-test' });
 });
 afterEach(() => control.stop());
@@ -53,14 +53,14 @@ const remove = (id: string) =>
   });
 const decide = (id: string, decision: string) => control.asUser('POST', `/v1/approvals/${id}/decide`, { decision });
 const events = async (type = 'connector.approval.') =>
-  (await parsed(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
+  (await parseReply(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
 
 async function refusal(answered: Response | Promise<Response>) {
   const { error } = errorBody.parse(await (await answered).json());
   expect((await answered).status).toBe(ERROR_STATUS[error.code]);
   return error;
 }
-async function asked(id: string): Promise<string> {
+async function requestApproval(id: string): Promise<string> {
   const { code, details } = await refusal(remove(id));
   expect(code).toBe('approval_required');
   return String(details?.['approval_id']);
@@ -68,9 +68,9 @@ async function asked(id: string): Promise<string> {
 
 describe('a run that needs an approval', () => {
   test('waits for a person, who sees what is requested', async () => {
-    const id = await asked('item 7');
+    const id = await requestApproval('item 7');
     expect(sent).toEqual([]);
-    const record = await parsed(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`));
+    const record = await parseReply(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`));
     expect(record).toMatchObject({
       state: 'pending',
       connector_fqn: 'acme/items',
@@ -79,7 +79,9 @@ describe('a run that needs an approval', () => {
       sidecar_id: null,
       decided_by: null,
     });
-    expect((await parsed(approvalsPage, control.asUser('GET', '/v1/approvals?state=pending'))).items).toEqual([record]);
+    expect((await parseReply(approvalsPage, control.asUser('GET', '/v1/approvals?state=pending'))).items).toEqual([
+      record,
+    ]);
     expect(await events()).toMatchObject([
       {
         type: 'connector.approval.requested',
@@ -91,14 +93,14 @@ describe('a run that needs an approval', () => {
   });
 
   test('passes once after it was approved, and only if it is identical', async () => {
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
-    const id = await asked('7');
-    expect(await asked('7')).toBe(id);
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
+    const id = await requestApproval('7');
+    expect(await requestApproval('7')).toBe(id);
     expect(await (await decide(id, 'approve')).json()).toMatchObject({ state: 'approved', decided_by: me.id });
-    expect(await asked('8')).not.toBe(id);
+    expect(await requestApproval('8')).not.toBe(id);
     expect((await remove('7')).status).toBe(200);
     expect(sent.map(({ url }) => url)).toEqual(['https://api.example.test/items/7']);
-    expect(await asked('7')).not.toBe(id);
+    expect(await requestApproval('7')).not.toBe(id);
     expect(await (await control.asUser('GET', `/v1/approvals/${id}`)).json()).toMatchObject({ state: 'used' });
     expect((await events('connector.approval.decided'))[0]).toMatchObject({
       actor: me.id,
@@ -113,23 +115,23 @@ describe('a run that needs an approval', () => {
   });
 
   test('passes once of ten identical ones at the same time', async () => {
-    await decide(await asked('7'), 'approve');
+    await decide(await requestApproval('7'), 'approve');
     const replies = await Promise.all(Array.from({ length: 10 }, () => remove('7')));
     expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, ...Array(9).fill(403)]);
     expect(sent).toHaveLength(1);
   });
 
   test('stays denied after it was denied, and nobody is asked again', async () => {
-    const id = await asked('7');
+    const id = await requestApproval('7');
     await decide(id, 'deny');
     expect(await refusal(remove('7'))).toMatchObject({ code: 'approval_denied', details: { approval_id: id } });
     control.clock.ms += 15 * 60_000;
-    expect(await asked('7')).not.toBe(id);
+    expect(await requestApproval('7')).not.toBe(id);
     expect(sent).toEqual([]);
   });
 
   test('is decided once, and not after it has expired', async () => {
-    const [first, second] = [await asked('1'), await asked('2')];
+    const [first, second] = [await requestApproval('1'), await requestApproval('2')];
     await decide(first, 'approve');
     expect(await refusal(decide(first, 'deny'))).toMatchObject({
       code: 'approval_not_pending',
@@ -154,7 +156,7 @@ describe('a run that needs an approval', () => {
 
   test('never fills the list beyond what a person can read', async () => {
     const { context } = control;
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     await fillApprovals(me.id, 200);
     expect(await refusal(remove('7'))).toMatchObject({ code: 'too_many_approvals' });
     expect(
@@ -188,16 +190,17 @@ const request = (more: object = {}) => ({
   session_id: 'ses_1',
   ...more,
 });
-const verified = async (reply: Promise<Response>) => {
+const readVerified = async (reply: Promise<Response>) => {
   const answered = await reply;
   expect([answered.status, answered.headers.get('content-type')]).toEqual([200, 'application/jose']);
-  return sidecar.verified(await answered.text(), APPROVAL_TYP, approvalPayload);
+  return sidecar.verify(await answered.text(), APPROVAL_TYP, approvalPayload);
 };
-const ask = (body: object) => verified(sidecar.call('POST', '/v1/sidecar/approvals', { body }));
+const ask = (body: object) => readVerified(sidecar.call('POST', '/v1/sidecar/approvals', { body }));
 const refusedAsk = (body: object) => refusal(sidecar.call('POST', '/v1/sidecar/approvals', { body }));
-const numbered = (n: number, more: object = {}) => request({ fingerprint: String(n).padStart(64, '0'), ...more });
+const numberedRequest = (n: number, more: object = {}) =>
+  request({ fingerprint: String(n).padStart(64, '0'), ...more });
 const wait = (id: string, requestId: string, seconds = 25) =>
-  verified(sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=${seconds}&request_id=${requestId}`));
+  readVerified(sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=${seconds}&request_id=${requestId}`));
 
 describe('a sidecar’s request', () => {
   test('waits under its own id and passes once', async () => {
@@ -237,7 +240,7 @@ describe('a sidecar’s request', () => {
   });
 
   test('does not lock the audit chain while nobody has decided', async () => {
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const one = request();
     const { approval_id: id } = await ask(one);
     const taken: string[] = [];
@@ -255,20 +258,20 @@ describe('a sidecar’s request', () => {
 
   test('of one session cannot block those of other sessions', async () => {
     for (const session_id of ['ses_1', null]) {
-      for (let n = 0; n < 20; n += 1) await ask(numbered(n + (session_id === null ? 100 : 0), { session_id }));
-      expect(await refusedAsk(numbered(99, { session_id }))).toMatchObject({
+      for (let n = 0; n < 20; n += 1) await ask(numberedRequest(n + (session_id === null ? 100 : 0), { session_id }));
+      expect(await refusedAsk(numberedRequest(99, { session_id }))).toMatchObject({
         code: 'too_many_approvals',
         message: expect.stringContaining('20 requests of this session'),
       });
     }
-    expect(await ask(numbered(99, { session_id: 'ses_2' }))).toMatchObject({ state: 'pending' });
-    expect(await asked('7')).toMatch(/^apr_/);
+    expect(await ask(numberedRequest(99, { session_id: 'ses_2' }))).toMatchObject({ state: 'pending' });
+    expect(await requestApproval('7')).toMatch(/^apr_/);
     // Requests that wait already keep waiting.
-    expect(await ask(numbered(0))).toMatchObject({ state: 'pending' });
+    expect(await ask(numberedRequest(0))).toMatchObject({ state: 'pending' });
   });
 
   test('for a connector that its user does not have is not found', async () => {
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const colleague = await addUser(control.context, me.enterprise_id);
     const theirs = await installConnector(control.context, colleague, 'personal', connectorSpec.parse(itemsSpec('5')));
     const theirId = theirs.ok ? theirs.value.value.reply.id : '';
@@ -278,11 +281,11 @@ describe('a sidecar’s request', () => {
 
   test('for a tool call names the server and the tool, and covers one identical call', async () => {
     const record = { name: 'files', command: ['/usr/bin/files'] };
-    const { id: mcp_server_id } = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', record));
+    const { id: mcp_server_id } = await parseReply(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', record));
     const { connector_id: _, operation: __, ...rest } = request({ fingerprint: 'c'.repeat(64) });
     const call = { ...rest, mcp_server_id, tool: 'delete_file', summary: 'files: delete_file (path)' };
     const { approval_id: id } = await ask(call);
-    expect(await parsed(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`))).toMatchObject({
+    expect(await parseReply(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`))).toMatchObject({
       connector_id: null,
       operation: null,
       mcp_server_id,
@@ -331,9 +334,9 @@ describe.each([
 ])('%s', (_, enterpriseOf) => {
   test('neither sees nor decides approvals of a user’s own connector', async () => {
     const { context } = control;
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const who = await addUser(context, enterpriseOf({ userId: me.id, enterpriseId: me.enterprise_id, role: 'admin' }));
-    const id = await asked('7');
+    const id = await requestApproval('7');
     const notFound = { error: { code: 'not_found' } };
     expect(await getApproval(context, who, id)).toMatchObject(notFound);
     expect(await getApproval(context, { ...who, role: 'admin' }, id)).toMatchObject(notFound);
@@ -344,12 +347,15 @@ describe.each([
 
 test('an admin decides for a connector of the enterprise, a member only for their own requests', async () => {
   const { context } = control;
-  const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
   await control.asUser('DELETE', `/v1/connectors/${connectorId}`);
-  const shared = await parsed(installReply, control.asUser('POST', '/v1/connectors?owner=enterprise', itemsSpec('2')));
+  const shared = await parseReply(
+    installReply,
+    control.asUser('POST', '/v1/connectors?owner=enterprise', itemsSpec('2')),
+  );
   await control.asUser('PUT', `/v1/connectors/${shared.id}/credential`, { kind: 'api_key', value: 'shared-key' });
   const member = await addUser(context, me.enterprise_id);
-  const id = await asked('7');
+  const id = await requestApproval('7');
   expect(await decideApproval(context, member, id, 'approve')).toMatchObject({ error: { code: 'not_found' } });
   const admin: Caller = { ...(await addUser(context, me.enterprise_id)), role: 'admin' };
   expect(await decideApproval(context, admin, id, 'approve')).toMatchObject({ value: { decided_by: admin.userId } });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { itemsSpec } from '../e2e/runtimes/connector_samples.ts';
-import { addUser, type InProcess, ORIGIN, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, ORIGIN, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../e2e/runtimes/oauth_provider.ts';
 import { ok } from '../shared/model/result.ts';
 import { signInLinkReply } from '../shared/wire/account.ts';
@@ -39,7 +39,7 @@ beforeEach(async () => {
   provider = await startOAuthProvider({ redirectUris: [CALLBACK] });
   control = await startInProcess({ outbound });
   const spec = itemsSpec('1.0.0', { credential: { kind: 'oauth2', scopes: ['openid', 'offline_access'] } });
-  id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', spec))).id;
+  id = (await parseReply(installReply, control.asUser('POST', '/v1/connectors', spec))).id;
 });
 afterEach(async () => {
   await control.stop();
@@ -58,7 +58,7 @@ const put = (more: object = {}) =>
   });
 const begin = (body: object = {}) => control.asUser('POST', `/v1/connectors/${id}/credential/authorize`, body);
 const credential = async () =>
-  (await parsed(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`))).credential;
+  (await parseReply(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`))).credential;
 const run = () =>
   control.asUser('POST', '/v1/connector-operations/run', {
     connector_fqn: 'acme/items',
@@ -66,7 +66,7 @@ const run = () =>
     args: { id: '1' },
   });
 const types = async () =>
-  (await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items.map(({ type }) => type);
+  (await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items.map(({ type }) => type);
 
 async function refusal(answered: Response | Promise<Response>) {
   const { error } = errorBody.parse(await (await answered).json());
@@ -75,7 +75,7 @@ async function refusal(answered: Response | Promise<Response>) {
 }
 
 async function link(): Promise<string> {
-  const begun = await parsed(authorizeReply, begin());
+  const begun = await parseReply(authorizeReply, begin());
   if (begun.grant !== 'browser') throw new Error('a link was expected');
   return begun.authorization_url;
 }
@@ -92,13 +92,13 @@ const beginInConsole = async (cookie: string): Promise<URL> => {
   return provider.authorise(begun.headers.get('location') ?? '');
 };
 const signIn = async () => {
-  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
   return (await control.send(url)).headers.get('set-cookie')?.split(';')[0] ?? '';
 };
 
 describe('an authorisation in the browser', () => {
   test('is started by a link with PKCE, and makes the credential usable', async () => {
-    expect(await parsed(connectorCredentialRecord, put())).toMatchObject({
+    expect(await parseReply(connectorCredentialRecord, put())).toMatchObject({
       state: 'authorisation_required',
       client_id: CLIENT_ID,
       scopes: ['openid', 'offline_access'],
@@ -151,7 +151,7 @@ describe('an authorisation in the browser', () => {
     await put();
     const path = `/auth/connectors/${id}/authorize`;
     expect([(await control.send(path)).status, (await control.inBrowser(path)).status]).toEqual([401, 401]);
-    const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+    const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
     const opened = await control.send(url);
     const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
     const reply = await control.inBrowser(path, { headers: { cookie } });
@@ -238,7 +238,7 @@ test("the redirect URL uses the control plane's public name if it has one", asyn
   await control.stop();
   control = await startInProcess({ outbound, publicUrl: 'https://control.example.com' });
   const spec = itemsSpec('1.0.0', { credential: { kind: 'oauth2' } });
-  id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', spec))).id;
+  id = (await parseReply(installReply, control.asUser('POST', '/v1/connectors', spec))).id;
   await put();
   const url = new URL(await link());
   expect(url.searchParams.get('redirect_uri')).toBe('https://control.example.com/auth/connectors/callback');
@@ -450,7 +450,7 @@ describe('tokens that the user already has', () => {
 describe('a device authorisation', () => {
   test('is completed with a code that a person types on another device', async () => {
     await put();
-    const begun = await parsed(authorizeReply, begin({ grant: 'device' }));
+    const begun = await parseReply(authorizeReply, begin({ grant: 'device' }));
     if (begun.grant !== 'device') throw new Error('a code was expected');
     expect(begun.verification_uri).toContain(provider.origin);
     expect(await credential()).toMatchObject({ state: 'authorisation_required' });
@@ -472,14 +472,14 @@ describe('a device authorisation', () => {
 });
 
 test('a sidecar receives only the access token with its expiry, or the reason there is none', async () => {
-  const sidecar = await control.enrolled();
+  const sidecar = await control.enrolSidecar();
   const release = async () => {
     const body = {
       request_id: crypto.randomUUID(),
       credentials: [{ owner: 'personal', path: 'connectors/acme/items' }],
     };
     const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
-    return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+    return sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
   };
   await put();
   expect(await release()).toMatchObject({ missing: [], unavailable: [{ reason: 'credential_unavailable' }] });
@@ -487,7 +487,7 @@ test('a sidecar receives only the access token with its expiry, or the reason th
   const { credentials } = await release();
   expect(credentials).toMatchObject([{ expires_at: (await credential()).expires_at }]);
   await run();
-  expect(await sidecar.unsealed(credentials[0]?.sealed ?? '')).toEqual({ value: sent[0] });
+  expect(await sidecar.unseal(credentials[0]?.sealed ?? '')).toEqual({ value: sent[0] });
   await provider.revoke();
   control.clock.ms += HOUR_MS;
   expect(await release()).toMatchObject({

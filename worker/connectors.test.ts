@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC, itemsSpec, UPSTREAM_HOST } from '../e2e/runtimes/connector_samples.ts';
-import { addUser, type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { createTestCa } from '../e2e/support/test_ca.ts';
 import { reply, startTlsUpstream, type TlsUpstream } from '../e2e/support/tls_upstream.ts';
 import { meReply } from '../shared/wire/account.ts';
@@ -43,14 +43,14 @@ afterAll(() => upstream.close());
 beforeEach(async () => {
   upstream.reset();
   control = await startInProcess({ outbound });
-  id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
+  id = (await parseReply(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
   return control.stop;
 });
 
 const bind = (value = KEY) => control.asUser('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value });
 const run = (operation: string, args: unknown, more: object = {}) =>
   control.asUser('POST', '/v1/connector-operations/run', { connector_fqn: 'acme/items', operation, args, ...more });
-const events = async () => (await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items;
+const events = async () => (await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items;
 
 async function refusal(answered: Response | Promise<Response>) {
   const { error } = errorBody.parse(await (await answered).json());
@@ -60,7 +60,7 @@ async function refusal(answered: Response | Promise<Response>) {
 
 describe('installing a connector', () => {
   test('stores its spec and reports what is in force', async () => {
-    const record = await parsed(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`));
+    const record = await parseReply(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`));
     expect(record).toMatchObject({
       fqn: 'acme/items',
       owner: 'personal',
@@ -68,7 +68,7 @@ describe('installing a connector', () => {
       credential: { kind: 'api_key', ref: 'vault://connectors/acme/items', state: 'missing' },
       spec: { operations: [{ name: 'get-item', approval: 'none' }, {}, { approval: 'required' }] },
     });
-    const { items } = await parsed(connectorsPage, control.asUser('GET', '/v1/connectors'));
+    const { items } = await parseReply(connectorsPage, control.asUser('GET', '/v1/connectors'));
     expect(items).toMatchObject([{ id, content_hash: record.content_hash }]);
     expect(items[0]).not.toHaveProperty('spec');
   });
@@ -76,7 +76,7 @@ describe('installing a connector', () => {
   test('twice with the same content changes nothing', async () => {
     const before = (await events()).length;
     const again = await control.asUser('POST', '/v1/connectors', { ...ITEMS_SPEC, hosts: ['API.example.test'] });
-    expect([again.status, (await parsed(installReply, again)).id]).toEqual([200, id]);
+    expect([again.status, (await parseReply(installReply, again)).id]).toEqual([200, id]);
     expect((await events()).length).toBe(before);
   });
 
@@ -95,7 +95,7 @@ describe('installing a connector', () => {
   test('with another version keeps the credential, and warns of hosts that will newly receive it', async () => {
     await bind();
     const next = itemsSpec('2.0.0', { hosts: [UPSTREAM_HOST, 'eu.example.test'] });
-    const installed = await parsed(installReply, control.asUser('POST', '/v1/connectors', next));
+    const installed = await parseReply(installReply, control.asUser('POST', '/v1/connectors', next));
     expect(installed).toMatchObject({ id, version: '2.0.0', credential: { state: 'ready' } });
     expect(installed.warnings).toEqual([
       'eu.example.test did not receive the credential before version 2.0.0, and may receive it from now on',
@@ -105,7 +105,7 @@ describe('installing a connector', () => {
   test('with another kind of credential deletes the stored one', async () => {
     await bind();
     const next = itemsSpec('2.0.0', { credential: { kind: 'oauth2', token_url: 'https://auth.example.test/token' } });
-    const installed = await parsed(installReply, control.asUser('POST', '/v1/connectors', next));
+    const installed = await parseReply(installReply, control.asUser('POST', '/v1/connectors', next));
     expect(installed.credential).toMatchObject({ kind: 'oauth2', state: 'missing' });
     expect(await (await control.asUser('GET', '/v1/secrets')).json()).toMatchObject({ items: [] });
   });
@@ -189,7 +189,7 @@ describe('a run', () => {
       exchange.write(reply(404, '{"no":"item"}', ['Content-Type: application/json', 'Set-Cookie: a=b'])),
     );
     const answer = await run('get-item', { id: 'a b/c', q: 'x&y' }, { tool: 'items' });
-    const body = await parsed(runReply, answer);
+    const body = await parseReply(runReply, answer);
     expect(body).toMatchObject({
       status: 'proxied',
       connector_fqn: 'acme/items',
@@ -217,7 +217,7 @@ describe('a run', () => {
       },
     });
     expect(JSON.stringify(event)).not.toContain('x&y');
-    const listed = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?connector=acme/items'));
+    const listed = await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events?connector=acme/items'));
     expect(listed.items.map(({ id: each }) => each)).toContain(body.audit_id);
   });
 
@@ -252,7 +252,7 @@ describe('a run', () => {
     await control.stop();
     const limits = { maxApiBodyBytes: 600_000, maxRunRequestBytes: 2048, maxRunReplyBytes: 1024, runTimeoutSeconds: 1 };
     control = await startInProcess({ outbound, limits });
-    id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
+    id = (await parseReply(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
     await bind();
     upstream.onRequest((exchange) => exchange.write(reply(200, 'x'.repeat(1024))));
     expect((await run('get-item', { id: '1' })).status).toBe(200);
@@ -268,10 +268,10 @@ describe('a run', () => {
     upstream.onRequest(() => undefined);
     expect(await refusal(run('get-item', { id: '1' }))).toMatchObject({ code: 'upstream_unreachable' });
     const binding = { host: 'a.example.test', scheme: 'bearer', credential_ref: 'vault://a' };
-    const described = (length: number) =>
+    const createDescribed = (length: number) =>
       control.asUser('POST', '/v1/host-bindings', { ...binding, description: 'x'.repeat(length) });
-    expect((await refusal(described(10_000))).code).toBe('invalid_input');
-    expect((await refusal(described(600_001))).code).toBe('body_too_large');
+    expect((await refusal(createDescribed(10_000))).code).toBe('invalid_input');
+    expect((await refusal(createDescribed(600_001))).code).toBe('body_too_large');
   });
 
   test('of POST sends a JSON body, which is in no audit event', async () => {
@@ -293,7 +293,7 @@ describe('a run', () => {
   ])('masks the credential in a reply that echoes it %s', async (_, encode) => {
     await bind();
     upstream.onRequest((exchange) => exchange.write(reply(200, encode(KEY), [`Content-Type: text/${KEY}`])));
-    const body = await parsed(runReply, run('get-item', { id: '1' }));
+    const body = await parseReply(runReply, run('get-item', { id: '1' }));
     const text = Buffer.from(body.body_base64, 'base64').toString();
     expect(text).toMatch(/\*{10}/);
     expect(text).not.toContain(encode(KEY));
@@ -352,7 +352,7 @@ describe('a run', () => {
   });
 
   test("prefers the personal connector to the enterprise's connector of the same name", async () => {
-    const shared = await parsed(
+    const shared = await parseReply(
       installReply,
       control.asUser('POST', '/v1/connectors?owner=enterprise', itemsSpec('7')),
     );
@@ -371,9 +371,9 @@ describe('a run', () => {
 
 describe('a sidecar', () => {
   test('gets installed connectors in its snapshot, and their credentials encrypted to it', async () => {
-    const sidecar = await control.enrolled();
+    const sidecar = await control.enrolSidecar();
     const version = Number((await bind()).headers.get('svc-policy-version'));
-    const snapshot = await sidecar.verified(
+    const snapshot = await sidecar.verify(
       await (await sidecar.call('GET', '/v1/sidecar/snapshot')).text(),
       SNAPSHOT_TYP,
       snapshotPayload,
@@ -395,14 +395,14 @@ describe('a sidecar', () => {
       credentials: [{ owner: 'personal', path: 'connectors/acme/items' }],
     };
     const released = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
-    const payload = await sidecar.verified(await released.text(), CREDENTIALS_TYP, credentialsPayload);
-    expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: KEY });
+    const payload = await sidecar.verify(await released.text(), CREDENTIALS_TYP, credentialsPayload);
+    expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: KEY });
   });
 
   test('rejects a snapshot that has a connector it cannot read', async () => {
-    const sidecar = await control.enrolled();
+    const sidecar = await control.enrolSidecar();
     const polled = await sidecar.call('GET', '/v1/sidecar/snapshot');
-    const { connectors } = await sidecar.verified(await polled.text(), SNAPSHOT_TYP, snapshotPayload);
+    const { connectors } = await sidecar.verify(await polled.text(), SNAPSHOT_TYP, snapshotPayload);
     const [record] = connectors;
     for (const changes of [
       { extra: 1 },
@@ -422,7 +422,7 @@ describe.each([
   test('finds none of a user’s own connectors', async () => {
     const { context } = control;
     await bind();
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const owner: Caller = { userId: me.id, enterpriseId: me.enterprise_id, role: 'admin' };
     const who = await addUser(context, enterpriseOf(owner));
     const notFound = { ok: false, error: { code: 'not_found' } };
@@ -440,7 +440,7 @@ describe.each([
 });
 
 test('only an admin installs for the enterprise', async () => {
-  const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
   const member = await addUser(control.context, me.enterprise_id);
   const spec = connectorSpec.parse(ITEMS_SPEC);
   expect(await installConnector(control.context, member, 'enterprise', spec)).toMatchObject({

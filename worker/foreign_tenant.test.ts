@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
 import { hostedUser, type HostedUser, outcome, signInBrowser, startHosted } from '../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parsed } from '../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { signInsPage } from '../shared/wire/sign_ins.ts';
@@ -39,8 +39,8 @@ async function sidecarOf(user: HostedUser): Promise<TestSidecar> {
  * A resource of the first tenant. Personal resources, and those of the enterprise if there are any, are also in the
  * lists.
  */
-async function made(path: string, body: object): Promise<string> {
-  return (await parsed(withId, tenant.call('POST', path, body))).id;
+async function create(path: string, body: object): Promise<string> {
+  return (await parseReply(withId, tenant.call('POST', path, body))).id;
 }
 
 async function askedApproval(connectorId: string): Promise<string> {
@@ -57,22 +57,22 @@ beforeAll(async () => {
   tenantSidecar = await sidecarOf(tenant);
   strangerSidecar = await sidecarOf(stranger);
   const secret = { path: `${PLANTED}/free`, value: 'value-of-a-test' };
-  const secretId = await made('/v1/secrets', secret);
+  const secretId = await create('/v1/secrets', secret);
   await tenant.call('POST', '/v1/secrets', { ...secret, path: `${PLANTED}/key`, owner: 'enterprise' });
-  const bindingId = await made('/v1/host-bindings', { ...BINDING, description: PLANTED });
+  const bindingId = await create('/v1/host-bindings', { ...BINDING, description: PLANTED });
   await tenant.call('POST', '/v1/host-bindings', { ...BINDING, owner: 'enterprise' });
-  const connectorId = await made('/v1/connectors', {
+  const connectorId = await create('/v1/connectors', {
     ...ITEMS_SPEC,
     connector: { ...ITEMS_SPEC.connector, title: PLANTED },
   });
   const server = { name: PLANTED, command: ['a-server'], env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } };
-  const serverId = await made('/v1/mcp-servers', { ...server, registry_id: 'acme/planted' });
-  await made('/v1/mcp-servers', { ...server, owner: 'enterprise' });
+  const serverId = await create('/v1/mcp-servers', { ...server, registry_id: 'acme/planted' });
+  await create('/v1/mcp-servers', { ...server, owner: 'enterprise' });
   const approvalId = await askedApproval(connectorId);
   const named = { name: PLANTED, scopes: ['account:read'] };
-  const { id: tokenId } = await parsed(createdToken, tenant.call('POST', '/v1/tokens', named));
+  const { id: tokenId } = await parseReply(createdToken, tenant.call('POST', '/v1/tokens', named));
   await signInBrowser(control, tenant.caller);
-  const sessions = (await parsed(signInsPage, tenant.call('GET', '/v1/sessions'))).items;
+  const sessions = (await parseReply(signInsPage, tenant.call('GET', '/v1/sessions'))).items;
   const sessionId = sessions.find(({ kind }) => kind === 'browser')?.id ?? '';
   const { client } = control.context.database;
   await client.execute({
@@ -117,7 +117,7 @@ beforeAll(async () => {
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },
   };
-  const document = await parsed(openApi, control.send('/openapi.json'));
+  const document = await parseReply(openApi, control.send('/openapi.json'));
   routes = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { security }]) => ({
       method: method.toUpperCase(),

@@ -24,13 +24,13 @@ function post(body: string | Uint8Array<ArrayBuffer>): Promise<Response> {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   return control.send('/v1/secrets', { method: 'POST', headers, body });
 }
-const stored = async () => secretsPage.parse(await (await control.asUser('GET', '/v1/secrets')).json()).items;
+const listSecrets = async () => secretsPage.parse(await (await control.asUser('GET', '/v1/secrets')).json()).items;
 
 describe('a body', () => {
   test('that is not valid UTF-8 is refused, because other bytes would be stored than were sent', async () => {
     const body = new Uint8Array([...Buffer.from('{"path":"a","value":"p'), 0xe4, ...Buffer.from('ss"}')]);
     expect((await refusal(post(body))).message).toContain('not UTF-8');
-    expect(await stored()).toEqual([]);
+    expect(await listSecrets()).toEqual([]);
   });
 
   test.each([
@@ -45,7 +45,7 @@ describe('a body', () => {
   test.each(['__proto__', 'constructor', 'toString'])('with a field %s is read the same as without it', async (key) => {
     const body = `{"path":"a","value":"v",${JSON.stringify(key)}:{"owner":"enterprise"}}`;
     expect(await refusal(post(body))).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: key }] } });
-    expect(await stored()).toEqual([]);
+    expect(await listSecrets()).toEqual([]);
   });
 
   test('with very many or very long invalid fields gets a short answer', async () => {
@@ -130,7 +130,7 @@ describe('long-lived calls', () => {
   });
 
   test('for polls are limited to 8 per sidecar, and a cancelled one frees its slot', async () => {
-    const sidecar = await control.enrolled();
+    const sidecar = await control.enrolSidecar();
     standStill();
     const poll = async (_: unknown, number: number) => {
       const target = '/v1/sidecar/snapshot?wait=20';
@@ -176,9 +176,9 @@ const event = (n: number, change: object) => ({
   ...change,
 });
 async function send(...events: object[]) {
-  const sidecar = await control.enrolled();
+  const sidecar = await control.enrolSidecar();
   const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events } });
-  return sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload);
+  return sidecar.verify(await reply.text(), EVENTS_TYP, eventsPayload);
 }
 
 describe('an event from a hostile sidecar', () => {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { decodeJwt } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { addUser, type InProcess, ORIGIN, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, ORIGIN, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../e2e/runtimes/oauth_provider.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { listen } from '../e2e/support/tls_upstream.ts';
@@ -68,8 +68,8 @@ beforeEach(async () => {
   control = await startInProcess({ outbound });
   const headers = { 'X-Key': 'vault://mcp-servers/{id}/KEY' };
   const body = { name: 'hub', mode: 'remote', url: `${resource()}?k=vault://mcp-servers/{id}/KEY`, headers };
-  id = (await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body))).id;
-  sidecar = await control.enrolled();
+  id = (await parseReply(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body))).id;
+  sidecar = await control.enrolSidecar();
 });
 afterEach(async () => {
   await control.stop();
@@ -83,10 +83,10 @@ const begin = (body: object = {}) =>
     authorization_hosts: [new URL(provider.origin).host, 'auth.example.test'],
     ...body,
   });
-const begun = (body: object = {}) => parsed(mcpAuthorizeReply, begin(body));
-const record = () => parsed(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
+const begun = (body: object = {}) => parseReply(mcpAuthorizeReply, begin(body));
+const record = () => parseReply(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
 const types = async () =>
-  (await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items.map(({ type }) => type);
+  (await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items.map(({ type }) => type);
 
 async function refusal(answered: Response | Promise<Response>) {
   const { error } = errorBody.parse(await (await answered).json());
@@ -107,12 +107,12 @@ async function release() {
   const credentials = [{ owner: 'personal', path: `mcp-servers/${id}/SVC_OAUTH` }];
   const body = { request_id: crypto.randomUUID(), credentials };
   const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
-  return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+  return sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
 }
 
-async function released(): Promise<string> {
+async function releaseToken(): Promise<string> {
   const { credentials } = await release();
-  const opened = await sidecar.unsealed(credentials[0]?.sealed ?? '');
+  const opened = await sidecar.unseal(credentials[0]?.sealed ?? '');
   return String(Object.values(Object(opened))[0]);
 }
 
@@ -136,9 +136,9 @@ describe('the authorisation of a remote server', () => {
     });
     const reply = await release();
     expect(reply.credentials[0]?.expires_at).toBe((await record()).authorization?.expires_at);
-    expect(decodeJwt(await released()).aud).toBe(resource());
+    expect(decodeJwt(await releaseToken()).aud).toBe(resource());
     const held = await sidecar.call('GET', '/v1/sidecar/snapshot');
-    const snapshot = await sidecar.verified(await held.text(), SNAPSHOT_TYP, snapshotPayload);
+    const snapshot = await sidecar.verify(await held.text(), SNAPSHOT_TYP, snapshotPayload);
     expect(readSnapshotMcpServers(snapshot.mcp_servers).servers).toMatchObject([{ authorization: 'ready' }]);
     expect(snapshot.credentials).toMatchObject([{ path: `mcp-servers/${id}/SVC_OAUTH` }]);
     expect((await record()).credentials.map(({ name }) => name)).toEqual(['KEY']);
@@ -156,7 +156,7 @@ describe('the authorisation of a remote server', () => {
 
   test('shows no token in a reply, log line or readable byte of the database', async () => {
     await open((await begun()).authorization_url);
-    const token = await released();
+    const token = await releaseToken();
     const texts = await Promise.all(
       ['', '/revisions'].map(async (path) => (await control.asUser('GET', `/v1/mcp-servers/${id}${path}`)).text()),
     );
@@ -166,10 +166,10 @@ describe('the authorisation of a remote server', () => {
 
   test('is renewed before it expires, for the same server, and by nobody else', async () => {
     await open((await begun()).authorization_url);
-    const first = await released();
+    const first = await releaseToken();
     const calls = provider.tokenCalls();
     control.clock.ms += HOUR_MS;
-    const both = await Promise.all([released(), released()]);
+    const both = await Promise.all([releaseToken(), releaseToken()]);
     expect(new Set([first, ...both]).size).toBe(2);
     expect(provider.tokenCalls()).toBe(calls + 1);
     expect(decodeJwt(both[0] ?? '').aud).toBe(resource());
@@ -189,7 +189,7 @@ describe('the authorisation of a remote server', () => {
     const again = await begun();
     expect(clientOf(again.authorization_url)).toBe(clientOf(first.authorization_url));
     expect(await open(again.authorization_url)).toContain('hub is authorised');
-    expect(decodeJwt(await released()).aud).toBe(resource());
+    expect(decodeJwt(await releaseToken()).aud).toBe(resource());
   });
 
   test('accepts a client that was registered by hand', async () => {
@@ -232,7 +232,7 @@ describe('the authorisation of a remote server', () => {
   });
 
   test('can be started by users who may change the server', async () => {
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN, inConsole: false };
     const colleague = await addUser(control.context, me.enterprise_id);
     expect(await beginMcpAuthorisation(control.context, colleague, id, how)).toMatchObject({
@@ -283,7 +283,7 @@ function tokenFor(aud: unknown): string {
 describe("a server that names somebody else's authorization server", () => {
   let victim: HostileProvider;
   const host = () => new URL(victim.origin).host;
-  const agreed = () => ({ authorization_hosts: [host()] });
+  const agreedHosts = () => ({ authorization_hosts: [host()] });
 
   beforeEach(async () => {
     victim = new HostileProvider();
@@ -308,7 +308,7 @@ describe("a server that names somebody else's authorization server", () => {
   });
 
   test('proceeds once the person has agreed to that exact host', async () => {
-    const link = await begun(agreed());
+    const link = await begun(agreedHosts());
     expect(new URL(link.authorization_url).host).toBe(host());
     expect(new URL(link.authorization_url).searchParams.get('resource')).toBe(resource());
   });
@@ -317,7 +317,7 @@ describe("a server that names somebody else's authorization server", () => {
     'asks about the host of every endpoint: %s',
     async (endpoint) => {
       victim.more = { [endpoint]: 'https://elsewhere.example.test/x' };
-      expect(await refusal(begin(agreed()))).toMatchObject({
+      expect(await refusal(begin(agreedHosts()))).toMatchObject({
         code: 'authorization_server_unconfirmed',
         details: { hosts: [host(), 'elsewhere.example.test'].toSorted() },
       });
@@ -344,7 +344,7 @@ describe("a server that names somebody else's authorization server", () => {
       token_type: 'bearer',
       expires_in: 3600,
     };
-    const link = new URL((await begun(agreed())).authorization_url);
+    const link = new URL((await begun(agreedHosts())).authorization_url);
     const state = link.searchParams.get('state') ?? '';
     const page = await (await control.send(`/auth/connectors/callback?code=c&state=${state}`)).text();
     expect(page).toContain(isTaken ? 'hub is authorised' : 'issued a token for another server');
@@ -354,9 +354,9 @@ describe("a server that names somebody else's authorization server", () => {
 
   test('is refused if the authorization server lists other resources', async () => {
     victim.more = { protected_resources: ['https://victim.example.test/api'] };
-    expect((await refusal(begin(agreed()))).message).toContain('issues tokens for other servers only');
+    expect((await refusal(begin(agreedHosts()))).message).toContain('issues tokens for other servers only');
     victim.more = { protected_resources: [resource()] };
-    expect((await begin(agreed())).status).toBe(200);
+    expect((await begin(agreedHosts())).status).toBe(200);
   });
 
   test.each([
@@ -366,11 +366,11 @@ describe("a server that names somebody else's authorization server", () => {
     'Prompt=none',
   ])('sends nothing that its URL requests by itself: %s', async (query) => {
     victim.more = { authorization_endpoint: `${victim.origin}/authorize?${query}` };
-    expect((await refusal(begin(agreed()))).message).toContain('which only the client may set');
+    expect((await refusal(begin(agreedHosts()))).message).toContain('which only the client may set');
   });
 
   test('is shown by the console, which sends nobody there before they submit a form', async () => {
-    const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+    const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
     const signedIn = await control.send(url);
     const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
     const headers = { cookie, origin: control.consoleOrigin };
@@ -390,12 +390,12 @@ describe("a server that names somebody else's authorization server", () => {
 
   test('gets its own client, never that of another server', async () => {
     const other = { name: 'second', mode: 'remote', url: resource() };
-    const { id: second } = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', other));
+    const { id: second } = await parseReply(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', other));
     server.documents['/metadata'] = { resource: resource(), authorization_servers: [provider.origin] };
     const first = await begun();
     const body = { authorization_hosts: [new URL(provider.origin).host] };
     const begunSecond = control.asUser('POST', `/v1/mcp-servers/${second}/authorize`, body);
-    const link = (await parsed(mcpAuthorizeReply, begunSecond)).authorization_url;
+    const link = (await parseReply(mcpAuthorizeReply, begunSecond)).authorization_url;
     expect(clientOf(link)).not.toBe(clientOf(first.authorization_url));
   });
 });
@@ -476,7 +476,7 @@ describe('metadata of a server', () => {
 
   test('is fetched only from public host names if hosted', async () => {
     const hosted = { ...control.context, local: null, outbound: nodeOutbound({ isLocal: false, pinned: new Map() }) };
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const caller = { userId: me.id, enterpriseId: me.enterprise_id, role: me.role };
     const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN, inConsole: false };
     expect(await beginMcpAuthorisation(hosted, caller, id, how)).toMatchObject({
@@ -487,7 +487,7 @@ describe('metadata of a server', () => {
 
 test('a local server has no sign-in', async () => {
   const body = { name: 'files', command: ['a-server'] };
-  const local = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body));
+  const local = await parseReply(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body));
   const answered = control.asUser('POST', `/v1/mcp-servers/${local.id}/authorize`, {});
   expect((await refusal(answered)).message).toContain('is a local server');
 });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { addUser, type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import type { AuditEventType } from '../shared/model/audit_event.ts';
 import { meReply } from '../shared/wire/account.ts';
@@ -37,15 +37,15 @@ beforeEach(async () => {
 });
 
 const post = (body: object) => control.asUser('POST', '/v1/mcp-servers', body);
-const made = (body: object) => parsed(mcpServerRecord, post(body));
-const got = (id: string) => parsed(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
+const create = (body: object) => parseReply(mcpServerRecord, post(body));
+const got = (id: string) => parseReply(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
 const put = (id: string, body: object) => control.asUser('PUT', `/v1/mcp-servers/${id}`, body);
 const credential = (id: string, name: string, value = VALUE) =>
   control.asUser('POST', `/v1/mcp-servers/${id}/credentials`, { env_var_name: name, secret_value: value });
 const events = async (type: AuditEventType) =>
-  (await parsed(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
+  (await parseReply(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
 const secretPaths = async () =>
-  (await parsed(secretsPage, control.asUser('GET', '/v1/secrets'))).items.map(({ path }) => path);
+  (await parseReply(secretsPage, control.asUser('GET', '/v1/secrets'))).items.map(({ path }) => path);
 
 async function refusal(answered: Response | Promise<Response>) {
   const { error } = errorBody.parse(await (await answered).json());
@@ -55,14 +55,14 @@ async function refusal(answered: Response | Promise<Response>) {
 
 async function snapshot(sidecar: TestSidecar) {
   const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
-  return sidecar.verified(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
+  return sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
 }
 
 async function release(sidecar: TestSidecar, paths: readonly string[]) {
   const credentials = paths.map((path) => ({ owner: 'personal', path }));
   const body = { request_id: crypto.randomUUID(), credentials };
   const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
-  return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+  return sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
 }
 
 describe('registering a server', () => {
@@ -70,7 +70,7 @@ describe('registering a server', () => {
     const reply = await post({ ...LOCAL, description: 'Files of a test', version: '1.2.3', registry_id: 'acme/files' });
     expect(reply.status).toBe(201);
     expect(Number(reply.headers.get('svc-policy-version'))).toBeGreaterThan(0);
-    const server = await parsed(mcpServerRecord, reply);
+    const server = await parseReply(mcpServerRecord, reply);
     expect(server).toMatchObject({
       name: 'files',
       mode: 'local',
@@ -84,7 +84,7 @@ describe('registering a server', () => {
       credentials: [],
     });
     expect(await got(server.id)).toEqual(server);
-    const { items } = await parsed(mcpServersPage, control.asUser('GET', '/v1/mcp-servers?name=files'));
+    const { items } = await parseReply(mcpServersPage, control.asUser('GET', '/v1/mcp-servers?name=files'));
     expect(items).toEqual([server]);
     expect(await events('control.mcp_server.created')).toMatchObject([
       { data: { 'svc.mcp.server': 'files', 'svc.mcp.server_id': server.id, 'svc.mcp.version': '1.2.3' } },
@@ -92,14 +92,14 @@ describe('registering a server', () => {
   });
 
   test("puts the server's id into references, and lists the credentials it needs", async () => {
-    const server = await made(REMOTE);
+    const server = await create(REMOTE);
     expect(server.transport).toBe('streamable-http');
     expect(server.headers).toEqual({ Authorization: `Bearer vault://mcp-servers/${server.id}/TOKEN` });
     expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
   });
 
   test('refuses a name that the owner already uses, for concurrent requests too', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     expect(await refusal(post({ ...REMOTE, name: 'files' }))).toMatchObject({
       code: 'name_taken',
       details: { server_id: id },
@@ -124,16 +124,16 @@ describe('registering a server', () => {
       expect([changes, error]).toMatchObject([{}, { code: 'invalid_input', details: { fields: [{ field }] } }]);
       expect(JSON.stringify(error.details)).toMatch(message);
     }
-    expect((await parsed(mcpServersPage, control.asUser('GET', '/v1/mcp-servers'))).items).toEqual([]);
+    expect((await parseReply(mcpServersPage, control.asUser('GET', '/v1/mcp-servers'))).items).toEqual([]);
   });
 
   test('warns of risks in the command', async () => {
-    const unknown = await made({ name: 'unknown', command: ['erl', '-eval', 'x'] });
+    const unknown = await create({ name: 'unknown', command: ['erl', '-eval', 'x'] });
     expect(unknown.warnings).toMatchObject([
       { code: 'unchecked_code', message: expect.stringContaining('the server runs code that nobody checked') },
     ]);
     expect((await events('control.mcp_server.created'))[0]?.data).toMatchObject({ 'svc.mcp.unchecked': true });
-    const { warnings } = await made({ ...LOCAL, command: ['npx', '-y', '@acme/files'] });
+    const { warnings } = await create({ ...LOCAL, command: ['npx', '-y', '@acme/files'] });
     expect((await events('control.mcp_server.created'))[0]?.data).not.toHaveProperty(['svc.mcp.unchecked']);
     expect(warnings.map(({ code }) => code)).toContain('unpinned_version');
     expect(warnings[0]?.message).toMatch(/^the server /);
@@ -142,11 +142,11 @@ describe('registering a server', () => {
 
 describe('changing a server', () => {
   test('replaces every field and keeps the previous configuration', async () => {
-    const { id } = await made({ ...LOCAL, description: 'one', registry_id: 'acme/files' });
-    const second = await parsed(mcpServerRecord, put(id, { ...LOCAL, name: 'renamed', enabled: false }));
+    const { id } = await create({ ...LOCAL, description: 'one', registry_id: 'acme/files' });
+    const second = await parseReply(mcpServerRecord, put(id, { ...LOCAL, name: 'renamed', enabled: false }));
     expect(second).toMatchObject({ description: '', name: 'renamed', enabled: false, revision: 2, id });
     expect(second.registry_id).toBe('acme/files');
-    const revisions = await parsed(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
+    const revisions = await parseReply(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
     expect(revisions.items.map(({ revision, configuration }) => [revision, configuration.description])).toEqual([
       [2, ''],
       [1, 'one'],
@@ -154,37 +154,37 @@ describe('changing a server', () => {
   });
 
   test('with the same configuration changes nothing', async () => {
-    const { id } = await made(LOCAL);
-    const again = await parsed(mcpServerRecord, put(id, { registry_id: null, ...LOCAL, enabled: true }));
+    const { id } = await create(LOCAL);
+    const again = await parseReply(mcpServerRecord, put(id, { registry_id: null, ...LOCAL, enabled: true }));
     expect(again.revision).toBe(1);
     expect(await events('control.mcp_server.updated')).toEqual([]);
   });
 
   test('keeps the last 20 configurations, and restores one of them', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     for (let number = 2; number <= 25; number += 1) await put(id, { ...LOCAL, description: `number ${number}` });
-    const revisions = await parsed(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
+    const revisions = await parseReply(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
     expect([revisions.items.length, revisions.items[0]?.revision, revisions.items.at(-1)?.revision]).toEqual([
       20, 25, 6,
     ]);
     const rollback = (revision: number) => control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision });
-    const back = await parsed(mcpServerRecord, rollback(7));
+    const back = await parseReply(mcpServerRecord, rollback(7));
     expect([back.revision, back.description]).toEqual([26, 'number 7']);
     expect(await refusal(rollback(1))).toMatchObject({ code: 'not_found' });
   });
 
   test('with a command that is refused by now can only disable it', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     const { client } = control.context.database;
     await client.execute(`UPDATE mcp_servers SET record = replace(record, '"npx"', '"bash"')`);
     const bash = { ...LOCAL, command: ['bash', ...LOCAL.command.slice(1)] };
     expect((await refusal(put(id, { ...bash, description: 'other' }))).message).toMatch(/shell/);
     expect((await refusal(put(id, { ...bash, enabled: false, env: {} }))).message).toMatch(/shell/);
-    expect((await parsed(mcpServerRecord, put(id, { ...bash, enabled: false }))).enabled).toBe(false);
+    expect((await parseReply(mcpServerRecord, put(id, { ...bash, enabled: false }))).enabled).toBe(false);
   });
 
   test('cannot change its owner', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     expect(await refusal(put(id, { ...LOCAL, owner: 'enterprise' }))).toMatchObject({
       code: 'invalid_input',
       details: { fields: [{ field: 'owner' }] },
@@ -194,8 +194,11 @@ describe('changing a server', () => {
 
 describe('a credential', () => {
   test('replaces the env entry of a local server by a reference', async () => {
-    const { id } = await made({ ...LOCAL, env: { TOKEN: 'typed-by-mistake' } });
-    expect(await parsed(mcpCredentialReply, credential(id, 'TOKEN'))).toEqual({ env_var_name: 'TOKEN', stored: true });
+    const { id } = await create({ ...LOCAL, env: { TOKEN: 'typed-by-mistake' } });
+    expect(await parseReply(mcpCredentialReply, credential(id, 'TOKEN'))).toEqual({
+      env_var_name: 'TOKEN',
+      stored: true,
+    });
     const server = await got(id);
     expect(server.env).toEqual({ TOKEN: `vault://mcp-servers/${id}/TOKEN` });
     expect(server.credentials).toMatchObject([{ name: 'TOKEN', required: true, set: true }]);
@@ -206,13 +209,13 @@ describe('a credential', () => {
   });
 
   test('that was typed into the configuration is removed from the earlier revisions', async () => {
-    const { id } = await made({ ...LOCAL, env: { TOKEN: VALUE, LOG_LEVEL: 'info' } });
+    const { id } = await create({ ...LOCAL, env: { TOKEN: VALUE, LOG_LEVEL: 'info' } });
     await put(id, { ...LOCAL, env: { TOKEN: VALUE } });
     await credential(id, 'TOKEN', 'another-value');
     const revisions = await (await control.asUser('GET', `/v1/mcp-servers/${id}/revisions`)).text();
     expect(mcpRevisionsReply.parse(JSON.parse(revisions)).items).toHaveLength(3);
     expect(revisions).not.toContain(VALUE);
-    const back = await parsed(
+    const back = await parseReply(
       mcpServerRecord,
       control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 }),
     );
@@ -220,19 +223,19 @@ describe('a credential', () => {
   });
 
   test('does not change a configuration that refers to it elsewhere', async () => {
-    const { id } = await made({ ...LOCAL, env: { AUTH: 'Bearer vault://mcp-servers/{id}/TOKEN' } });
+    const { id } = await create({ ...LOCAL, env: { AUTH: 'Bearer vault://mcp-servers/{id}/TOKEN' } });
     await credential(id, 'TOKEN');
     expect(await got(id)).toMatchObject({ revision: 1, env: { AUTH: `Bearer vault://mcp-servers/${id}/TOKEN` } });
   });
 
   test('of a remote server must be referred to', async () => {
-    const { id } = await made(REMOTE);
+    const { id } = await create(REMOTE);
     expect((await credential(id, 'TOKEN')).status).toBe(200);
     expect((await refusal(credential(id, 'OTHER'))).message).toMatch(/it refers to TOKEN/);
   });
 
   test('cannot have the name of a variable that controls the program or the service', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     for (const name of ['SVC_OAUTH', 'LD_PRELOAD', 'a-b', '']) {
       expect([name, (await refusal(credential(id, name))).code]).toEqual([name, 'invalid_input']);
     }
@@ -240,7 +243,7 @@ describe('a credential', () => {
   });
 
   test('is deleted only through the server, and with it', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     await credential(id, 'TOKEN');
     await credential(id, 'OTHER');
     expect(await refusal(control.asUser('DELETE', `/v1/secrets/mcp-servers/${id}/TOKEN`))).toMatchObject({
@@ -269,10 +272,10 @@ describe('a credential', () => {
     ['a program', REMOTE, { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }],
     ['a URL, once it was a program', { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }, REMOTE],
   ])('is deleted when its target changes: the server that becomes %s has it no more', async (_what, before, after) => {
-    const sidecar = await control.enrolled();
-    const { id } = await made(before);
+    const sidecar = await control.enrolSidecar();
+    const { id } = await create(before);
     await credential(id, 'TOKEN');
-    const server = await parsed(mcpServerRecord, put(id, after));
+    const server = await parseReply(mcpServerRecord, put(id, after));
     expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
     expect(await secretPaths()).toEqual([]);
     expect(await events('control.mcp_server.credential_deleted')).toHaveLength(1);
@@ -283,7 +286,7 @@ describe('a credential', () => {
   });
 
   test('is kept while the server has the same target', async () => {
-    const { id } = await made(REMOTE);
+    const { id } = await create(REMOTE);
     await credential(id, 'TOKEN');
     await put(id, {
       ...REMOTE,
@@ -292,20 +295,20 @@ describe('a credential', () => {
       headers: { ...REMOTE.headers, 'X-Team': 'a' },
     });
     expect((await got(id)).credentials).toMatchObject([{ name: 'TOKEN', set: true }]);
-    const local = await made({ ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } });
+    const local = await create({ ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } });
     await credential(local.id, 'TOKEN');
     await put(local.id, { ...LOCAL, command: [...LOCAL.command, '/more'], env: local.env });
     expect((await got(local.id)).credentials).toMatchObject([{ name: 'TOKEN', set: true }]);
   });
 
   test('cannot be written by anything else: its place in the vault is reserved', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     const body = { path: `mcp-servers/${id}/TOKEN`, value: VALUE };
     expect((await refusal(control.asUser('POST', '/v1/secrets', body))).code).toBe('invalid_input');
   });
 
   test('appears in no reply, log line or readable byte of the database', async () => {
-    const { id } = await made({ ...LOCAL, command: [...LOCAL.command, '--key=vault://mcp-servers/{id}/KEY'] });
+    const { id } = await create({ ...LOCAL, command: [...LOCAL.command, '--key=vault://mcp-servers/{id}/KEY'] });
     const texts: string[] = [];
     for (const reply of [
       credential(id, 'KEY'),
@@ -330,10 +333,10 @@ describe('a credential', () => {
 
 describe('a sidecar', () => {
   test('receives the servers of its user, and the credentials that they refer to', async () => {
-    const { id } = await made(REMOTE);
-    await made({ ...LOCAL, owner: 'enterprise' });
+    const { id } = await create(REMOTE);
+    await create({ ...LOCAL, owner: 'enterprise' });
     await credential(id, 'TOKEN');
-    const sidecar = await control.enrolled();
+    const sidecar = await control.enrolSidecar();
     const held = await snapshot(sidecar);
     const { servers, problems } = readSnapshotMcpServers(held.mcp_servers);
     expect(problems).toEqual([]);
@@ -344,22 +347,22 @@ describe('a sidecar', () => {
     const path = `mcp-servers/${id}/TOKEN`;
     expect(held.credentials).toMatchObject([{ owner: 'personal', path }]);
     const released = await release(sidecar, [path, `mcp-servers/${id}/OTHER`]);
-    expect(await sidecar.unsealed(released.credentials[0]?.sealed ?? '')).toEqual({ value: VALUE });
+    expect(await sidecar.unseal(released.credentials[0]?.sealed ?? '')).toEqual({ value: VALUE });
     expect(released.missing).toEqual([{ owner: 'personal', path: `mcp-servers/${id}/OTHER` }]);
   });
 
   test('does not receive a credential that nothing refers to any more', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     await credential(id, 'TOKEN');
     await put(id, LOCAL);
-    const sidecar = await control.enrolled();
+    const sidecar = await control.enrolSidecar();
     expect((await snapshot(sidecar)).credentials).toEqual([]);
     expect((await release(sidecar, [`mcp-servers/${id}/TOKEN`])).credentials).toEqual([]);
   });
 
   test('reports what runs on its machine, visible to its own user', async () => {
-    const { id } = await made({ ...LOCAL, owner: 'enterprise' });
-    const sidecar = await control.enrolled();
+    const { id } = await create({ ...LOCAL, owner: 'enterprise' });
+    const sidecar = await control.enrolSidecar();
     const say = (state: string, checkedAt: number, lastError: string | null = null) => {
       const known = { id, state, last_error: lastError, checked_at: new Date(checkedAt).toISOString() };
       const body = { servers: [known, { ...known, id: `mcp_${'0'.repeat(26)}` }] };
@@ -370,7 +373,7 @@ describe('a sidecar', () => {
     expect(Date.parse((await got(id)).health?.checked_at ?? '')).toBeLessThanOrEqual(control.clock.now());
     await say('running', control.clock.now());
     expect((await got(id)).health?.state).toBe('running');
-    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const colleague = await addUser(control.context, me.enterprise_id);
     expect(await getMcpServer(control.context, colleague, id)).toMatchObject({ ok: true, value: { health: null } });
     control.clock.ms += 6 * 60_000;
@@ -402,7 +405,7 @@ describe('a server of the enterprise', () => {
   });
 
   test('of another enterprise or user is not found', async () => {
-    const { id } = await made(LOCAL);
+    const { id } = await create(LOCAL);
     const stranger = await addUser(control.context, null);
     expect(await getMcpServer(control.context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });
     expect(await removeMcpServer(control.context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });

@@ -20,7 +20,7 @@ export interface Usage {
   readonly rss: number;
 }
 
-export async function started(file: string, args: readonly string[]): Promise<Started> {
+export async function startProcess(file: string, args: readonly string[]): Promise<Started> {
   const child = fork(new URL(file, import.meta.url), args, {
     execArgv: process.env['BENCH_NODE_FLAGS']?.split(' ') ?? [],
   });
@@ -36,7 +36,7 @@ export async function usage({ child }: Started): Promise<Usage> {
 }
 
 /** Opens TLS to the upstream, through the proxy if there is one. */
-export async function opened(host: string, upstream: Started, proxy: Started | null): Promise<TLSSocket> {
+export async function openTls(host: string, upstream: Started, proxy: Started | null): Promise<TLSSocket> {
   const socket = connectTcp({ port: Number((proxy ?? upstream).told['port']), host: '127.0.0.1', noDelay: true });
   if (proxy !== null) {
     const basic = Buffer.from(`${proxy.told['sessionId']}:${proxy.told['token']}`).toString('base64');
@@ -50,7 +50,7 @@ export async function opened(host: string, upstream: Started, proxy: Started | n
 
 /** The upstream, and the settings to start the proxies before it. */
 export async function startUpstream(): Promise<{ readonly upstream: Started; readonly args: readonly string[] }> {
-  const upstream = await started('./upstream_process.ts', [HOST]);
+  const upstream = await startProcess('./upstream_process.ts', [HOST]);
   const ca = Buffer.from(String(upstream.told['caPem'])).toString('base64');
   return { upstream, args: [HOST, String(upstream.told['port']), ca] };
 }

@@ -10,7 +10,7 @@ const EVENT_CLIENTS = 20;
 const SLOW_READERS = 8;
 const VANISHING_CLIENTS = 12;
 
-function between(least: number, most: number): number {
+function pickBetween(least: number, most: number): number {
   return least + Math.random() * (most - least);
 }
 
@@ -69,7 +69,7 @@ class Clients {
     if (tunnel === null) return;
     tunnel.tls.on('data', () => undefined);
     tunnel.tls.write(requestHead(eventsHost, '/events'));
-    await wait(between(1_000, 10_000));
+    await wait(pickBetween(1_000, 10_000));
     leave(tunnel.raw);
   }
 
@@ -83,18 +83,18 @@ class Clients {
       setTimeout(() => tunnel.tls.resume(), 20);
     });
     tunnel.tls.write(requestHead(host, '/bulk'));
-    await wait(between(5_000, 15_000));
+    await wait(pickBetween(5_000, 15_000));
     leave(tunnel.raw);
   }
 
   /** Sends a part of a client's data, up to a random stage, and disconnects. */
   async vanish(): Promise<void> {
     const { credentialedHost: host, authorization } = this.#settings;
-    const stage = Math.floor(between(0, 6));
+    const stage = Math.floor(pickBetween(0, 6));
     const head = connectHead(host, authorization);
     const starts: readonly string[] = [
       '',
-      head.slice(0, between(1, head.length)),
+      head.slice(0, pickBetween(1, head.length)),
       head,
       `${head}\x16\x03\x01\x02\x00\x01`,
     ];
@@ -102,14 +102,14 @@ class Clients {
     if (start !== undefined) {
       const raw = dial(this.#settings);
       raw.write(Buffer.from(start, 'latin1'));
-      await wait(between(0, 300));
+      await wait(pickBetween(0, 300));
       return leave(raw);
     }
     const tunnel = await this.open(host);
     if (tunnel === null) return;
     const request = requestHead(host, stage === 4 ? '/small' : '/bulk');
     tunnel.tls.write(stage === 4 ? request.slice(0, -2) : request);
-    await wait(between(0, 300));
+    await wait(pickBetween(0, 300));
     leave(tunnel.raw);
   }
 }
@@ -117,7 +117,7 @@ class Clients {
 async function forever(act: () => Promise<void>): Promise<never> {
   for (;;) {
     await act();
-    await wait(between(10, 50));
+    await wait(pickBetween(10, 50));
   }
 }
 

@@ -50,7 +50,7 @@ export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-function written(value: number): string {
+function formatValue(value: number): string {
   if (value >= 100) return value.toFixed(0);
   return value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
@@ -60,7 +60,7 @@ function bar({ label, value, own }: Bar, top: number, most: number, unit: string
   const baseline = top + BAR_HEIGHT - 3;
   return `  <text x="${LABEL_WIDTH - 8}" y="${baseline}" text-anchor="end">${escapeXml(label)}</text>
   <rect class="${own ? 'own' : 'other'}" x="${LABEL_WIDTH}" y="${top}" width="${length.toFixed(1)}" height="${BAR_HEIGHT}" rx="2"/>
-  <text x="${(LABEL_WIDTH + length + 6).toFixed(1)}" y="${baseline}">${written(value)} ${escapeXml(unit)}</text>`;
+  <text x="${(LABEL_WIDTH + length + 6).toFixed(1)}" y="${baseline}">${formatValue(value)} ${escapeXml(unit)}</text>`;
 }
 
 /** Each group has its own scale: bars are compared within a group. */

@@ -80,7 +80,7 @@ const svc = (args: readonly string[], options: RunOptions = {}): Promise<RunResu
 };
 const logIn = (agent: string, value: string, ...flags: readonly string[]): Promise<RunResult> =>
   svc(['login', agent, '--stdin', ...flags], { stdin: `${value}\n` });
-const seenEnv = (): ReadonlyMap<string, string> =>
+const readEnv = (): ReadonlyMap<string, string> =>
   new Map(
     readFileSync(join(home.path, 'env'), 'utf8')
       .split('\n')
@@ -220,7 +220,7 @@ describe('svc NAME', () => {
       '--',
       '-x',
     ]);
-    expect(seenEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
+    expect(readEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
     expect(JSON.parse(readFileSync(join(home.path, '.claude.json'), 'utf8'))).toMatchObject({
       customApiKeyResponses: { approved: [placeholderOf('ANTHROPIC_API_KEY').slice(-20)] },
     });
@@ -240,7 +240,7 @@ describe('svc NAME', () => {
     await logIn('claude', TOKEN);
     const env = { ANTHROPIC_API_KEY: KEY, ANTHROPIC_AUTH_TOKEN: KEY, CLAUDE_CODE_OAUTH_TOKEN: TOKEN, KEPT: '1' };
     await svc(['claude'], { env });
-    const seen = seenEnv();
+    const seen = readEnv();
     expect(seen.get('CLAUDE_CODE_OAUTH_TOKEN')).toBe(placeholderOf('CLAUDE_CODE_OAUTH_TOKEN'));
     expect([seen.get('ANTHROPIC_API_KEY'), seen.get('ANTHROPIC_AUTH_TOKEN'), seen.get('KEPT')]).toEqual([
       undefined,
@@ -261,17 +261,17 @@ describe('svc NAME', () => {
     await logIn('claude', KEY);
     await logIn('claude', TOKEN);
     await svc(['claude']);
-    expect(seenEnv().has('CLAUDE_CODE_OAUTH_TOKEN')).toBe(false);
+    expect(readEnv().has('CLAUDE_CODE_OAUTH_TOKEN')).toBe(false);
     await svc(['run', '--login', 'subscription', 'claude']);
-    expect(seenEnv().has('ANTHROPIC_API_KEY')).toBe(false);
-    expect(seenEnv().get('CLAUDE_CODE_OAUTH_TOKEN')).toMatch(/^sk-ant-oat01-/);
+    expect(readEnv().has('ANTHROPIC_API_KEY')).toBe(false);
+    expect(readEnv().get('CLAUDE_CODE_OAUTH_TOKEN')).toMatch(/^sk-ant-oat01-/);
   });
 
   test('uses all logins where the agent has a model of each', async () => {
     await logIn('claude', KEY);
     await logIn('codex', 'sk-proj-a-real-key-of-the-person');
     await svc(['opencode']);
-    expect([seenEnv().get('ANTHROPIC_API_KEY'), seenEnv().get('OPENAI_API_KEY')]).toEqual([
+    expect([readEnv().get('ANTHROPIC_API_KEY'), readEnv().get('OPENAI_API_KEY')]).toEqual([
       placeholderOf('ANTHROPIC_API_KEY'),
       placeholderOf('OPENAI_API_KEY'),
     ]);
@@ -299,8 +299,8 @@ describe('svc NAME', () => {
   test('takes the placeholder that the sidecar hands out while the control plane is away', async () => {
     sentinels = [{ env: 'CLAUDE_CODE_OAUTH_TOKEN', value: 'sk-ant-oat01-placeholder' }];
     expect(await svc(['claude'], { answer: controlAway, env: { ANTHROPIC_API_KEY: KEY } })).toMatchObject({ code: 7 });
-    expect(seenEnv().get('CLAUDE_CODE_OAUTH_TOKEN')).toBe('sk-ant-oat01-placeholder');
-    expect(seenEnv().has('ANTHROPIC_API_KEY')).toBe(false);
+    expect(readEnv().get('CLAUDE_CODE_OAUTH_TOKEN')).toBe('sk-ant-oat01-placeholder');
+    expect(readEnv().has('ANTHROPIC_API_KEY')).toBe(false);
   });
 
   test('warns of a login of the agent itself', async () => {
@@ -325,10 +325,10 @@ describe('svc run', () => {
   test('runs an agent by its profile, and a command of the same name after --', async () => {
     await logIn('claude', KEY);
     await svc(['run', '--name', 'n', 'claude', '--quiet']);
-    expect(seenEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
+    expect(readEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
     expect(readFileSync(join(home.path, 'args'), 'utf8')).toContain('--quiet\n');
     await svc(['run', '--', 'claude']);
-    expect(seenEnv().has('ANTHROPIC_API_KEY')).toBe(false);
+    expect(readEnv().has('ANTHROPIC_API_KEY')).toBe(false);
   });
 });
 
@@ -336,9 +336,9 @@ describe("a user's own profile", () => {
   test('is a command, and is listed', async () => {
     ownProfile({});
     expect(await svc(['mine'])).toMatchObject({ code: 0 });
-    expect(seenEnv().get('MY_MODEL')).toBe('small');
+    expect(readEnv().get('MY_MODEL')).toBe('small');
     await svc(['mine'], { env: { MY_MODEL: 'large' } });
-    expect(seenEnv().get('MY_MODEL')).toBe('large');
+    expect(readEnv().get('MY_MODEL')).toBe('large');
     expect(await svc(['run', 'mine'])).toMatchObject({ code: 0 });
     expect((await svc(['--help'])).stdout).toContain('run mine, by your own profile');
     expect((await svc(['completion', 'bash'])).stdout).toContain("'mine'");

@@ -100,8 +100,8 @@ describe('svc approvals', () => {
     ['approve', 'approved'],
     ['deny', 'denied'],
   ])('%s sends the decision and prints the request', async (decision, word) => {
-    const decided: Answer = () => ({ status: 200, body: { ...record, state: word } });
-    const run = await runCli(home, ['approvals', decision, ID], { answer: decided });
+    const answerDecision: Answer = () => ({ status: 200, body: { ...record, state: word } });
+    const run = await runCli(home, ['approvals', decision, ID], { answer: answerDecision });
     expect(run.calls).toMatchObject([{ method: 'POST', body: { decision } }]);
     expect(run.calls[0]?.url.pathname).toBe(`/v1/approvals/${ID}/decide`);
     expect(run).toMatchObject({ code: 0, stdout: `${word} ${ID}: ${record.summary}\n`, stderr: '' });
@@ -120,7 +120,7 @@ describe('svc approvals', () => {
 });
 
 /** The stream ends after two events; on the second read the approval is decided. */
-function watched(): Answer {
+function answerWatch(): Answer {
   let looks = 0;
   return ({ url }) => {
     if (url.pathname === '/v1/audit-events/stream') {
@@ -140,7 +140,7 @@ function watched(): Answer {
 
 describe('svc approvals watch', () => {
   test('shows pending requests, then their decisions', async () => {
-    const run = await runCli(home, ['approvals', 'watch'], { answer: watched() });
+    const run = await runCli(home, ['approvals', 'watch'], { answer: answerWatch() });
     expect(run.stdout.split('\n').slice(0, 2)).toEqual([
       `${record.requested_at}  ${ID}  waits  ${record.summary}`,
       `2026-01-01T12:00:00.000Z  ${ID}  approved by usr_2  ${record.summary}`,
@@ -149,7 +149,7 @@ describe('svc approvals watch', () => {
   });
 
   test('prints one JSON document per line with --json', async () => {
-    const run = await runCli(home, ['approvals', 'watch', '--json'], { answer: watched() });
+    const run = await runCli(home, ['approvals', 'watch', '--json'], { answer: answerWatch() });
     const states = run.stdout
       .trimEnd()
       .split('\n')

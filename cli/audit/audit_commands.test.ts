@@ -243,7 +243,7 @@ describe('svc audit verify', () => {
 
 const before = '2025-10-03T12:00:00.000Z';
 const reply = { before, dry_run: false, removed: 5_000, finished: true, broken: [] };
-const counted: Answer = ({ body }) => ({ status: 200, body: { ...reply, ...z.looseObject({}).parse(body) } });
+const answerPrune: Answer = ({ body }) => ({ status: 200, body: { ...reply, ...z.looseObject({}).parse(body) } });
 
 describe('svc audit prune', () => {
   test('repeats until nothing is left, and prints how many events were removed', async () => {
@@ -258,7 +258,9 @@ describe('svc audit prune', () => {
   });
 
   test('only counts with --dry-run', async () => {
-    const run = await runCli(home, ['audit', 'prune', '--before', before, '--dry-run', '--json'], { answer: counted });
+    const run = await runCli(home, ['audit', 'prune', '--before', before, '--dry-run', '--json'], {
+      answer: answerPrune,
+    });
     expect(JSON.parse(run.stdout)).toMatchObject({ before, dry_run: true, removed: 5_000 });
   });
 

@@ -19,7 +19,7 @@ afterEach(() => home.remove());
 
 const head = (sequence: number) => ({ writer: WRITER, sequence, hash: String(sequence).padStart(64, '0') });
 
-async function signed(sequence: number, key = pair.privateKey, typ = 'svc-audit-head+jws'): Promise<string> {
+async function signHead(sequence: number, key = pair.privateKey, typ = 'svc-audit-head+jws'): Promise<string> {
   const payload = { ...head(sequence), control_plane_id: PLANE, enterprise_id: ENTERPRISE, taken_at: AT };
   return new CompactSign(new TextEncoder().encode(JSON.stringify(payload)))
     .setProtectedHeader({ alg: 'EdDSA', typ })
@@ -34,7 +34,7 @@ async function plane(): Promise<Answer> {
     control_plane_key: { kty: 'OKP', crv: 'Ed25519', x },
     enterprise_id: ENTERPRISE,
     taken_at: AT,
-    heads: [{ ...head(5), signed: await signed(5) }],
+    heads: [{ ...head(5), signed: await signHead(5) }],
   };
   return ({ url, body }) => {
     if (url.pathname === '/v1/audit-events/heads') return { status: 200, body: heads };
@@ -70,7 +70,7 @@ describe('svc audit heads', () => {
 
 describe('svc audit verify --against', () => {
   test('finds signed heads in any text, such as a log', async () => {
-    const log = `{"message":"audit head","head":"${await signed(4)}"}\nnoise ${await signed(5)} noise\n`;
+    const log = `{"message":"audit head","head":"${await signHead(4)}"}\nnoise ${await signHead(5)} noise\n`;
     const run = await against(log, '--json');
     expect(run.code).toBe(0);
     expect(JSON.parse(run.stdout)).toMatchObject({
@@ -80,18 +80,18 @@ describe('svc audit verify --against', () => {
   });
 
   test('exits with 1 if the log ends before one of the heads, even if every chain verifies', async () => {
-    const run = await against(`${await signed(4)}\n${await signed(9)}\n`);
+    const run = await against(`${await signHead(4)}\n${await signHead(9)}\n`);
     expect(run).toMatchObject({ code: 1, stdout: expect.stringContaining(`broken\tbehind: event 9 of ${WRITER}`) });
   });
 
   test('exits with 1 if a head has a foreign signature', async () => {
     const other = await generateKeyPair('Ed25519', { extractable: true });
-    const run = await against(`${await signed(4)}\n${await signed(5, other.privateKey)}\n`);
+    const run = await against(`${await signHead(4)}\n${await signHead(5, other.privateKey)}\n`);
     expect(run).toMatchObject({ code: 1, stdout: expect.stringContaining('1 heads in') });
   });
 
   test('refuses a file without heads, and tokens signed for another purpose', async () => {
-    for (const text of ['nothing', await signed(4, pair.privateKey, 'svc-events+jws')]) {
+    for (const text of ['nothing', await signHead(4, pair.privateKey, 'svc-events+jws')]) {
       expect(await against(text)).toMatchObject({ code: 2, stderr: expect.stringContaining('no signed head') });
     }
   });

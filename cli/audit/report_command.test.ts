@@ -26,7 +26,7 @@ function binding(host: string, ref: string, change: object = {}) {
   const input = hostBindingInput.parse({ host, scheme: 'bearer', credential_ref: ref, ...change });
   return { ...input, id: id('bnd', 1), ...times };
 }
-function unsealed(ref: string, change: object = {}) {
+function unsealedEvent(ref: string, change: object = {}) {
   const place = { writer: OWN_SIDECAR, sequence: 1, previous_hash: '0', hash: '1', received_at: STORED };
   return {
     id: id('evt', 1),
@@ -119,7 +119,7 @@ describe('svc report sealability', () => {
   });
 
   test('reports a credential that was handed out: when, for which host, why, and what to do', async () => {
-    const events = [unsealed('vault://db'), unsealed('vault://db', { time: '2026-01-01T10:30:00.000Z' })];
+    const events = [unsealedEvent('vault://db'), unsealedEvent('vault://db', { time: '2026-01-01T10:30:00.000Z' })];
     expect(await reportOf({ secrets: [secret('db')], events })).toMatchObject({
       not_sealed: 1,
       items: [
@@ -138,7 +138,7 @@ describe('svc report sealability', () => {
   });
 
   test('a credential that was handed out is not sealed, even if bound, until a new value is stored', async () => {
-    const world = { bindings: [binding('db.example.com', 'vault://db')], events: [unsealed('vault://db')] };
+    const world = { bindings: [binding('db.example.com', 'vault://db')], events: [unsealedEvent('vault://db')] };
     const before = await reportOf({ ...world, secrets: [secret('db')] });
     expect(before.items).toMatchObject([{ sealed: false, how_to_seal: ['svc secret set db'], bindings: [{}] }]);
     const after = await reportOf({ ...world, secrets: [secret('db', { updated_at: '2026-01-01T11:00:01.000Z' })] });
@@ -154,20 +154,20 @@ describe('svc report sealability', () => {
   });
 
   test('names the image of the container that received a credential', async () => {
-    const { data } = unsealed('vault://db');
-    const events = [unsealed('vault://db', { data: { ...data, 'svc.sandbox.image': 'acme/agent:1' } })];
+    const { data } = unsealedEvent('vault://db');
+    const events = [unsealedEvent('vault://db', { data: { ...data, 'svc.sandbox.image': 'acme/agent:1' } })];
     expect((await reportOf({ secrets: [secret('db')], events })).items).toMatchObject([
       { unsealed: { image: 'acme/agent:1', session_id: 'ses_1' } },
     ]);
   });
 
   test('ignores events of other users and credentials of the enterprise', async () => {
-    const colleague = unsealed('vault://db', { sidecar_id: id('sdc', 2) });
+    const colleague = unsealedEvent('vault://db', { sidecar_id: id('sdc', 2) });
     const bindings = [binding('a.test', 'vault://db'), binding('a.test', 'vault://db', { owner: 'enterprise' })];
     const mine = await reportOf({ secrets: [secret('db')], bindings, events: [colleague] });
     expect(mine.not_sealed).toBe(0);
     const shared = secret('db', { owner: 'enterprise' });
-    const theirs = await reportOf({ secrets: [shared], bindings, events: [unsealed('vault://db')] });
+    const theirs = await reportOf({ secrets: [shared], bindings, events: [unsealedEvent('vault://db')] });
     expect(theirs.not_sealed).toBe(0);
   });
 
@@ -183,7 +183,7 @@ describe('svc report sealability', () => {
   test('prints one line per credential for a program', async () => {
     const secrets = [secret('a'), secret('b'), secret('c')];
     const bindings = [binding('a.test', 'vault://a')];
-    const events = [unsealed('vault://c')];
+    const events = [unsealedEvent('vault://c')];
     const { stdout } = await runCli(home, ['report', 'sealability'], {
       answer: holding({ secrets, bindings, events }),
     });
@@ -197,7 +197,7 @@ describe('svc report sealability', () => {
 
   test('prints a table and commands for a person, with control characters escaped', async () => {
     const events = [
-      unsealed('vault://c', { data: { ...unsealed('vault://c').data, 'svc.proxy.reason': 'a\u001b[2Jb' } }),
+      unsealedEvent('vault://c', { data: { ...unsealedEvent('vault://c').data, 'svc.proxy.reason': 'a\u001b[2Jb' } }),
     ];
     const answer = holding({ secrets: [secret('c')], events });
     const { stdout } = await runCli(home, ['report', 'sealability'], {
@@ -219,7 +219,7 @@ const linesFor = (path: string, host: string | null = null, description: string 
   sealLines({ path, ref: `vault://${path}`, owner: 'personal', description }, host, templates);
 
 /** Splits a line as a shell would (only ' quotes) and fills in the <> placeholders. */
-function typed(line: string): string[] {
+function splitLine(line: string): string[] {
   const words = Array.from(line.matchAll(/'([^']*)'|(\S+)/g), (match) => match[1] ?? match[2] ?? '');
   return words.slice(1).map((word) => word.replaceAll(/<[^>]*>/g, 'example'));
 }
@@ -259,7 +259,7 @@ describe('how to seal', () => {
 
   test.each(templates.map(({ name }) => [name]))('the suggested command for %s is valid', async (name) => {
     const line = linesFor(name.replaceAll('-', '/')).find((each) => each.includes(`--from ${name} `)) ?? '';
-    const run = await runCli(home, typed(line), { answer: takingBindings });
+    const run = await runCli(home, splitLine(line), { answer: takingBindings });
     expect([line, run.code, run.stderr.includes('error')]).toEqual([line, 0, false]);
   });
 });

@@ -69,7 +69,7 @@ const control: Answer = ({ method, url, body }) => {
   return { status: 201, body: { ...existing, ...(typeof body === 'object' ? body : {}) } };
 };
 
-function written(run: RunResult): readonly string[] {
+function listWrites(run: RunResult): readonly string[] {
   return run.calls.filter((call) => call.method !== 'GET').map((call) => `${call.method} ${call.url.pathname}`);
 }
 
@@ -77,7 +77,7 @@ const add = ['binding', 'add', 'api.example.org', '--credential', 'vault://user/
 
 describe('a binding without an effect on a host with gated operations', () => {
   const { spec, ...summary } = GUARDED_CONNECTOR;
-  const beside: Answer = (call) => {
+  const answerWithConnector: Answer = (call) => {
     if (call.url.pathname === '/v1/connectors') return { status: 200, body: { items: [summary], next_cursor: null } };
     if (call.url.pathname.startsWith('/v1/connectors/')) return { status: 200, body: { ...summary, spec } };
     return control(call);
@@ -85,30 +85,30 @@ describe('a binding without an effect on a host with gated operations', () => {
   const bind = ['binding', 'add', 'api.example.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
 
   test('is pointed out on creation, with the command for either choice', async () => {
-    const run = await runCli(home, bind, { answer: beside });
+    const run = await runCli(home, bind, { answer: answerWithConnector });
     expect(run.code).toBe(0);
     expect(run.stderr).toMatch(/warning: the binding for api\.example\.com has no effect, so it only reads there/);
     expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
-    expect(written(run)).toEqual(['POST /v1/host-bindings']);
+    expect(listWrites(run)).toEqual(['POST /v1/host-bindings']);
   });
 
   test('is narrowed only if the person confirms it at a terminal', async () => {
-    const yes = await runCli(home, bind, { answer: beside, terminal: true, stdin: 'y\n' });
-    expect(written(yes)).toEqual(['POST /v1/host-bindings', `PUT /v1/host-bindings/${existing.id}`]);
+    const yes = await runCli(home, bind, { answer: answerWithConnector, terminal: true, stdin: 'y\n' });
+    expect(listWrites(yes)).toEqual(['POST /v1/host-bindings', `PUT /v1/host-bindings/${existing.id}`]);
     expect(yes.calls.at(-1)?.body).toMatchObject({ host: 'api.example.com', effect: 'read' });
-    const no = await runCli(home, bind, { answer: beside, terminal: true, stdin: '\n' });
-    expect(written(no)).toEqual(['POST /v1/host-bindings']);
+    const no = await runCli(home, bind, { answer: answerWithConnector, terminal: true, stdin: '\n' });
+    expect(listWrites(no)).toEqual(['POST /v1/host-bindings']);
   });
 
   test('is not pointed out if it has an effect', async () => {
-    const run = await runCli(home, [...bind, '--effect', 'write'], { answer: beside });
+    const run = await runCli(home, [...bind, '--effect', 'write'], { answer: answerWithConnector });
     expect(run.stderr).toBe('');
   });
 
   test('is pointed out when the connector is installed later', async () => {
     home.write('items.json', JSON.stringify(spec));
     const answer: Answer = (call) =>
-      call.method === 'POST' ? { status: 201, body: { ...summary, spec, warnings: [] } } : beside(call);
+      call.method === 'POST' ? { status: 201, body: { ...summary, spec, warnings: [] } } : answerWithConnector(call);
     const run = await runCli(home, ['connector', 'install', './items.json'], { answer });
     expect(run.code).toBe(0);
     expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
@@ -119,7 +119,7 @@ describe('svc binding effect', () => {
   test('changes only the effect', async () => {
     const run = await runCli(home, ['binding', 'effect', 'api.example.com', 'write'], { answer: control });
     expect(run).toMatchObject({ code: 0, stderr: '' });
-    expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
+    expect(listWrites(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
     const { id: _id, created_at: _created, updated_at: _updated, ...input } = existing;
     expect(run.calls.at(-1)?.body).toEqual({ ...input, effect: 'write' });
   });
@@ -127,7 +127,7 @@ describe('svc binding effect', () => {
   test('refuses an unknown effect, and a host without a binding', async () => {
     const wrong = await runCli(home, ['binding', 'effect', 'api.example.com', 'all'], { answer: control });
     const none = await runCli(home, ['binding', 'effect', 'other.example.com', 'read'], { answer: control });
-    expect([wrong.code, none.code, ...written(wrong), ...written(none)]).toEqual([2, 1]);
+    expect([wrong.code, none.code, ...listWrites(wrong), ...listWrites(none)]).toEqual([2, 1]);
   });
 });
 
@@ -248,24 +248,24 @@ describe('svc binding apply', () => {
     home.write('b.yaml', yaml(''));
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run).toMatchObject({ code: 0, stdout: '= unchanged api.example.com (bearer)\n' });
-    expect(written(run)).toEqual([]);
+    expect(listWrites(run)).toEqual([]);
   });
 
   test('updates differing bindings and shows the changed fields', async () => {
     home.write('b.yaml', yaml('effect: read'));
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run.stdout).toBe('~ update api.example.com (bearer)\n    effect: (none) -> "read"\n');
-    expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
+    expect(listWrites(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
   });
 
   test('creates new bindings, and writes nothing in a dry run', async () => {
     const text = `bindings:\n${yaml('').replace('api.example.com', 'new.example.com')}`;
     const apply = ['binding', 'apply', '-f', '-'];
     const run = await runCli(home, apply, { answer: control, stdin: text });
-    expect(written(run)).toEqual(['POST /v1/host-bindings']);
+    expect(listWrites(run)).toEqual(['POST /v1/host-bindings']);
     const dry = await runCli(home, [...apply, '--dry-run'], { answer: control, stdin: text });
     expect(dry.stdout).toBe(run.stdout);
-    expect(written(dry)).toEqual([]);
+    expect(listWrites(dry)).toEqual([]);
   });
 
   test.each([
@@ -279,7 +279,7 @@ describe('svc binding apply', () => {
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run.code).toBe(1);
     expect(run.stderr).toContain(message);
-    expect(written(run)).toEqual([]);
+    expect(listWrites(run)).toEqual([]);
   });
 
   test('accepts the output of show', async () => {
@@ -292,7 +292,7 @@ describe('svc binding apply', () => {
 describe('svc binding rm', () => {
   test('deletes by host', async () => {
     const run = await runCli(home, ['binding', 'rm', 'API.example.com'], { answer: control });
-    expect(written(run)).toEqual([`DELETE /v1/host-bindings/${existing.id}`]);
+    expect(listWrites(run)).toEqual([`DELETE /v1/host-bindings/${existing.id}`]);
   });
 
   test('asks for the id if several bindings have the host', async () => {
@@ -301,7 +301,7 @@ describe('svc binding rm', () => {
     const run = await runCli(home, ['binding', 'rm', 'api.example.com'], { answer });
     expect(run.code).toBe(1);
     expect(run.stderr).toContain('bnd_01m7yjc1391a5krmyacsgq908v');
-    expect(written(run)).toEqual([]);
+    expect(listWrites(run)).toEqual([]);
   });
 
   test('an unknown host is an error', async () => {

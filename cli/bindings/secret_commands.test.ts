@@ -18,11 +18,11 @@ const record = {
   created_at: '2026-01-01T11:59:00.000Z',
   updated_at: '2026-01-01T11:59:00.000Z',
 };
-const stored: Answer = () => ({ status: 201, body: record });
+const answerStored: Answer = () => ({ status: 201, body: record });
 
 describe('svc secret set', () => {
   test('sends the value from stdin as the local owner and prints only the reference', async () => {
-    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: VALUE, answer: stored });
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: VALUE, answer: answerStored });
     expect(run).toMatchObject({ code: 0, stdout: 'vault://user/demo\n', stderr: '' });
     expect(run.calls).toMatchObject([{ method: 'POST', authorization: `Bearer ${LOCAL_KEY}` }]);
     expect(run.calls[0]?.body).toEqual({ path: 'user/demo', value: VALUE, owner: 'personal' });
@@ -34,13 +34,13 @@ describe('svc secret set', () => {
     [`${VALUE}\n\n`, `${VALUE}\n`],
     [` ${VALUE} `, ` ${VALUE} `],
   ])('drops only one trailing line break: %j', async (stdin, value) => {
-    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin, answer: stored });
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin, answer: answerStored });
     expect(run.calls[0]?.body).toMatchObject({ value });
   });
 
   test('keeps the line break with the flag', async () => {
     const argv = ['secret', 'set', 'user/demo', '--stdin', '--keep-newline'];
-    const run = await runCli(home, argv, { stdin: `${VALUE}\n`, answer: stored });
+    const run = await runCli(home, argv, { stdin: `${VALUE}\n`, answer: answerStored });
     expect(run.calls[0]?.body).toMatchObject({ value: `${VALUE}\n` });
   });
 
@@ -48,7 +48,7 @@ describe('svc secret set', () => {
     const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], {
       stdin: `${VALUE}\n`,
       terminal: true,
-      answer: stored,
+      answer: answerStored,
     });
     expect(run.calls[0]?.body).toMatchObject({ value: VALUE });
     expect(run.stderr).toBe('Secret (not shown): \n');
@@ -57,7 +57,7 @@ describe('svc secret set', () => {
 
   test('reads a file', async () => {
     const file = home.write('token.txt', `${VALUE}\n`);
-    const run = await runCli(home, ['secret', 'set', 'user/demo', '--file', file], { answer: stored });
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--file', file], { answer: answerStored });
     expect(run.calls[0]?.body).toMatchObject({ value: VALUE });
   });
 
@@ -67,7 +67,7 @@ describe('svc secret set', () => {
     [['secret', 'set', 'user/demo', `--value=${VALUE}`]],
     [['secret', 'set', 'user/demo', '--stdin', VALUE]],
   ])('refuses a value on the command line without repeating it: %j', async (argv) => {
-    const run = await runCli(home, argv, { stdin: 'x', answer: stored });
+    const run = await runCli(home, argv, { stdin: 'x', answer: answerStored });
     expect(run).toMatchObject({ code: 2, calls: [], stdout: '' });
     expect(run.stderr).toContain('cannot be given on the command line');
     expect(run.stderr).toContain('--stdin');
@@ -79,7 +79,7 @@ describe('svc secret set', () => {
     [['secret', 'rm', 'user/demo', VALUE]],
     [['status', VALUE]],
   ])('refuses a mistyped command line without repeating its values: %j', async (argv) => {
-    const run = await runCli(home, argv, { answer: stored });
+    const run = await runCli(home, argv, { answer: answerStored });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).not.toContain(VALUE);
   });
@@ -91,7 +91,7 @@ describe('svc secret set', () => {
     ['two sources', ['--stdin', '--file', 'x'], VALUE, 'choose one'],
     ['a value that is too large', ['--stdin'], 'x'.repeat(65_539), 'larger than 65536 bytes'],
   ])('refuses %s', async (_name, flags, stdin, message) => {
-    const run = await runCli(home, ['secret', 'set', 'user/demo', ...flags], { stdin, answer: stored });
+    const run = await runCli(home, ['secret', 'set', 'user/demo', ...flags], { stdin, answer: answerStored });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain(message);
   });
@@ -104,7 +104,7 @@ describe('svc secret set', () => {
   });
 
   test('warns about a short secret and about leading or trailing white space', async () => {
-    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: ' abc', answer: stored });
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: ' abc', answer: answerStored });
     expect(run.stderr).toContain('fewer than 8 bytes');
     expect(run.stderr).toContain('white space');
   });

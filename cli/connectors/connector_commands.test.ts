@@ -79,12 +79,12 @@ const refusal = (code: string, details?: object): object => ({
 const run = (argv: readonly string[], options: RunOptions = {}) => runCli(home, ['connector', ...argv], options);
 const writes = (calls: readonly SeenCall[]): readonly SeenCall[] => calls.filter(({ method }) => method !== 'GET');
 
-const installed: Answer = () => ({ status: 201, body: { ...record, warnings: ['a and b overlap'] } });
+const answerInstalled: Answer = () => ({ status: 201, body: { ...record, warnings: ['a and b overlap'] } });
 
 describe('svc connector install', () => {
   test('sends the spec of a file and prints the next step', async () => {
     home.write('items.json', JSON.stringify(spec));
-    const result = await run(['install', './items.json', '--owner', 'enterprise'], { answer: installed });
+    const result = await run(['install', './items.json', '--owner', 'enterprise'], { answer: answerInstalled });
     expect(result).toMatchObject({ code: 0, stdout: `${ID}\n` });
     expect(result.calls).toMatchObject([{ method: 'POST', body: { connector: { fqn: 'acme/items' } } }]);
     expect(result.calls[0]?.url.search).toBe('?owner=enterprise');
@@ -94,12 +94,12 @@ describe('svc connector install', () => {
 
   test('a bare name means the catalog, even if a file has that name', async () => {
     home.write('github', 'hosts: [evil.example]');
-    const result = await run(['install', 'github'], { answer: installed });
+    const result = await run(['install', 'github'], { answer: answerInstalled });
     expect(result.calls[0]?.body).toMatchObject({ connector: { fqn: 'catalog/github' }, hosts: ['api.github.com'] });
   });
 
   test('reads stdin', async () => {
-    const result = await run(['install', '-'], { stdin: JSON.stringify(spec), answer: installed });
+    const result = await run(['install', '-'], { stdin: JSON.stringify(spec), answer: answerInstalled });
     expect(result.calls[0]?.body).toMatchObject({ hosts: spec.hosts });
   });
 
@@ -113,7 +113,7 @@ describe('svc connector install', () => {
     ],
   ])('refuses a spec before sending it and names %s', async (_what, value, message) => {
     home.write('bad.json', JSON.stringify(value));
-    const result = await run(['install', './bad.json'], { answer: installed });
+    const result = await run(['install', './bad.json'], { answer: answerInstalled });
     expect(result).toMatchObject({ code: 1, stdout: '', calls: [] });
     expect(result.stderr).toContain('./bad.json was not installed:\n');
     expect(result.stderr).toContain(message);
@@ -124,7 +124,7 @@ describe('svc connector install', () => {
     ['githib', 'Did you mean github?'],
     ['catalog/github', 'svc connector install github'],
   ])('says what to do about %s', async (name, message) => {
-    const result = await run(['install', name], { answer: installed });
+    const result = await run(['install', name], { answer: answerInstalled });
     expect(result.code).not.toBe(0);
     expect(result.stderr).toContain(message);
     expect(result.calls).toEqual([]);

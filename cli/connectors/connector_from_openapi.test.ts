@@ -26,7 +26,7 @@ const document = {
   },
 };
 
-function made(flags: readonly string[], value: unknown = document): Promise<RunResult> {
+function fromOpenApi(flags: readonly string[], value: unknown = document): Promise<RunResult> {
   home.write('api.json', JSON.stringify(value));
   return runCli(home, ['connector', 'from-openapi', 'api.json', ...flags]);
 }
@@ -34,7 +34,7 @@ const named = ['--fqn', 'acme/items'];
 
 describe('svc connector from-openapi', () => {
   test('prints a valid spec of every operation, with a comment for each omitted one', async () => {
-    const result = await made([...named, '--all']);
+    const result = await fromOpenApi([...named, '--all']);
     expect(result.code).toBe(0);
     const spec = connectorSpec.parse(parse(result.stdout));
     expect(spec.operations.map(({ name, method, path }) => `${name} ${method} ${path}`)).toEqual([
@@ -49,7 +49,15 @@ describe('svc connector from-openapi', () => {
   });
 
   test('includes selected operations, by name or by method and path', async () => {
-    const result = await made([...named, '--select', 'items-get', '--select', 'GET /items', '--approve', 'items-get']);
+    const result = await fromOpenApi([
+      ...named,
+      '--select',
+      'items-get',
+      '--select',
+      'GET /items',
+      '--approve',
+      'items-get',
+    ]);
     const { operations } = connectorSpec.parse(parse(result.stdout));
     expect(operations.map(({ name, approval }) => `${name} ${approval}`)).toEqual([
       'items-list none',
@@ -58,7 +66,7 @@ describe('svc connector from-openapi', () => {
   });
 
   test('accepts other hosts and another kind of credential', async () => {
-    const result = await made([...named, '--all', '--host', 'eu.example.com', '--credential', 'oauth2']);
+    const result = await fromOpenApi([...named, '--all', '--host', 'eu.example.com', '--credential', 'oauth2']);
     expect(connectorSpec.parse(parse(result.stdout))).toMatchObject({
       hosts: ['eu.example.com'],
       credential: { kind: 'oauth2' },
@@ -67,17 +75,17 @@ describe('svc connector from-openapi', () => {
 
   test('writes an installable file and never overwrites one', async () => {
     const flags = [...named, '--all', '-o', 'items.yaml'];
-    expect((await made(flags)).stdout).toContain('svc connector install items.yaml');
+    expect((await fromOpenApi(flags)).stdout).toContain('svc connector install items.yaml');
     const text = readFileSync(join(home.path, 'items.yaml'), 'utf8');
     expect((await runCli(home, ['connector', 'install', 'items.yaml', '--dry-run'])).code).toBe(0);
-    const again = await made(flags);
+    const again = await fromOpenApi(flags);
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toContain('EEXIST');
     expect(readFileSync(join(home.path, 'items.yaml'), 'utf8')).toBe(text);
   });
 
   test('lists the operations', async () => {
-    const result = await made(['--list']);
+    const result = await fromOpenApi(['--list']);
     expect(result.stdout.split('\n')[0]).toBe('items-list\tGET\t/v2/items\tread\tList items');
     expect(result.stderr).toContain('left out: files-get');
   });
@@ -92,21 +100,21 @@ describe('svc connector from-openapi', () => {
     [[...named, '--all', '--host', '10.0.0.1'], 1, 'hosts[0] is an address'],
     [['--fqn', 'Items', '--all'], 1, 'connector.fqn must be publisher/name'],
   ])('refuses %j', async (flags, code, message) => {
-    const result = await made(flags);
+    const result = await fromOpenApi(flags);
     expect(result).toMatchObject({ code, stdout: '' });
     expect(result.stderr).toContain(message);
   });
 
   test('refuses a document without an https server, and an invalid document', async () => {
-    const bare = await made([...named, '--all'], { ...document, servers: [{ url: '/v2' }] });
+    const bare = await fromOpenApi([...named, '--all'], { ...document, servers: [{ url: '/v2' }] });
     expect(bare.stderr).toContain('--host api.example.com');
-    expect((await made(['--list'], [])).stderr).toContain('api.json is not an OpenAPI document');
+    expect((await fromOpenApi(['--list'], [])).stderr).toContain('api.json is not an OpenAPI document');
   });
 
   test('a document cannot inject lines into the spec', async () => {
     const evil = { ...document, paths: { '/a/{x}.{y}': { get: { operationId: 'a\nhosts: [evil.example]' } } } };
     const paths = { ...evil.paths, '/items': document.paths['/items'] };
-    const result = await made([...named, '--all'], { ...evil, paths });
+    const result = await fromOpenApi([...named, '--all'], { ...evil, paths });
     expect(connectorSpec.parse(parse(result.stdout)).hosts).toEqual(['api.example.com']);
   });
 });

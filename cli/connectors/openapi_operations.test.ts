@@ -52,7 +52,7 @@ const document = {
   },
 };
 
-async function made(selected: (name: string) => boolean = () => true) {
+async function readOperations(selected: (name: string) => boolean = () => true) {
   const read = await readOpenApi(JSON.stringify(document));
   if (!read.ok) throw new Error(read.error);
   return operationsOfOpenApi(read.value, selected);
@@ -60,7 +60,7 @@ async function made(selected: (name: string) => boolean = () => true) {
 
 describe('the operations of an OpenAPI document', () => {
   test('get names, paths with the base path, inputs and effects', async () => {
-    const { hosts, operations } = await made();
+    const { hosts, operations } = await readOperations();
     expect(hosts).toEqual(['api.example.com', 'eu.example.com']);
     expect(operations.map(({ name, method, path, effect }) => [name, method, path, effect])).toEqual([
       ['items-get', 'GET', '/v2/items/{id}', 'read'],
@@ -78,7 +78,7 @@ describe('the operations of an OpenAPI document', () => {
   });
 
   test('that a spec cannot express are skipped with a reason; omitted inputs are reported', async () => {
-    const { skipped, notes } = await made();
+    const { skipped, notes } = await readOperations();
     expect(skipped).toEqual([
       { operation: 'files-get', reason: 'its path has "{name}.{ext}": a template stands for a whole segment' },
       { operation: 'uploads-create', reason: 'its body is application/octet-stream, not JSON' },
@@ -101,13 +101,13 @@ describe('the operations of an OpenAPI document', () => {
   });
 
   test('are limited to the selected ones', async () => {
-    expect((await made((name) => name === 'GET /items/{id}')).operations.map(({ name }) => name)).toEqual([
+    expect((await readOperations((name) => name === 'GET /items/{id}')).operations.map(({ name }) => name)).toEqual([
       'items-get',
     ]);
   });
 
   test('make a valid spec', async () => {
-    const { hosts, operations } = await made();
+    const { hosts, operations } = await readOperations();
     const connector = { fqn: 'acme/items', version: '2.1.0', title: 'Items' };
     const spec = {
       schema_version: 1,

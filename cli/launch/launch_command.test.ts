@@ -58,18 +58,18 @@ function launch(argv: readonly string[], options: RunOptions = {}): Promise<RunR
   return runCli(home, ['launch', ...line], { answer: servers, ...options, env });
 }
 
-const said = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
+const listCalls = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
 const disabled = (calls: readonly SeenCall[]): unknown[] =>
   calls.filter(({ url }) => url.pathname.endsWith('/disabled')).map(({ body }) => body);
-const created = () => docker.uses().find(({ args }) => args.includes('create'));
+const findCreate = () => docker.uses().find(({ args }) => args.includes('create'));
 
 describe('the sandbox proxy of a launch', () => {
   test('off records the choice and runs the image unchanged: no session, CA, proxy or hardening', async () => {
     const run = await launch(['--sandbox-proxy=off', '--', 'tool']);
     expect(run.code).toBe(5);
     expect(disabled(run.calls)).toEqual([{ reason: 'user_opt_out', mode: 'docker', image: 'team/agent' }]);
-    expect(said(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
-    const use = created();
+    expect(listCalls(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
+    const use = findCreate();
     for (const option of ['--user', '--entrypoint', '--mount', '--cap-drop', '--env']) {
       expect(use?.args).not.toContain(option);
     }
@@ -162,7 +162,7 @@ describe('a launch with the proxy', () => {
     const argv = ['--egress=sealed', '--ttl=1h', '--name=demo', '--unsealed'];
     const run = await launch([...argv, 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
     expect([run.code, run.stderr]).toEqual([5, '']);
-    expect(said(run.calls)).toEqual([
+    expect(listCalls(run.calls)).toEqual([
       'GET /v1/me',
       'POST /v1/sandbox-proxy/sessions',
       'POST /v1/sandbox-proxy/unsealed',
@@ -203,15 +203,19 @@ describe('a launch with the proxy', () => {
     await launch(['--unsealed', 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
     const lines = docker.uses().flatMap(({ args }) => args);
     expect(lines.filter((word) => word.includes('planted'))).toEqual([]);
-    expect(created()?.env).toMatchObject({ SVC_TOKEN: 'planted-token', DB: 'planted-unsealed', SVC_AGENT_USER: 'dev' });
-    expect(created()?.args.join(' ')).toContain('--user 0 --entrypoint /usr/local/bin/start');
+    expect(findCreate()?.env).toMatchObject({
+      SVC_TOKEN: 'planted-token',
+      DB: 'planted-unsealed',
+      SVC_AGENT_USER: 'dev',
+    });
+    expect(findCreate()?.args.join(' ')).toContain('--user 0 --entrypoint /usr/local/bin/start');
   });
 
   test('prints its session with --detach', async () => {
     docker.on('start', 'exit 0');
     const run = await launch(['--detach', '--', 'tool']);
     expect([run.code, run.stdout]).toEqual([0, 'ses_1\n']);
-    expect(said(run.calls).at(-1)).toBe('POST /v1/sandbox-proxy/sessions/ses_1/listener');
+    expect(listCalls(run.calls).at(-1)).toBe('POST /v1/sandbox-proxy/sessions/ses_1/listener');
   });
 
   test("continues with the sidecar's policy if the control plane is away", async () => {
@@ -227,7 +231,7 @@ describe('a launch with the proxy', () => {
     const run = await launch(['--egress=sealed', '--', 'tool'], { answer });
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('sealed needs root (409 egress_unavailable)');
-    expect(created()).toBeUndefined();
+    expect(findCreate()).toBeUndefined();
   });
 });
 
@@ -235,11 +239,11 @@ describe('the preflight of a launch', () => {
   test('records an image that does not meet the contract, and starts nothing', async () => {
     const run = await launch(['--', 'tool']);
     expect(run.code).toBe(125);
-    expect(said(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
+    expect(listCalls(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
     expect(disabled(run.calls)).toEqual([{ reason: 'preflight_failed', mode: 'docker', image: 'team/agent' }]);
     expect(run.stderr).toContain('bring-your-own-image proxy contract');
     expect(run.stderr).toContain('--sandbox-proxy=off');
-    expect(created()).toBeUndefined();
+    expect(findCreate()).toBeUndefined();
   });
 
   test('does the same for a missing image and a remote engine', async () => {
@@ -271,7 +275,7 @@ describe('the mounts of a launch', () => {
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('the working directory cannot be mounted');
     expect(run.stderr).toContain('--no-default-mount');
-    expect(created()).toBeUndefined();
+    expect(findCreate()).toBeUndefined();
   });
 
   test.each(['sidecar', 'escape/sidecar', '..', '/'])('%s is refused, and nothing starts', async (source) => {
@@ -279,7 +283,7 @@ describe('the mounts of a launch', () => {
     const run = await launch([...off, '--mount', `${source}:/data`, '--', 'tool']);
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--mount: the source');
-    expect([created(), run.calls]).toEqual([undefined, []]);
+    expect([findCreate(), run.calls]).toEqual([undefined, []]);
   });
 
   test('refuses another state directory, an external database file, and the target of a linked key file', async () => {
@@ -288,24 +292,24 @@ describe('the mounts of a launch', () => {
     for (const folder of [other, disk, join(home.path, 'sidecar')]) mkdirSync(folder, { recursive: true });
     for (const name of ['control.db', 'identity.json']) writeFileSync(join(disk, name), '');
     symlinkSync(join(disk, 'identity.json'), join(home.path, 'sidecar', 'identity.json'));
-    const refused = async (source: string, env: Record<string, string> = {}): Promise<boolean> => {
+    const isMountRefused = async (source: string, env: Record<string, string> = {}): Promise<boolean> => {
       const run = await launch(['--home', home.path, ...off, '--mount', `${source}:/data`, '--', 'tool'], { env });
-      return run.code === 125 && run.stderr.includes('the state directory of svc') && created() === undefined;
+      return run.code === 125 && run.stderr.includes('the state directory of svc') && findCreate() === undefined;
     };
     // These tests use --home; the environment may name another state directory.
-    expect(await refused(other, { SVC_HOME: other })).toBe(true);
-    expect(await refused(disk)).toBe(true);
+    expect(await isMountRefused(other, { SVC_HOME: other })).toBe(true);
+    expect(await isMountRefused(disk)).toBe(true);
     rmSync(join(home.path, 'sidecar', 'identity.json'));
     for (const url of [`file:${join(disk, 'control.db')}`, `file://localhost${disk}/control%2Edb?mode=rw`]) {
-      expect([url, await refused(disk, { SVC_DATABASE_URL: url })]).toEqual([url, true]);
+      expect([url, await isMountRefused(disk, { SVC_DATABASE_URL: url })]).toEqual([url, true]);
     }
-    expect(await refused(disk)).toBe(false);
+    expect(await isMountRefused(disk)).toBe(false);
   });
 
   test('refuses engine sockets, even of other engines', async () => {
     const run = await launch([...off, '--mount', `${docker.socket}:/data`, '--', 'tool']);
     expect(run.stderr).toContain('a container engine');
-    expect(created()).toBeUndefined();
+    expect(findCreate()).toBeUndefined();
   });
 
   test('accepts other folders, with links resolved', async () => {
@@ -313,7 +317,7 @@ describe('the mounts of a launch', () => {
     symlinkSync(join(docker.folder, 'project'), join(home.path, 'link'));
     const run = await launch([...off, '--mount', 'link:/data:ro', '--', 'tool']);
     expect(run.code).toBe(5);
-    expect(created()?.args).toContain(`type=bind,source=${join(docker.folder, 'project')},target=/data,readonly`);
+    expect(findCreate()?.args).toContain(`type=bind,source=${join(docker.folder, 'project')},target=/data,readonly`);
   });
 });
 
@@ -323,7 +327,7 @@ describe('the variables of a launch', () => {
   test("take the caller's values and never go on a command line", async () => {
     const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'planted-value' } });
     expect(run.code).toBe(5);
-    const use = created();
+    const use = findCreate();
     expect(use?.args.join(' ')).toContain('--env MODE --');
     expect(use?.args.join(' ')).not.toContain('planted-value');
     expect(use?.env['MODE']).toBe('planted-value');
@@ -335,13 +339,13 @@ describe('the variables of a launch', () => {
     expect(run.stderr).toContain('--env TOKEN holds the stored secret vault://team/x');
     expect(run.stderr).toContain('svc binding add');
     expect(run.stderr).not.toContain(STORED);
-    expect([created(), disabled(run.calls)]).toEqual([undefined, []]);
+    expect([findCreate(), disabled(run.calls)]).toEqual([undefined, []]);
   });
 
   test('refuses values that cannot be checked', async () => {
     const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'x' }, answer: controlAway });
     expect(run.code).toBe(3);
-    expect(created()).toBeUndefined();
+    expect(findCreate()).toBeUndefined();
   });
 
   test('refuses a value on the command line without repeating it', async () => {
@@ -390,7 +394,7 @@ describe('what needs the proxy', () => {
 test('options after the command belong to it, even without --', async () => {
   const run = await launch(['--sandbox-proxy', 'off', 'tool', '--json', '--name', 'x']);
   expect(run.code).toBe(5);
-  const args = created()?.args ?? [];
+  const args = findCreate()?.args ?? [];
   expect(args.slice(args.indexOf('team/agent'))).toEqual(['team/agent', 'tool', '--json', '--name', 'x']);
 });
 

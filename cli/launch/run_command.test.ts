@@ -17,8 +17,8 @@ const both: Answer = ({ method, url }) => {
 };
 
 /** What the command wrote to a file: its stdout is inherited, so the test cannot see it. */
-const seen = (script: string): string[] => ['run', '--', '/bin/sh', '-c', script];
-const said = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
+const shellCommand = (script: string): string[] => ['run', '--', '/bin/sh', '-c', script];
+const listCalls = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
 
 const controlAway: Answer = (call) => {
   if (call.url.port === '7420') throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
@@ -28,9 +28,9 @@ const controlAway: Answer = (call) => {
 describe('svc run', () => {
   test('opens a session with the newest policy, runs the command, and ends the session', async () => {
     const script = 'printf "%s %s" "$https_proxy" "$DEMO_TOKEN" > out; exit 5';
-    const run = await runCli(home, seen(script), { answer: both });
+    const run = await runCli(home, shellCommand(script), { answer: both });
     expect(run.code).toBe(5);
-    expect(said(run.calls)).toEqual([
+    expect(listCalls(run.calls)).toEqual([
       'GET /v1/me',
       'POST /v1/sandbox-proxy/sessions',
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
@@ -41,7 +41,7 @@ describe('svc run', () => {
   });
 
   test('sends the local key only to the control plane and the host token only to the sidecar', async () => {
-    const run = await runCli(home, seen('true'), { answer: both });
+    const run = await runCli(home, shellCommand('true'), { answer: both });
     expect(run.calls.map((call) => [call.url.port, call.authorization])).toEqual([
       ['7420', `Bearer ${LOCAL_KEY}`],
       ['7421', `Bearer ${HOST_TOKEN}`],
@@ -55,7 +55,7 @@ describe('svc run', () => {
       SVC_VAULT_KEY: 'q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k',
       CODEHOST_OAUTH_CLIENT_SECRET: 'planted',
     };
-    await runCli(home, seen('env > out'), { answer: both, env });
+    await runCli(home, shellCommand('env > out'), { answer: both, env });
     const text = readFileSync(join(home.path, 'out'), 'utf8');
     for (const secret of [LOCAL_KEY, HOST_TOKEN, env.SVC_VAULT_KEY, 'planted', 'SVC_HOME']) {
       expect(text).not.toContain(secret);
@@ -63,7 +63,7 @@ describe('svc run', () => {
   });
 
   test('gives the command the address and the session token for the local API', async () => {
-    await runCli(home, seen('printf "%s %s" "$SVC_URL" "$SVC_TOKEN" > out'), { answer: both });
+    await runCli(home, shellCommand('printf "%s %s" "$SVC_URL" "$SVC_TOKEN" > out'), { answer: both });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('http://127.0.0.1:7421 svc_session_t');
   });
 
@@ -78,7 +78,7 @@ describe('svc run', () => {
     const run = await runCli(home, ['run', '--relay', '--', '/bin/sh', '-c', 'echo > out'], { answer: both });
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--relay: the relay could not be prepared');
-    expect(said(run.calls)).toContain('DELETE /v1/sandbox-proxy/sessions/ses_1');
+    expect(listCalls(run.calls)).toContain('DELETE /v1/sandbox-proxy/sessions/ses_1');
     expect(existsSync(join(home.path, 'out'))).toBe(false);
   });
 
@@ -100,18 +100,18 @@ describe('svc run', () => {
     const run = await runCli(home, ['run', '--', 'no-such-command-here'], { answer: both });
     expect(run.code).toBe(127);
     expect(run.stderr).toContain('"no-such-command-here": not found');
-    expect(said(run.calls)).toContain('DELETE /v1/sandbox-proxy/sessions/ses_1');
+    expect(listCalls(run.calls)).toContain('DELETE /v1/sandbox-proxy/sessions/ses_1');
   });
 
   test("continues with the sidecar's policy if the control plane is away", async () => {
-    const run = await runCli(home, seen('true'), { answer: controlAway });
+    const run = await runCli(home, shellCommand('true'), { answer: controlAway });
     expect(run.code).toBe(0);
     expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({ owner: identify(process.pid) });
     expect(run.stderr).toContain('using the policy that the sidecar has');
   });
 
   test('exits with 125 without a sidecar', async () => {
-    const run = await runCli(home, seen('echo > out'));
+    const run = await runCli(home, shellCommand('echo > out'));
     expect(run.code).toBe(125);
     expect(() => readFileSync(join(home.path, 'out'))).toThrow('ENOENT');
   });
@@ -119,7 +119,7 @@ describe('svc run', () => {
   test('exits with 125 and the reason if the session is refused', async () => {
     const error = { code: 'snapshot_expired', message: 'no policy', request_id: 'r' };
     const answer: Answer = (call) => (call.method === 'POST' ? { status: 503, body: { error } } : both(call));
-    const run = await runCli(home, seen('true'), { answer });
+    const run = await runCli(home, shellCommand('true'), { answer });
     expect(run).toMatchObject({ code: 125, stderr: 'svc: no policy (503 snapshot_expired)\n' });
   });
 

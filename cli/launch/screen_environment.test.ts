@@ -50,7 +50,7 @@ const controlAway: Answer = (call) => {
 
 const run = (env: Record<string, string>, flags: readonly string[] = [], answer: Answer = both): Promise<RunResult> =>
   runCli(home, ['run', ...flags, '--', '/bin/sh', '-c', 'env > out'], { answer, env });
-const inherited = (): string => readFileSync(join(home.path, 'out'), 'utf8');
+const readInherited = (): string => readFileSync(join(home.path, 'out'), 'utf8');
 const sessionBody = ({ calls }: RunResult): unknown =>
   calls.find(({ url }) => url.pathname.endsWith('/sessions'))?.body;
 
@@ -58,8 +58,8 @@ describe('a command of svc run', () => {
   test('does not inherit a stored secret, and is told which it is', async () => {
     const done = await run({ MY_KEY: STORED, OTHER: 'an ordinary value' });
     expect(done.code).toBe(0);
-    expect(inherited()).not.toContain(STORED);
-    expect(inherited()).toContain('OTHER=an ordinary value');
+    expect(readInherited()).not.toContain(STORED);
+    expect(readInherited()).toContain('OTHER=an ordinary value');
     expect(done.stderr).toContain(
       'MY_KEY was taken out of the environment: it holds the stored secret vault://user/demo',
     );
@@ -68,13 +68,13 @@ describe('a command of svc run', () => {
 
   test('inherits a placeholder of another session, which is no credential', async () => {
     const done = await run({ CODEX_API_KEY: PLACEHOLDER });
-    expect(inherited()).toContain(`CODEX_API_KEY=${PLACEHOLDER}`);
+    expect(readInherited()).toContain(`CODEX_API_KEY=${PLACEHOLDER}`);
     expect(done.stderr).not.toContain('CODEX_API_KEY');
   });
 
   test('does not inherit what has the shape of a credential, also inside a URL', async () => {
     const done = await run({ GITHUB_TOKEN: SHAPED, REMOTE: `https://user:${SHAPED}@git.example.test/x` });
-    expect(inherited()).not.toContain(SHAPED);
+    expect(readInherited()).not.toContain(SHAPED);
     expect(done.stderr).toContain('GITHUB_TOKEN was taken out of the environment');
     expect(done.stderr).toContain('svc seal github --from GITHUB_TOKEN');
     expect(done.stderr).not.toContain(SHAPED);
@@ -83,8 +83,8 @@ describe('a command of svc run', () => {
   test('does not inherit the shape of a credential in a variable that usually holds none', async () => {
     const header = `Authorization: Bearer ${SHAPED}`;
     const done = await run({ NVM_AUTH_HEADER: header, LESSOPEN: header, NVM_DIR: '/home/me/.nvm', PAGER: 'a pager' });
-    expect(inherited()).not.toContain(SHAPED);
-    expect(inherited()).toContain('NVM_DIR=/home/me/.nvm');
+    expect(readInherited()).not.toContain(SHAPED);
+    expect(readInherited()).toContain('NVM_DIR=/home/me/.nvm');
     const sent = JSON.stringify(done.calls.map(({ body }) => body ?? null));
     expect(sent).not.toContain('.nvm');
     expect(sent).not.toContain('a pager');
@@ -92,14 +92,14 @@ describe('a command of svc run', () => {
 
   test('gets a placeholder without a word where the session has one', async () => {
     const done = await run({ DEMO_TOKEN: STORED });
-    expect(inherited()).toContain('DEMO_TOKEN=placeholder');
+    expect(readInherited()).toContain('DEMO_TOKEN=placeholder');
     expect(done.stderr).toBe('');
   });
 
   test('inherits one that a person insists on, which the session records', async () => {
     const done = await run({ MY_KEY: STORED, GITHUB_TOKEN: SHAPED }, ['--keep-env', 'MY_KEY']);
-    expect(inherited()).toContain(`MY_KEY=${STORED}`);
-    expect(inherited()).not.toContain(SHAPED);
+    expect(readInherited()).toContain(`MY_KEY=${STORED}`);
+    expect(readInherited()).not.toContain(SHAPED);
     expect(sessionBody(done)).toMatchObject({ kept_env: [{ env: 'MY_KEY', reference: 'vault://user/demo' }] });
   });
 
@@ -118,7 +118,7 @@ describe('a command of svc run', () => {
   test('loses what has the shape of a credential also while the control plane is away', async () => {
     const done = await run({ GITHUB_TOKEN: SHAPED }, [], controlAway);
     expect(done.code).toBe(0);
-    expect(inherited()).not.toContain(SHAPED);
+    expect(readInherited()).not.toContain(SHAPED);
   });
 
   test('has no ordinary variable compared with stored secrets', async () => {
@@ -132,5 +132,5 @@ test('a whole environment is compared in calls of at most 64 values', async () =
   const { calls } = await run({ ...many, LAST: STORED });
   const checks = calls.filter(({ url }) => url.pathname === '/v1/secrets/check');
   expect(checks).toHaveLength(2);
-  expect(inherited()).not.toContain(STORED);
+  expect(readInherited()).not.toContain(STORED);
 });

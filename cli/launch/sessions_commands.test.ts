@@ -24,7 +24,7 @@ const plain = {
   owner_alive: null,
   sandbox: null,
 };
-const launched = () => ({
+const launchedSession = () => ({
   ...plain,
   session_id: 'ses_2',
   name: 'one',
@@ -46,7 +46,7 @@ const launched = () => ({
   },
 });
 const answer: Answer = ({ method, url }) => {
-  const items = [plain, launched(), { ...plain, session_id: 'ses_3', name: 'two' }];
+  const items = [plain, launchedSession(), { ...plain, session_id: 'ses_3', name: 'two' }];
   if (method === 'DELETE') return { status: 204 };
   const one = items.find(({ session_id }) => url.pathname.endsWith(`/${session_id}`));
   return { status: 200, body: one ?? { items, next_cursor: null } };

@@ -25,7 +25,7 @@ const HEALTH = {
 };
 
 /** A server in the sidecar's list. */
-function listed(of: McpServer, more: object = {}): object {
+function listedServer(of: McpServer, more: object = {}): object {
   const hash = consentOf(of)?.hash ?? null;
   const facts = { missing: [], credentials: '', last_consent: null, health: HEALTH };
   const need = hash === null ? 'not_needed' : 'needed';
@@ -66,7 +66,7 @@ function consent(items: readonly object[], args: readonly string[] = [], options
   return runCli(home, ['mcp', 'consent', ...args], { answer: answering(items), ...options });
 }
 
-const given = ({ calls }: RunResult) =>
+const listWrites = ({ calls }: RunResult) =>
   calls.filter(({ method }) => method !== 'GET').map(({ method, url, body }) => ({ method, path: url.pathname, body }));
 const CONSENT = {
   method: 'POST',
@@ -76,7 +76,7 @@ const CONSENT = {
 
 describe('svc mcp consent', () => {
   test('shows the full configuration and gives consent on yes', async () => {
-    const run = await consent([listed(server, { missing: [`mcp-servers/${SERVER_ID}/TOKEN`] })], [], {
+    const run = await consent([listedServer(server, { missing: [`mcp-servers/${SERVER_ID}/TOKEN`] })], [], {
       terminal: true,
       stdin: 'y\n',
     });
@@ -92,47 +92,47 @@ describe('svc mcp consent', () => {
       expect(run.stdout).toContain(part);
     }
     expect(run.stdout).toMatch(/not stored +TOKEN/);
-    expect(given(run)).toEqual([CONSENT]);
+    expect(listWrites(run)).toEqual([CONSENT]);
     expect(run.code).toBe(0);
   });
 
   test.each(['n\n', '\n', 'yeah\n', ''])('gives no consent on %j', async (stdin) => {
-    const run = await consent([listed(server)], [], { terminal: true, stdin });
-    expect(given(run)).toEqual([]);
+    const run = await consent([listedServer(server)], [], { terminal: true, stdin });
+    expect(listWrites(run)).toEqual([]);
     expect(run.code).toBe(1);
   });
 
   test('gives no consent without a terminal', async () => {
-    const run = await consent([listed(server)], [], { stdin: 'y\n' });
-    expect(given(run)).toEqual([]);
+    const run = await consent([listedServer(server)], [], { stdin: 'y\n' });
+    expect(listWrites(run)).toEqual([]);
     expect(run).toMatchObject({ code: 1 });
     expect(run.stdout).toContain('npx -y demo-mcp@1.0.0');
     expect(run.stderr).toContain('--yes');
   });
 
   test('--json prints the configuration and gives no consent', async () => {
-    const run = await consent([listed(server)], ['--json'], { terminal: true, stdin: 'y\n' });
+    const run = await consent([listedServer(server)], ['--json'], { terminal: true, stdin: 'y\n' });
     expect(JSON.parse(run.stdout)).toMatchObject({
       items: [{ name: 'demo', consent_hash: CONSENT.body.consent_hash }],
     });
-    expect(given(run)).toEqual([]);
+    expect(listWrites(run)).toEqual([]);
   });
 
   test('--yes gives consent without a prompt, to what it shows', async () => {
-    const run = await consent([listed(server)], ['demo', '--yes']);
+    const run = await consent([listedServer(server)], ['demo', '--yes']);
     expect(run.stdout).toContain('npx -y demo-mcp@1.0.0');
-    expect(given(run)).toEqual([CONSENT]);
+    expect(listWrites(run)).toEqual([CONSENT]);
   });
 
   test("computes the hash from what it has shown and ignores the sidecar's", async () => {
-    const run = await consent([listed(server, { consent_hash: '0'.repeat(64) })], ['--yes']);
-    expect(given(run)).toEqual([CONSENT]);
+    const run = await consent([listedServer(server, { consent_hash: '0'.repeat(64) })], ['--yes']);
+    expect(listWrites(run)).toEqual([CONSENT]);
   });
 
   test('shows the changes since the last consent', async () => {
     const before = consentOf({ ...server, command: ['npx', '-y', 'demo-mcp@0.9.0'], env: { MODE: 'loud', OLD: '1' } });
     const last = { hash: before?.hash, text: before?.text, consented_at: '2026-01-01T11:00:00.000Z' };
-    const run = await consent([listed(server, { last_consent: last })]);
+    const run = await consent([listedServer(server, { last_consent: last })]);
     const changed = run.stdout.slice(run.stdout.indexOf('changed')).split('\n');
     expect(changed.map((line) => line.replace(/^(changed)? +/, '')).filter((line) => /^[+-]/.test(line))).toEqual([
       '- npx -y demo-mcp@0.9.0',
@@ -145,8 +145,8 @@ describe('svc mcp consent', () => {
   });
 
   test('never gives consent to a dangerous configuration', async () => {
-    const run = await consent([listed(localServer({ command: ['bash', '-c', 'true'] }))], ['--yes']);
-    expect(given(run)).toEqual([]);
+    const run = await consent([listedServer(localServer({ command: ['bash', '-c', 'true'] }))], ['--yes']);
+    expect(listWrites(run)).toEqual([]);
     expect(run.code).toBe(1);
     expect(run.stdout).toContain('REFUSED');
   });
@@ -162,8 +162,8 @@ describe('svc mcp consent', () => {
       ['\n', [], []],
       ['demo\n', [], [both]],
     ])('%j typed at a terminal gives consent: %#', async (stdin, flags, sent) => {
-      const run = await consent([listed(unknown)], flags, { terminal: true, stdin });
-      expect(given(run)).toEqual(sent);
+      const run = await consent([listedServer(unknown)], flags, { terminal: true, stdin });
+      expect(listWrites(run)).toEqual(sent);
       expect(run.stdout).toContain('UNCHECKED');
       expect(run.stdout).toContain('runs code that nobody checked: it starts "erl"');
     });
@@ -173,55 +173,55 @@ describe('svc mcp consent', () => {
       [['--unchecked'], []],
       [['--yes', '--unchecked'], [both]],
     ])('%j without a terminal gives consent: %#', async (flags, sent) => {
-      const run = await consent([listed(unknown)], flags);
-      expect(given(run)).toEqual(sent);
+      const run = await consent([listedServer(unknown)], flags);
+      expect(listWrites(run)).toEqual(sent);
       expect(run.code === 0).toBe(sent.length > 0);
     });
 
     test('says why it asks again after an earlier consent', async () => {
       const text = JSON.stringify({ command: unknown.command, env: {}, version: '1.0.0', isolation: 'process' });
       const last = { hash: 'a'.repeat(64), text, consented_at: '2026-01-01T11:00:00.000Z' };
-      const run = await consent([listed(unknown, { last_consent: last })]);
+      const run = await consent([listedServer(unknown, { last_consent: last })]);
       expect(run.stdout).toContain('now counts as unchecked');
     });
 
     test('does not mention an earlier consent to another configuration', async () => {
-      const run = await consent([listed(server)], ['--yes', '--unchecked']);
-      expect(given(run)).toEqual([CONSENT]);
+      const run = await consent([listedServer(server)], ['--yes', '--unchecked']);
+      expect(listWrites(run)).toEqual([CONSENT]);
     });
   });
 
   test('escapes hidden characters', async () => {
     const hidden = localServer({ command: ['/usr/bin/demo', 'a\u200bb', 'c\u202ed', '\u001b[2J'] });
-    const run = await consent([listed(hidden)]);
+    const run = await consent([listedServer(hidden)]);
     expect(run.stdout).toContain('\\u200b');
     expect(run.stdout).toContain('\\u202e');
     expect(['\u200b', '\u202e', '\u001b'].filter((character) => run.stdout.includes(character))).toEqual([]);
   });
 
   test.each([
-    ['is not asked for if given', listed(server, { consent: 'given' }), 'already'],
-    ['needs none', listed(remoteServer()), 'no program'],
+    ['is not asked for if given', listedServer(server, { consent: 'given' }), 'already'],
+    ['needs none', listedServer(remoteServer()), 'no program'],
   ])('says so for a server that %s', async (_, item, said) => {
     const run = await consent([item], ['demo', '--yes']);
-    expect(given(run)).toEqual([]);
+    expect(listWrites(run)).toEqual([]);
     expect(run).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });
   });
 
   test('fails for an unknown or ambiguous name and lists candidates', async () => {
-    expect(await consent([listed(server)], ['dmo', '--yes'])).toMatchObject({
+    expect(await consent([listedServer(server)], ['dmo', '--yes'])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('demo'),
     });
     const other = localServer({ id: `mcp_${'0'.repeat(25)}2`, owner: 'enterprise' });
-    const both = await consent([listed(server), listed(other)], ['demo', '--yes']);
-    expect(given(both)).toEqual([]);
+    const both = await consent([listedServer(server), listedServer(other)], ['demo', '--yes']);
+    expect(listWrites(both)).toEqual([]);
     expect(both.stderr).toContain(other.id);
   });
 
   test('--withdraw withdraws it', async () => {
-    const run = await consent([listed(server, { consent: 'given' })], ['demo', '--withdraw']);
-    expect(given(run)).toMatchObject([{ method: 'DELETE', path: CONSENT.path }]);
+    const run = await consent([listedServer(server, { consent: 'given' })], ['demo', '--withdraw']);
+    expect(listWrites(run)).toMatchObject([{ method: 'DELETE', path: CONSENT.path }]);
     expect(await consent([], ['--withdraw'])).toMatchObject({ code: 2 });
   });
 });
@@ -229,7 +229,7 @@ describe('svc mcp consent', () => {
 describe('svc mcp status', () => {
   test('prints each server with its state, tab-separated for a program', async () => {
     const health = { ...HEALTH, state: 'running', restarts: 2, tools: 17, gateways: 1 };
-    const run = await runCli(home, ['mcp', 'status'], { answer: answering([listed(server, { health })]) });
+    const run = await runCli(home, ['mcp', 'status'], { answer: answering([listedServer(server, { health })]) });
     expect(run.stdout).toBe('demo\tlocal\trunning\t1\t2\t17\t\n');
   });
 
@@ -241,7 +241,7 @@ describe('svc mcp status', () => {
 });
 
 test('svc mcp logs prints the output from each gateway, with control characters escaped', async () => {
-  const run = await runCli(home, ['mcp', 'logs', 'demo'], { answer: answering([listed(server)]) });
+  const run = await runCli(home, ['mcp', 'logs', 'demo'], { answer: answering([listedServer(server)]) });
   expect(run.stdout.split('\n')).toEqual([
     expect.stringContaining('process 7'),
     'up',

@@ -18,7 +18,7 @@ const plan = (argv: readonly string[], answer?: Answer) =>
   runCli(home, ['plan', ...argv], { env, ...(answer !== undefined && { answer }) });
 
 /** Writes a plan and its lock, signed by the sidecar of this state directory. */
-async function frozen(): Promise<void> {
+async function writeFrozenPlan(): Promise<void> {
   const signer = await testSigner();
   home.write('plan.yaml', PLAN_TEXT);
   home.write(join('sidecar', 'identity.json'), JSON.stringify(signer.identity));
@@ -83,13 +83,13 @@ describe('svc plan freeze', () => {
 
 describe('svc plan verify and show', () => {
   test('succeed for unchanged files, without svc running', async () => {
-    await frozen();
+    await writeFrozenPlan();
     const run = await plan(['verify', '--offline']);
     expect(run).toMatchObject({ code: 0, stdout: 'ok\tsignature\nok\tlock\nok\tplan\n', calls: [] });
   });
 
   test('name each change, with a separate exit code', async () => {
-    await frozen();
+    await writeFrozenPlan();
     change('plan.yaml', 'api.example.com]', 'evil.example.com]');
     const run = await plan(['verify', '--offline', '--json']);
     expect(run.code).toBe(1);
@@ -116,7 +116,7 @@ describe('svc plan verify and show', () => {
   });
 
   test('show prints the steps and their reach, and warns if they differ from the lock', async () => {
-    await frozen();
+    await writeFrozenPlan();
     const shown = await plan(['show']);
     expect(shown.stdout).toBe(
       'fetch\tread\tapi.example.com\t60 s\tcurl --fail https://api.example.com/items\ncount\t-\tno host\t900 s\twc -l\n',
@@ -127,7 +127,7 @@ describe('svc plan verify and show', () => {
   });
 
   test('escapes control characters in the names of a lock', async () => {
-    await frozen();
+    await writeFrozenPlan();
     change('plan.lock', '"nightly"', '"\\u001b[2J"');
     const run = await plan(['show']);
     expect(run.code).toBe(1);
@@ -137,7 +137,7 @@ describe('svc plan verify and show', () => {
 
 describe('svc plan run', () => {
   test('refuses a changed plan before any call', async () => {
-    await frozen();
+    await writeFrozenPlan();
     change('plan.yaml', 'timeout_seconds: 60', 'timeout_seconds: 600');
     const run = await plan(['run']);
     expect(run).toMatchObject({ code: 125, calls: [] });
@@ -145,7 +145,7 @@ describe('svc plan run', () => {
   });
 
   test('refuses a step that is not in the lock', async () => {
-    await frozen();
+    await writeFrozenPlan();
     expect(await plan(['run', '--step', 'fetsh'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('did you mean fetch?'),

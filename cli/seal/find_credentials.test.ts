@@ -7,9 +7,9 @@ const names: KnownNames = {
   serviceOfVariable: (name) => (name === 'NPM_TOKEN' ? 'npm' : null),
   serviceOfHost: (host) => (host === 'github.com' ? 'github' : null),
 };
-const found = (format: FileFormat, text: string) => findCredentials(format, text, names);
-const replaced = (format: FileFormat, text: string): string => {
-  const [first] = found(format, text);
+const findIn = (format: FileFormat, text: string) => findCredentials(format, text, names);
+const replaceFirst = (format: FileFormat, text: string): string => {
+  const [first] = findIn(format, text);
   return first === undefined ? text : text.slice(0, first.start) + first.write('PLACEHOLDER') + text.slice(first.end);
 };
 const auth = (text: string): string => Buffer.from(text).toString('base64');
@@ -74,15 +74,15 @@ describe('a credential is found, and its part of the text is exact', () => {
       '{"OPENAI_API_KEY":"PLACEHOLDER","tokens":null}',
     ],
   ])('%s', (format, text, service, name, after) => {
-    expect(found(format, text)).toMatchObject([{ service, name }]);
-    expect(replaced(format, text)).toBe(after);
+    expect(findIn(format, text)).toMatchObject([{ service, name }]);
+    expect(replaceFirst(format, text)).toBe(after);
   });
 });
 
 test('what a file says besides is kept for the binding', () => {
   const aws = 'aws_access_key_id=AKIAIOSFODNN7EXAMPLE\naws_secret_access_key=of/no+known-shape\n';
-  expect(found('aws', aws)[0]?.values).toEqual({ access_key_id: 'AKIAIOSFODNN7EXAMPLE' });
-  expect(found('npmrc', '//npm.example.test/:_authToken=of-no-known-shape\n')[0]?.values).toEqual({
+  expect(findIn('aws', aws)[0]?.values).toEqual({ access_key_id: 'AKIAIOSFODNN7EXAMPLE' });
+  expect(findIn('npmrc', '//npm.example.test/:_authToken=of-no-known-shape\n')[0]?.values).toEqual({
     host: 'npm.example.test',
   });
 });
@@ -95,29 +95,29 @@ test.each<[FileFormat, string, string]>([
   ['dotenv', `${GITHUB}=${OPENAI}\n`, 'openai'],
   ['npmrc', `//${GITHUB}/:_authToken=of-no-known-shape\n`, 'npm'],
 ])('%s: the name of a credential is no other secret: case %#', (format, text, name) => {
-  expect(found(format, text).at(-1)).toMatchObject({ name });
+  expect(findIn(format, text).at(-1)).toMatchObject({ name });
 });
 
 test.each([`https://${GITHUB}:x-oauth-basic@github.com\n`, `https://${GITHUB}:a-filler@github.com\n`])(
   'a token in the place of the user is the credential, and not the filler behind it: case %#',
-  (text) => expect(found('git-credentials', text).map(({ value }) => value)).toEqual([GITHUB]),
+  (text) => expect(findIn('git-credentials', text).map(({ value }) => value)).toEqual([GITHUB]),
 );
 
 test('a line that is too long is no setting', () => {
   const [short = '', long = ''] = [4000, 4090].map(
     (length) => `//npm.example.test/${'a'.repeat(length)}:_authToken=of-no-known-shape\n`,
   );
-  expect(found('npmrc', short + long)).toHaveLength(1);
+  expect(findIn('npmrc', short + long)).toHaveLength(1);
 });
 
 test('at most 100 are listed', () => {
-  const lines = found('dotenv', 'NPM_TOKEN=of-no-known-shape\n'.repeat(30_000)).map(({ line }) => line);
+  const lines = findIn('dotenv', 'NPM_TOKEN=of-no-known-shape\n'.repeat(30_000)).map(({ line }) => line);
   expect(lines).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
 });
 
 test('each is found once, with its line', () => {
   const text = `A=${GITHUB}\n\nB=${OPENAI}\n`;
-  expect(found('dotenv', text).map(({ name, line }) => [name, line])).toEqual([
+  expect(findIn('dotenv', text).map(({ name, line }) => [name, line])).toEqual([
     ['A', 1],
     ['B', 3],
   ]);
@@ -132,7 +132,7 @@ test.each<[FileFormat, string]>([
   ['git-credentials', 'not a url\n'],
   ['any', ''],
 ])('%s: nothing is found in %j', (format, text) => {
-  expect(found(format, text)).toEqual([]);
+  expect(findIn(format, text)).toEqual([]);
 });
 
 test.each(['dotenv', 'npmrc', 'netrc', 'git-credentials', 'aws', 'docker', 'any'] as const)(
@@ -146,6 +146,6 @@ test.each(['dotenv', 'npmrc', 'netrc', 'git-credentials', 'aws', 'docker', 'any'
       `//${'a'.repeat(4_000)}\n`.repeat(250),
       '"a":{"auth":"'.repeat(10_000),
     ];
-    for (const text of hostile) expect(found(format, text)).toEqual([]);
+    for (const text of hostile) expect(findIn(format, text)).toEqual([]);
   },
 );

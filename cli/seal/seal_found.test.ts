@@ -28,7 +28,7 @@ const seal = (args: readonly string[], options: RunOptions = {}): Promise<RunRes
   runCli(home, ['seal', ...args], { answer: vault.answer, workingDirectory: folder, ...options });
 const atTerminal = (typed: readonly string[], env: Record<string, string> = {}): Promise<RunResult> =>
   seal([], { terminal: true, typed, env });
-const changed = ({ calls }: RunResult): readonly string[] =>
+const listChanges = ({ calls }: RunResult): readonly string[] =>
   calls.flatMap(({ method, url }) => (method === 'GET' || url.pathname === '/v1/secrets/check' ? [] : [url.pathname]));
 
 function plant(path: string, text: string, mode = 0o600): string {
@@ -52,7 +52,7 @@ describe('the list', () => {
     ];
     expect(JSON.parse(run.stdout)).toMatchObject({ items, left: [] });
     for (const value of [GITHUB, OPENAI]) expect(run.stdout + run.stderr).not.toContain(value);
-    expect(changed(run)).toEqual([]);
+    expect(listChanges(run)).toEqual([]);
   });
 
   test('is not stopped by values that are too large to store, or too many for one call', async () => {
@@ -76,7 +76,7 @@ describe('the list', () => {
     const path = plant('.npmrc', '//npm.example.test/:_authToken=of-no-known-shape\n');
     const run = await seal([]);
     expect(run.stderr).toContain('Nothing was changed: this asks at a terminal');
-    expect(changed(run)).toEqual([]);
+    expect(listChanges(run)).toEqual([]);
     expect(readFileSync(path, 'utf8')).toContain('of-no-known-shape');
   });
 
@@ -163,7 +163,7 @@ describe('what is chosen at a terminal', () => {
     writeFileSync(join(folder, '.env'), `GITHUB_TOKEN=${OF_FOLDER}\n`);
     const run = await atTerminal(['all', 'n']);
     expect(run.stderr).toContain('is from this folder, which somebody else may have written');
-    expect(changed(run)).toEqual([]);
+    expect(listChanges(run)).toEqual([]);
   });
 
   test('never replaces a stored value without a question of its own', async () => {
@@ -219,6 +219,6 @@ describe('what is chosen at a terminal', () => {
 
   test('is not chosen by an answer that names none', async () => {
     plant('.config/gh/hosts.yml', `oauth_token: ${GITHUB}\n`);
-    expect(changed(await atTerminal([''], { GH_TOKEN: GITHUB }))).toEqual([]);
+    expect(listChanges(await atTerminal([''], { GH_TOKEN: GITHUB }))).toEqual([]);
   });
 });

@@ -37,7 +37,7 @@ test('printable escapes control characters and keeps all others', () => {
   expect(toPrintable('\u001b]0;x\u0007 \u202e \u2028 é 漢 ~')).toBe('\\x1b]0;x\\x07 \\u202e \\u2028 é 漢 ~');
 });
 
-const coloured = (isTTY: boolean, env: Record<string, string>): boolean =>
+const isColoured = (isTTY: boolean, env: Record<string, string>): boolean =>
   createPainter(Object.assign(new PassThrough(), { isTTY }), env)('red', 'x') !== 'x';
 
 describe('colour', () => {
@@ -50,6 +50,6 @@ describe('colour', () => {
     [false, { FORCE_COLOR: '1' }, true],
     [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, false],
   ])('terminal %s with %j: %s', (isTTY, env, wanted) => {
-    expect(coloured(isTTY, env)).toBe(wanted);
+    expect(isColoured(isTTY, env)).toBe(wanted);
   });
 });

@@ -6,7 +6,7 @@ import { EXIT } from '../exit_codes.ts';
 import { endStarted, startError } from './background.ts';
 
 const HOME = '/home/anna/.svc';
-const endedWith = (exitCode: number) => ({ exitCode, signalCode: null });
+const endOf = (exitCode: number) => ({ exitCode, signalCode: null });
 
 describe('the background process that failed to start', () => {
   test('by an uncaught error is reported with the message of the error, not with its stack', () => {
@@ -15,7 +15,7 @@ describe('the background process that failed to start', () => {
       encoding: 'utf8',
     });
     const said = stderr.split('\n').filter((line) => line.trim() !== '');
-    const { message, fixes } = startError(endedWith(status ?? 0), HOME, said);
+    const { message, fixes } = startError(endOf(status ?? 0), HOME, said);
     expect(message).toBe('svc was ended with exit status 1 before it was ready');
     expect(fixes).toContain('Error: no space left');
     expect(fixes.filter((line) => /^\s*at /.test(line))).toEqual([]);
@@ -23,7 +23,7 @@ describe('the background process that failed to start', () => {
 
   test('by an expected error is reported with that error and its fixes', () => {
     const said = ['started before', 'svc: port 7420 is in use', '     Stop the other program.', '     Or use --port.'];
-    const { message, fixes } = startError(endedWith(1), HOME, said);
+    const { message, fixes } = startError(endOf(1), HOME, said);
     expect(message).toBe('port 7420 is in use');
     expect(fixes).toEqual(['Stop the other program.', 'Or use --port.']);
   });

@@ -94,7 +94,7 @@ class World implements SupervisorPort {
     return program;
   }
 
-  async started(): Promise<SupervisedProgram> {
+  async startProgram(): Promise<SupervisedProgram> {
     const starting = SupervisedProgram.start(this.spec, this);
     this.last.isReady();
     return starting;
@@ -127,7 +127,7 @@ class World implements SupervisorPort {
 describe('a supervised program', () => {
   test('is up when it reports its address', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     expect(program).toMatchObject({ url: 'http://127.0.0.1:5555', pid: 100 });
     await program.stop();
     expect(world.last.killed).toEqual(['SIGTERM']);
@@ -157,7 +157,7 @@ describe('a supervised program', () => {
 
   test('is restarted on the same port after a crash, and its new process id is reported', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     world.last.exit({ code: null, signal: 'SIGKILL' });
     await world.endWait(500);
     await world.launches(2);
@@ -171,7 +171,7 @@ describe('a supervised program', () => {
 
   test('is restarted also if its new process id cannot be written down, which is reported', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     world.isDiskFull = true;
     for (const launches of [2, 3]) {
       world.last.exit({ code: 1, signal: null });
@@ -187,7 +187,7 @@ describe('a supervised program', () => {
 
   test('backs off longer after each quick crash, and resets after running for a while', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     let count = 1;
     const dieAfter = async (ranMs: number, expectedWait: number): Promise<void> => {
       world.nowMs += ranMs;
@@ -208,7 +208,7 @@ describe('a supervised program', () => {
 
   test('is retried if a restart fails', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     world.last.exit({ code: 1, signal: null });
     await world.endWait(500);
     await world.launches(2);
@@ -222,7 +222,7 @@ describe('a supervised program', () => {
 
   test('that does not start again is retried more and more rarely', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     world.last.exit({ code: 1, signal: null });
     for (const [index, wait] of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
       await world.endWait(wait);
@@ -236,7 +236,7 @@ describe('a supervised program', () => {
   test('is killed if it does not stop when asked', async () => {
     const world = new World();
     world.obeys = false;
-    const program = await world.started();
+    const program = await world.startProgram();
     const stopping = program.stop();
     await world.endWait(STOP_TIMEOUT_MS);
     await stopping;
@@ -245,7 +245,7 @@ describe('a supervised program', () => {
 
   test('stays down if stopped while waiting for a restart', async () => {
     const world = new World();
-    const program = await world.started();
+    const program = await world.startProgram();
     world.last.exit({ code: 1, signal: null });
     await program.stop();
     expect(world.programs).toHaveLength(1);

@@ -3,7 +3,9 @@
 /** A server-sent event: its name, and its data (JSON, or text as it is). */
 export type StreamEvent = readonly [name: string | null, data: unknown];
 
-function named(events: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[]): StreamEvent[] {
+function toStreamEvents(
+  events: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[],
+): StreamEvent[] {
   return events.map((event, at) => [event.type, { sequence_number: at, ...event }]);
 }
 
@@ -12,7 +14,7 @@ export function anthropicEvents(text: string): readonly StreamEvent[] {
   const usage = { input_tokens: 3, output_tokens: 1 };
   const stop = { stop_reason: null, stop_sequence: null };
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [], ...stop, usage };
-  return named([
+  return toStreamEvents([
     { type: 'message_start', message },
     { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
     { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
@@ -31,7 +33,7 @@ export function responsesEvents(text: string): readonly StreamEvent[] {
   const response = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt', status: 'in_progress', output: [] };
   const details = { input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
   const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, ...details };
-  return named([
+  return toStreamEvents([
     { type: 'response.created', response },
     { type: 'response.output_item.added', ...at, item: { ...item, status: 'in_progress', content: [] } },
     { type: 'response.content_part.added', ...within, part: { ...part, text: '' } },

@@ -84,12 +84,12 @@ function expectSent({ hosts }: CatalogFile, operation: Operation): void {
     [`Bearer ${SECRET}`],
   ]);
   const args = argsOf(operation);
-  const named = (place: string): string[] =>
+  const namesIn = (place: string): string[] =>
     operation.inputs.filter((input) => input.in === place && input.name in args).map(({ name }) => name);
-  expect([...new Set(new URLSearchParams(query).keys())]).toEqual(named('query'));
+  expect([...new Set(new URLSearchParams(query).keys())]).toEqual(namesIn('query'));
   const bytes = seen.body.data.toString('utf8');
   expect(bytes === '' ? {} : JSON.parse(bytes)).toEqual(
-    Object.fromEntries(named('body').map((name) => [name, args[name]])),
+    Object.fromEntries(namesIn('body').map((name) => [name, args[name]])),
   );
 }
 

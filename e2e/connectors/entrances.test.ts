@@ -157,13 +157,13 @@ async function inWorker(run: object): Promise<unknown> {
   return body;
 }
 
-function seenOf(body: unknown): Seen {
+function readRun(body: unknown): Seen {
   const { upstream_status: status, content_type: type, body_base64: text } = ran.parse(body);
   return { status, type, body: Buffer.from(text, 'base64').toString() };
 }
 
 /** The last request as the upstream received it, without what a client says about itself. */
-function sent() {
+function readSent() {
   const request = world.upstream.last();
   const { method, target, serverName, body } = request;
   const [host, credential] = [request.headers('host'), request.headers('authorization')];
@@ -178,13 +178,13 @@ function sent() {
   };
 }
 
-function expected({ method, target, body }: Case): ReturnType<typeof sent> {
+function expectedOf({ method, target, body }: Case): ReturnType<typeof readSent> {
   const type = body === '' ? [] : ['application/json'];
   return { method, target, serverName: HOST, host: [HOST], credential: [`Bearer ${SECRET}`], type, body };
 }
 
 /** The data of every event of a connector's request, newest first. */
-async function recorded(): Promise<Record<string, unknown>[]> {
+async function listRecorded(): Promise<Record<string, unknown>[]> {
   await session.end();
   const found: Record<string, unknown>[] = [];
   for (let cursor: string | null = ''; cursor !== null;) {
@@ -213,11 +213,11 @@ describe.each(CASES)('$operation', (each) => {
     const results: Seen[] = [];
     for (const ask of [
       throughCurl,
-      (one: Case) => inSidecar(runBody(one)).then(seenOf),
-      (one: Case) => inWorker(runBody(one)).then(seenOf),
+      (one: Case) => inSidecar(runBody(one)).then(readRun),
+      (one: Case) => inWorker(runBody(one)).then(readRun),
     ]) {
       results.push(await ask(each));
-      expect(sent()).toEqual(expected(each));
+      expect(readSent()).toEqual(expectedOf(each));
     }
     expect(world.upstream.requests).toHaveLength(3);
     const [first, ...others] = results;
@@ -230,15 +230,15 @@ describe('the audit log', () => {
   it('distinguishes the endpoints, and otherwise records the same for each', async () => {
     const [search] = CASES;
     if (search === undefined) throw new Error('there is no case');
-    const before = (await recorded()).length;
+    const before = (await listRecorded()).length;
     session = await world.svc.session();
     await throughCurl(search);
     await inSidecar(runBody(search));
     const url = `https://${HOST}${search.target.replace(/\?.*/, '')}`;
     const boundary = { connector_fqn: 'acme/entrances', operation: 'search', method: 'GET', upstream_url: url };
     await inWorker(runBody(search));
-    expect(seenOf(await local('/v1/sandbox-proxy/requests', boundary)).status).toBe(200);
-    const all = await recorded();
+    expect(readRun(await local('/v1/sandbox-proxy/requests', boundary)).status).toBe(200);
+    const all = await listRecorded();
     const events = all.slice(0, all.length - before);
     const sources = events.map((data) => String(data['svc.proxy.source'])).toSorted();
     expect(sources).toEqual([...SOURCES, 'generated_connector_shim'].toSorted());
@@ -309,14 +309,14 @@ describe('a run with', () => {
     world.upstream.onRequest((exchange) => exchange.write(reply(200, '{"open":', ['Content-Type: application/json'])));
     const run = runBody({ operation: 'drop', args: { id: '1' } });
     for (const body of [await inSidecar(run), await inWorker(run)]) {
-      expect(seenOf(body)).toEqual({ status: 200, type: 'application/json', body: '{"open":' });
+      expect(readRun(body)).toEqual({ status: 200, type: 'application/json', body: '{"open":' });
     }
   });
 });
 
 describe('after all of it', () => {
   it('the credential is in no answer, event, log or file, and no query or body is in any of ours', async () => {
-    const events = JSON.stringify(await recorded());
+    const events = JSON.stringify(await listRecorded());
     const texts = { answers: outputs.join('\n'), events, output: world.svc.output };
     for (const [name, text] of Object.entries(texts)) expect([name, foundIn(text, SECRET)]).toEqual([name, []]);
     const files = searchFiles(world.svc.home, SECRET);

@@ -126,7 +126,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /** What an endpoint does with a body: its status and code, and what reached the upstream. */
-async function entered(origin: string, token: string, body: string) {
+async function runBody(origin: string, token: string, body: string) {
   world.upstream.requests.length = 0;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const response = await fetch(`${origin}/v1/connector-operations/run`, { method: 'POST', headers, body });
@@ -144,9 +144,9 @@ it('answers any body without a 5xx, and the sidecar does what the control plane 
   const seen = new Map<string, number>();
   const property = fc.asyncProperty(bodies, async (body) => {
     const text = JSON.stringify(body);
-    const ours = await entered(control, key, text);
+    const ours = await runBody(control, key, text);
     expect(ours.status).toBeLessThan(500);
-    expect(await entered(sidecar, session.token, text)).toEqual(ours);
+    expect(await runBody(sidecar, session.token, text)).toEqual(ours);
     expect(ours.sent).toHaveLength(ours.status === 200 ? 1 : 0);
     const what = ours.code ?? 'sent';
     seen.set(what, (seen.get(what) ?? 0) + 1);

@@ -45,7 +45,7 @@ const installed: InstalledConnector = {
 };
 const policy = compilePolicy([], [installed]);
 
-const escaped = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
+const percentEscape = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
 const lastOf = (path: string): number => path.lastIndexOf('/') + 1;
 
 /** Every change that may leave a path the same for some server. */
@@ -54,9 +54,9 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => path.toUpperCase(),
   (path) => path.slice(0, lastOf(path)) + path.charAt(lastOf(path)).toUpperCase() + path.slice(lastOf(path) + 1),
   (path) => path.toLowerCase(),
-  (path) => path.replaceAll(/[:@]/g, escaped),
-  (path) => path.replaceAll(/[re]/g, escaped),
-  (path) => path.replaceAll(/[re:@]/g, (character) => escaped(character).replace('%', '%25')),
+  (path) => path.replaceAll(/[:@]/g, percentEscape),
+  (path) => path.replaceAll(/[re]/g, percentEscape),
+  (path) => path.replaceAll(/[re:@]/g, (character) => percentEscape(character).replace('%', '%25')),
   (path) => path.replace(/s/, '%C5%BF'),
   (path) => path.replaceAll(/(?<=.)\//g, '%2f'),
   (path) => path.replaceAll(/(?<=.)\//g, '%252F'),
@@ -84,7 +84,7 @@ const children: ChildProcess[] = [];
 const scratch = mkdtempSync(join(tmpdir(), 'svc-spellings-'));
 
 /** Starts a server that prints its port. */
-async function started(
+async function startServer(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -164,9 +164,9 @@ interface Server {
 }
 
 const script = (name: string, ...args: readonly string[]): Promise<number> =>
-  started(process.execPath, [join(folder, name), ...args]);
+  startServer(process.execPath, [join(folder, name), ...args]);
 const python = (module: string, name: string): Promise<number> =>
-  started(pythonWith(module) ?? 'python3', [join(folder, name)]);
+  startServer(pythonWith(module) ?? 'python3', [join(folder, name)]);
 const SERVERS: readonly Server[] = [
   { name: 'Express', isHere: true, start: () => script('express_server.mjs') },
   { name: 'Fastify', isHere: true, start: () => script('fastify_server.mjs') },
@@ -177,9 +177,13 @@ const SERVERS: readonly Server[] = [
   {
     name: 'Rails',
     isHere: rubyWithRails() !== null,
-    start: () => started(rubyWithRails() ?? 'ruby', [join(folder, 'rails_routes.rb')]),
+    start: () => startServer(rubyWithRails() ?? 'ruby', [join(folder, 'rails_routes.rb')]),
   },
-  { name: 'Go net/http', isHere: has('go', 'version'), start: () => started('go', ['run', join(folder, 'server.go')]) },
+  {
+    name: 'Go net/http',
+    isHere: has('go', 'version'),
+    start: () => startServer('go', ['run', join(folder, 'server.go')]),
+  },
   ...['', '/', '$uri'].map((uri) => ({
     name: `Express behind nginx, proxy_pass with "${uri}"`,
     isHere: has('nginx', '-v'),

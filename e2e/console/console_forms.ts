@@ -25,7 +25,7 @@ const settings = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)
 const SPEC = JSON.stringify({ ...ITEMS_SPEC, connector: { ...ITEMS_SPEC.connector, fqn: 'acme/form' } });
 
 /** A form that asks to type a name before something is destroyed. */
-const confirmed = (at: ConsoleForm['at'], name: string, press: string, shows: string): ConsoleForm => ({
+const confirmedForm = (at: ConsoleForm['at'], name: string, press: string, shows: string): ConsoleForm => ({
   at,
   fill: () => ({ [`Type ${name} to confirm`]: name }),
   press,
@@ -41,7 +41,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Store',
     shows: 'The secret is stored',
   },
-  '/secrets/delete': confirmed(
+  '/secrets/delete': confirmedForm(
     () => '/secrets/delete?path=user/form&owner=personal',
     'user/form',
     'Delete it',
@@ -59,7 +59,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Save',
     shows: 'The change is in force',
   },
-  '/bindings/{id}/delete': confirmed(
+  '/bindings/{id}/delete': confirmedForm(
     ({ bindingId }) => `/bindings/${bindingId}/delete`,
     'api.github.com',
     'Delete it',
@@ -89,7 +89,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     // No test has a server at the address.
     shows: 'other.example.test',
   },
-  '/mcp-servers/{id}/authorize/forget': confirmed(
+  '/mcp-servers/{id}/authorize/forget': confirmedForm(
     ({ remoteId }) => `/mcp-servers/${remoteId}/authorize/forget`,
     'remote',
     'Forget it',
@@ -112,7 +112,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Store',
     shows: 'The value is never shown again',
   },
-  '/mcp-servers/{id}/credentials/delete': confirmed(
+  '/mcp-servers/{id}/credentials/delete': confirmedForm(
     ({ mcpId }) => `/mcp-servers/${mcpId}/credentials/delete?name=API_KEY`,
     'API_KEY',
     'Remove it',
@@ -129,7 +129,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Return to it',
     shows: 'The earlier configuration is in force again',
   },
-  '/mcp-servers/{id}/delete': confirmed(
+  '/mcp-servers/{id}/delete': confirmedForm(
     ({ mcpId }) => `/mcp-servers/${mcpId}/delete`,
     'walked',
     'Delete it',
@@ -153,19 +153,19 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     // No test has a provider at the address that the spec names.
     shows: 'auth.example.test',
   },
-  '/connectors/{id}/credential/delete': confirmed(
+  '/connectors/{id}/credential/delete': confirmedForm(
     ({ oauthId }) => `/connectors/${oauthId}/credential/delete`,
     'acme/calendar',
     'Delete it',
     'The credential is deleted',
   ),
-  '/connectors/{id}/remove': confirmed(
+  '/connectors/{id}/remove': confirmedForm(
     ({ connectorId }) => `/connectors/${connectorId}/remove`,
     'acme/items',
     'Remove it',
     'The connector is removed',
   ),
-  '/sidecars/{id}/revoke': confirmed(
+  '/sidecars/{id}/revoke': confirmedForm(
     ({ sidecarId }) => `/sidecars/${sidecarId}/revoke`,
     'laptop',
     'Revoke it',
@@ -182,7 +182,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Create',
     shows: 'Copy the token now',
   },
-  '/account/tokens/{id}/revoke': confirmed(
+  '/account/tokens/{id}/revoke': confirmedForm(
     ({ tokenId }) => `/account/tokens/${tokenId}/revoke`,
     'ci',
     'Revoke it',
@@ -194,7 +194,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Change the role',
     shows: 'The role is changed',
   },
-  '/members/{id}/suspend': confirmed(
+  '/members/{id}/suspend': confirmedForm(
     ({ memberId }) => `/members/${memberId}/suspend`,
     'pat@acme.test',
     'Suspend',

@@ -148,7 +148,7 @@ export class ConsoleWorld {
     const reply = await this.sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
     const text = await reply.text();
     if (!reply.ok) throw new Error(`the event was not taken: ${text}`);
-    const { rejected } = await this.sidecar.verified(text, EVENTS_TYP, eventsPayload);
+    const { rejected } = await this.sidecar.verify(text, EVENTS_TYP, eventsPayload);
     if (rejected.length > 0) throw new Error(`the event was rejected: ${JSON.stringify(rejected)}`);
     return id;
   }

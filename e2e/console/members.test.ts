@@ -25,12 +25,12 @@ const prepare = async (world: ConsoleWorld) => {
   const me = meReply.parse(await world.api('GET', '/v1/me'));
   member = await addUser(context, me.enterprise_id);
   stranger = await addUser(context, null);
-  foreign = await ownedBy(stranger);
+  foreign = await createOwned(stranger);
 };
 const suite = consoleSuite({ control, prepare });
 
 /** A connector and a token of somebody. */
-async function ownedBy(caller: Caller) {
+async function createOwned(caller: Caller) {
   const installed = await installConnector(context, caller, 'personal', connectorSpec.parse(ITEMS_SPEC));
   const token = await createPersonalToken(context, caller, { name: 'x', scopes: ['secrets:read'], expires_in_days: 1 });
   if (!installed.ok || !token.ok) throw new Error('the stranger could not be given anything');

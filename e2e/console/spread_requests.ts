@@ -35,7 +35,7 @@ export async function spreadRequests(sidecar: TestSidecar, nowMs: number): Promi
     const reply = await sidecar.call('POST', '/v1/sidecar/events', {
       body: { events: events.slice(start, start + 100) },
     });
-    const { rejected } = await sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload);
+    const { rejected } = await sidecar.verify(await reply.text(), EVENTS_TYP, eventsPayload);
     if (rejected.length > 0) throw new Error(`events were rejected: ${JSON.stringify(rejected)}`);
   }
 }

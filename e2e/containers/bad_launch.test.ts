@@ -148,16 +148,16 @@ describeContainers('a launch that cannot be', () => {
       const { DOCKER_HOST: _, ...rest } = world.bench.engine.environment;
       const env = { ...rest, DOCKER_CONFIG: config };
       const client = (...args: string[]): Promise<unknown> => runOk('docker', ['context', ...args], { env });
-      const refused = async (more: Readonly<Record<string, string>>): Promise<void> => {
+      const expectRefusal = async (more: Readonly<Record<string, string>>): Promise<void> => {
         const launch = ['launch', '--no-default-mount', '--image', world.bench.images.debian, '--', 'echo', 'ran'];
         const done = await world.svc.cli(launch, { env: { ...env, ...more } });
         expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 125, stdout: '' });
         expect(done.stderr).toContain('tcp://build.example.test:2376');
       };
       await client('create', 'far', '--docker', 'host=tcp://build.example.test:2376');
-      await refused({ DOCKER_CONTEXT: 'far' });
+      await expectRefusal({ DOCKER_CONTEXT: 'far' });
       await client('use', 'far');
-      await refused({});
+      await expectRefusal({});
     });
 
     it('says that the user may not use the socket, where that is so', async () => {

@@ -28,7 +28,7 @@ interface Running {
   readonly token: string;
   /** The folder with the session's CA and key. */
   readonly directory: string;
-  readonly said: () => string;
+  readonly readOutput: () => string;
 }
 
 async function launchRunning(flags: readonly string[] = []): Promise<Running> {
@@ -48,7 +48,7 @@ async function launchRunning(flags: readonly string[] = []): Promise<Running> {
   const directory = join(world.svc.home, 'sessions', session);
   expect(readdirSync(directory).length).toBeGreaterThan(1);
   expect(await connectAs(world.svc.runFile.proxy_url, session, token, HOST)).toBe(200);
-  return { cli, ended, container, session, token, directory, said: () => said };
+  return { cli, ended, container, session, token, directory, readOutput: () => said };
 }
 
 /** Nothing of it is left: no container, no key or folder of the session, no token that opens anything. */

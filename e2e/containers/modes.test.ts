@@ -17,7 +17,7 @@ const PROXIED = /^HTTPS_PROXY=http:\/\/ses_[0-9a-z]{26}:[^@]+@127\.0\.0\.1:7421\
 let world: ContainerWorld;
 
 /** The events of `sandbox.proxy.disabled` that an action adds. */
-async function disabledBy(action: () => Promise<unknown>): Promise<Event['data'][]> {
+async function listDisabled(action: () => Promise<unknown>): Promise<Event['data'][]> {
   const before = new Set((await world.svc.events()).map(({ id }) => id));
   await action();
   const added = (await world.svc.events()).filter(({ id }) => !before.has(id));
@@ -59,7 +59,7 @@ describeContainers('the proxy of a launch', () => {
     ['with on from the environment', [], { SVC_SANDBOX_PROXY: 'on' }],
     ['when the flag says on and the environment off', ['--sandbox-proxy=on'], { SVC_SANDBOX_PROXY: 'off' }],
   ])('is there %s, in the variables of the specification', async (_, flags, env) => {
-    const events = await disabledBy(async () => {
+    const events = await listDisabled(async () => {
       const done = await world.launch(flags, VARIABLES, { env });
       expect(done.code).toBe(0);
       expect(done.stdout).toMatch(/^agent\n/);
@@ -85,7 +85,7 @@ describeContainers('the proxy of a launch', () => {
     ['by the environment', [], { SVC_SANDBOX_PROXY: 'off' }],
     ['when the flag says off and the environment on', ['--sandbox-proxy=off'], { SVC_SANDBOX_PROXY: 'on' }],
   ])('is left out when it is off %s, which is recorded as user_opt_out', async (_, flags, env) => {
-    const events = await disabledBy(async () => {
+    const events = await listDisabled(async () => {
       const done = await world.launch(
         [...flags, '--image', world.bench.images.debianBase],
         ['sh', '-c', 'id -un; env'],
@@ -105,7 +105,7 @@ describeContainers('the proxy of a launch', () => {
   });
 
   it('is left out in a mode that is not supported, with a warning and unsupported_sandbox_mode', async () => {
-    const events = await disabledBy(async () => {
+    const events = await listDisabled(async () => {
       const done = await world.svc.cli(['launch', '--sandbox=none', '--', 'sh', '-c', 'echo ran; env']);
       expect(done.code).toBe(0);
       expect(done.stdout).toMatch(/^ran\n/);
@@ -120,7 +120,7 @@ describeContainers('the proxy of a launch', () => {
   it.each(['none', 'podman'])(
     'cannot be insisted on with --sandbox=%s: unsupported_sandbox_mode and preflight_failed, and nothing runs',
     async (mode) => {
-      const events = await disabledBy(async () => {
+      const events = await listDisabled(async () => {
         const flags = mode === 'none' ? [] : ['--image', world.bench.images.debian];
         const done = await world.svc.cli([
           'launch',
@@ -156,7 +156,7 @@ describeContainers('the proxy of a launch', () => {
     ],
     ['--relay', { SVC_SANDBOX_PROXY_BOOTSTRAP: '' }, 'SVC_SANDBOX_PROXY'],
   ])('refuses %s %j with what to write instead, and records nothing', async (flag, env, fix) => {
-    const events = await disabledBy(async () => {
+    const events = await listDisabled(async () => {
       const done = await world.launch([flag], ['echo', 'ran'], { env });
       expect(done.code).toBe(2);
       expect(done.stdout).toBe('');
@@ -203,7 +203,7 @@ describeContainers('the proxy of a launch', () => {
       async (_, make, missing) => {
         const image = await make(world);
         const since = Math.floor(Date.now() / 1000);
-        const events = await disabledBy(async () => {
+        const events = await listDisabled(async () => {
           const done = await world.launch(['--image', image, '--name', 'modes-test'], ['echo', 'ran']);
           expect(done.code).toBe(125);
           expect(done.stdout).toBe('');
@@ -232,7 +232,7 @@ describeContainers('the proxy of a launch', () => {
     });
 
     it('says how to get an image that is not there, and records preflight_failed', async () => {
-      const events = await disabledBy(async () => {
+      const events = await listDisabled(async () => {
         const done = await world.launch(['--image', 'svc-e2e-there-is-no-such-image:1'], ['echo', 'ran']);
         expect(done).toMatchObject({ code: 125, stdout: '' });
         expect(done.stderr).toMatch(/no image "svc-e2e-there-is-no-such-image:1"[^]*svc image build/);

@@ -9,7 +9,7 @@ const OTHER = plantSecret();
 const REASON = 'the client pins its certificate, and signs with it';
 let world: ContainerWorld;
 
-const unsealed = (text: string): string[] => ['--unsealed', text];
+const unsealedFlags = (text: string): string[] => ['--unsealed', text];
 
 describeContainers('svc launch --unsealed', () => {
   beforeAll(async () => {
@@ -20,7 +20,7 @@ describeContainers('svc launch --unsealed', () => {
   afterAll(() => world.stop());
 
   it('puts that credential into the environment, and records which, for which host and why', async () => {
-    const flags = unsealed(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
+    const flags = unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
     const done = await world.launch(flags, ['sh', '-c', 'printf %s "$PINNED"']);
     expect(done).toMatchObject({ code: 0, stdout: SECRET });
     const events = (await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.credential_unsealed');
@@ -36,7 +36,7 @@ describeContainers('svc launch --unsealed', () => {
 
   it('is what svc sessions show says, without the value', async () => {
     const { environment } = world.bench.engine;
-    const flags = unsealed(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
+    const flags = unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
     await world.launch([...flags, '--detach', '--name', 'honest'], ['sleep', '60']);
     const shown = await world.svc.ok(['sessions', 'show', 'honest'], { env: environment });
     expect(shown).toContain(`PINNED holds vault://user/pinned for ${HOST}: ${REASON}`);
@@ -69,7 +69,7 @@ describeContainers('svc launch --unsealed', () => {
     ['a variable of the proxy', `HTTPS_PROXY=vault://user/pinned,host=${HOST},reason=because`, /HTTPS_PROXY/],
     ['the session token', `SVC_TOKEN=vault://user/pinned,host=${HOST},reason=because`, /SVC_TOKEN/],
   ])('refuses %s, and starts nothing', async (_, text, problem) => {
-    const done = await world.launch(unsealed(text), ['echo', 'ran']);
+    const done = await world.launch(unsealedFlags(text), ['echo', 'ran']);
     expect([1, 2, 125]).toContain(done.code);
     expect(done.stdout).toBe('');
     expect(done.stderr).toMatch(problem);

@@ -95,16 +95,16 @@ function codeOf(seen: SeenReply): string {
   return /"code":"(\w+)"/.exec(seen.body.data.toString())?.[1] ?? '';
 }
 
-const good = (host: string, path: string): string => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+const requestTo = (host: string, path: string): string => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
 const open = ({ tunnel, serverName }: Named): Promise<RawConnection> =>
   connectThroughProxy(session, tunnel, { servername: serverName });
 const label = (named: Named): string =>
   `SNI ${named.serverName || 'none'}, Host ${named.host ?? 'none'}, target ${named.target ?? 'a path'}`;
-const labelled = (all: readonly Named[]): { label: string; named: Named }[] =>
+const withLabels = (all: readonly Named[]): { label: string; named: Named }[] =>
   all.map((named) => ({ label: label(named), named }));
 
 describe('names that disagree in a tunnel to a bound host', () => {
-  const wrong = labelled(combinations(BOUND, OTHER).filter((named) => !agree(named)));
+  const wrong = withLabels(combinations(BOUND, OTHER).filter((named) => !agree(named)));
 
   it.each(wrong)('are refused on a fresh tunnel: $label', async ({ named }) => {
     const client = await open(named);
@@ -132,9 +132,9 @@ describe('names that disagree in a tunnel to a bound host', () => {
     'are refused on a kept socket, which goes on with its own host: $label',
     async ({ named }) => {
       const client = await open(named);
-      expect((await client.exchange(good(BOUND, '/1'))).status).toBe(200);
+      expect((await client.exchange(requestTo(BOUND, '/1'))).status).toBe(200);
       expect((await client.exchange(request(named, '/2'))).status).toBe(421);
-      expect((await client.exchange(good(BOUND, '/3'))).status).toBe(200);
+      expect((await client.exchange(requestTo(BOUND, '/3'))).status).toBe(200);
       client.close();
       expect(world.upstream.requests.map(({ target, connection }) => [target, connection])).toEqual([
         ['/1', world.upstream.last().connection],
@@ -146,7 +146,7 @@ describe('names that disagree in a tunnel to a bound host', () => {
 });
 
 describe('names that agree in a tunnel to a bound host', () => {
-  it.each(labelled(combinations(BOUND, OTHER).filter(agree)))('carry its credential: $label', async ({ named }) => {
+  it.each(withLabels(combinations(BOUND, OTHER).filter(agree)))('carry its credential: $label', async ({ named }) => {
     const client = await open(named);
     for (const path of ['/1', '/2']) expect((await client.exchange(request(named, path))).status).toBe(200);
     client.close();
@@ -156,7 +156,7 @@ describe('names that agree in a tunnel to a bound host', () => {
 });
 
 describe('a tunnel to a host without a binding', () => {
-  it.each(labelled(combinations(PLAIN, BOUND)))('never gets a credential: $label', async ({ named }) => {
+  it.each(withLabels(combinations(PLAIN, BOUND)))('never gets a credential: $label', async ({ named }) => {
     const client = await open(named);
     const [first, second] = [request(named, '/1'), request(named, '/2')];
     expect((await client.exchange(first)).status).toBe(200);
@@ -186,16 +186,19 @@ describe('one tunnel with requests of two identities', () => {
 });
 
 describe('a certificate for another name than the one dialled', () => {
-  it.each(labelled(combinations(MISNAMED_BOUND, BOUND)))('gets nothing of a bound host: $label', async ({ named }) => {
-    const client = await open(named);
-    const seen = await client.exchange(request(named, '/'));
-    client.close();
-    expect(codeOf(seen)).toBe(agree(named) ? 'upstream_tls_failed' : 'authority_mismatch');
-    expect(misnamed.requests).toEqual([]);
-  });
+  it.each(withLabels(combinations(MISNAMED_BOUND, BOUND)))(
+    'gets nothing of a bound host: $label',
+    async ({ named }) => {
+      const client = await open(named);
+      const seen = await client.exchange(request(named, '/'));
+      client.close();
+      expect(codeOf(seen)).toBe(agree(named) ? 'upstream_tls_failed' : 'authority_mismatch');
+      expect(misnamed.requests).toEqual([]);
+    },
+  );
 
   // The Host and the server name are ones that the certificate is valid for: it is the dialled name that counts.
-  it.each(labelled(combinations(MISNAMED_PLAIN, BOUND)))('gets nothing of a plain one: $label', async ({ named }) => {
+  it.each(withLabels(combinations(MISNAMED_PLAIN, BOUND)))('gets nothing of a plain one: $label', async ({ named }) => {
     const client = await open(named);
     expect(codeOf(await client.exchange(request(named, '/')))).toBe('upstream_tls_failed');
     client.close();

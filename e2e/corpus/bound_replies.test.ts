@@ -58,17 +58,17 @@ async function replay({ name, turns }: Conversation, client: WireSide, upstream:
     if (from === 'client') {
       await client.send(sent, cut);
       requests += 1;
-      await upstream.until(`request ${requests}`, () => received(upstream).split('\r\n\r\n').length > requests);
+      await upstream.until(`request ${requests}`, () => textOf(upstream).split('\r\n\r\n').length > requests);
     } else {
       await upstream.send(sent, cut);
       due += sent.length;
       if (ends === true) await upstream.end();
       const isKeptBack = KEPT_BACK.includes(name) && ends !== true;
-      const arrived = (): boolean => {
-        if (CUT_ANEW.includes(name)) return isWhole(received(client));
-        return client.length >= due || (isKeptBack && received(client).includes('\r\n\r\n'));
+      const hasArrived = (): boolean => {
+        if (CUT_ANEW.includes(name)) return isWhole(textOf(client));
+        return client.length >= due || (isKeptBack && textOf(client).includes('\r\n\r\n'));
       };
-      await client.until(`the bytes of turn ${index}`, arrived);
+      await client.until(`the bytes of turn ${index}`, hasArrived);
       if (ends === true) await client.until(`the end of turn ${index}`, () => client.ended);
     }
   }
@@ -77,14 +77,14 @@ async function replay({ name, turns }: Conversation, client: WireSide, upstream:
   await client.until('the end of the upstream', () => client.ended);
   client.drop();
   upstream.drop();
-  return [received(client), received(upstream)];
+  return [textOf(client), textOf(upstream)];
 }
 
-const received = (side: WireSide): string => side.bytes.toString('latin1');
+const textOf = (side: WireSide): string => side.bytes.toString('latin1');
 const isWhole = (chunked: string): boolean => /\r\n0\r\n[^]*\r\n$/.test(chunked) && chunked.endsWith('\r\n\r\n');
 
 /** Heads and trailers as they are, and the data of the chunks between them in one. */
-function unchunked(chunked: string): string {
+function removeChunks(chunked: string): string {
   let at = chunked.indexOf('\r\n\r\n', chunked.search(/\r\ntransfer-encoding/i)) + 4;
   let whole = chunked.slice(0, at);
   for (let size = -1; size !== 0;) {
@@ -98,11 +98,11 @@ function unchunked(chunked: string): string {
 
 describe('on a credentialed path there arrives to the byte:', () => {
   it.each(withPlainRequests())('$name', async (conversation) => {
-    const { upstream, counted } = awaitUpstream(world);
+    const { upstream, countConnections: counted } = awaitUpstream(world);
     const client = await openProxied(session, BOUND);
     const [atClient, atUpstream] = await replay(conversation, client, upstream);
     const sent = conversation.turns.filter(({ from }) => from === 'upstream').map(({ bytes }) => text(bytes));
-    const same = CUT_ANEW.includes(conversation.name) ? unchunked : (whole: string): string => whole;
+    const same = CUT_ANEW.includes(conversation.name) ? removeChunks : (whole: string): string => whole;
     expect(same(atClient)).toBe(same(sent.join('')));
     const requests = atUpstream.split('\r\n\r\n').slice(0, -1);
     expect(requests.filter((head) => !head.includes(`Authorization: Bearer ${SECRET}`))).toEqual([]);

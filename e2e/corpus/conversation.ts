@@ -64,7 +64,7 @@ function arriving(turn: Turn, way: Way): Buffer {
 }
 
 /** What has to arrive on both sides. */
-export function expected({ turns }: Conversation, way: Way): Pick<Arrived, 'atUpstream' | 'atClient'> {
+export function expectedArrivals({ turns }: Conversation, way: Way): Pick<Arrived, 'atUpstream' | 'atClient'> {
   const sentBy = (from: Turn['from']): string =>
     turns
       .filter((turn) => turn.from === from)
@@ -74,7 +74,7 @@ export function expected({ turns }: Conversation, way: Way): Pick<Arrived, 'atUp
 }
 
 /** The upstream's side of the next conversation, and how many connections it took. */
-export function awaitUpstream(world: CorpusWorld): { upstream: WireSide; counted: () => number } {
+export function awaitUpstream(world: CorpusWorld): { upstream: WireSide; countConnections: () => number } {
   const upstream = new WireSide();
   let connections = 0;
   world.upstream.onConnection((socket) => {
@@ -82,5 +82,5 @@ export function awaitUpstream(world: CorpusWorld): { upstream: WireSide; counted
     if (connections === 1) upstream.attach(socket);
     else socket.destroy();
   });
-  return { upstream, counted: () => connections };
+  return { upstream, countConnections: () => connections };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Session } from '../support/svc.ts';
-import { awaitUpstream, expected, play } from './conversation.ts';
+import { awaitUpstream, expectedArrivals, play } from './conversation.ts';
 import { conversations, PLAIN } from './corpus_file.ts';
 import { type CorpusWorld, openDirect, openProxied, startCorpusWorld } from './corpus_world.ts';
 
@@ -21,12 +21,12 @@ describe('passes to the byte, as on a direct connection:', () => {
   it.each(conversations())('$name', async (conversation) => {
     const straight = awaitUpstream(world);
     const direct = await openDirect(world, PLAIN);
-    const bare = await play(conversation, direct, straight.upstream, 'direct', straight.counted);
-    expect(bare).toEqual({ ...expected(conversation, 'direct'), connections: 1 });
+    const bare = await play(conversation, direct, straight.upstream, 'direct', straight.countConnections);
+    expect(bare).toEqual({ ...expectedArrivals(conversation, 'direct'), connections: 1 });
 
     const behind = awaitUpstream(world);
     const client = await openProxied(session, PLAIN);
-    const mediated = await play(conversation, client, behind.upstream, 'proxied', behind.counted);
-    expect(mediated).toEqual({ ...expected(conversation, 'proxied'), connections: 1 });
+    const mediated = await play(conversation, client, behind.upstream, 'proxied', behind.countConnections);
+    expect(mediated).toEqual({ ...expectedArrivals(conversation, 'proxied'), connections: 1 });
   });
 });

@@ -73,7 +73,7 @@ export function openDirect(world: CorpusWorld, host: string): Promise<WireSide> 
     ALPNProtocols: ['http/1.1'],
     allowHalfOpen: true,
   };
-  return secured(connectTls(options));
+  return waitForTls(connectTls(options));
 }
 
 /** TLS to the host through the proxy; the session's CA is trusted and nothing else. An empty `servername` sends none. */
@@ -96,7 +96,7 @@ export async function openProxied(session: Session, host: string, servername = h
     ALPNProtocols: ['http/1.1'],
     checkServerIdentity: () => undefined,
   });
-  return secured(socket);
+  return waitForTls(socket);
 }
 
 /** The proxy's answer to a CONNECT that it refused. */
@@ -109,7 +109,7 @@ export class ConnectRefused extends Error {
   }
 }
 
-function secured(socket: TLSSocket): Promise<WireSide> {
+function waitForTls(socket: TLSSocket): Promise<WireSide> {
   return new Promise((resolve, reject) => {
     const side = new WireSide(socket);
     socket.once('secureConnect', () => resolve(side));

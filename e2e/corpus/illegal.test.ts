@@ -54,7 +54,7 @@ async function credentialsReleased(): Promise<unknown[]> {
 }
 
 /** Type and reason of what the session recorded, in order. */
-async function recordedBy(session: Session): Promise<unknown[]> {
+async function listRecorded(session: Session): Promise<unknown[]> {
   await session.end();
   const events = await world.svc.eventsOf(session);
   return events.map(({ type, data }) => [type, data['svc.proxy.reason']]);
@@ -98,7 +98,7 @@ describe.each([
   });
 
   it('is each recorded once, under its code', async () => {
-    expect(await recordedBy(session)).toEqual(due);
+    expect(await listRecorded(session)).toEqual(due);
   });
 
   it('had no credential looked up for it before it was known to be illegal', async () => {
@@ -142,7 +142,7 @@ describe.each([
   });
 
   it('is each recorded once', async () => {
-    expect(await recordedBy(session)).toEqual(due);
+    expect(await listRecorded(session)).toEqual(due);
   });
 });
 

@@ -11,7 +11,7 @@ const sentinel = randomBytes(32).toString('hex');
 describeContainers.each(['debian', 'busybox'] as const)('steps in a held container (%s)', (layout) => {
   let bench: ImageBench;
   let id: string;
-  const held = async (before?: string): Promise<string> =>
+  const startHeld = async (before?: string): Promise<string> =>
     bench.startDetached(bench.images[layout], ['--hold'], {
       flags: ['--env', `SVC_IMAGE_SENTINEL=${sentinel}`],
       ...(before !== undefined && { before }),
@@ -23,7 +23,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
   };
   beforeAll(async () => {
     bench = await openImageBench();
-    id = await held();
+    id = await startHeld();
     await waitFor(
       'the container to be ready for steps',
       async () => (await bench.engine.docker('logs', id)) === 'ready for steps',
@@ -126,14 +126,14 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     ['the parts', 'chown agent /usr/local/share/svc/guard.sh'],
     ['a folder by its group', 'chgrp agent /usr/local/share; chmod g+w /usr/local/share'],
   ])('does not hold a container in which the agent may change %s', async (_what, before) => {
-    const other = await held(before);
+    const other = await startHeld(before);
     expect(await bench.engine.docker('wait', other)).toBe('17');
     const check = await bench.start(bench.images[layout], ['--check'], { before, ca: null });
     expect(check.stdout).toMatch(/^steps=\/.* may be changed by the agent user/m);
   });
 
   it('ends at once when it is told to', async () => {
-    const other = await held();
+    const other = await startHeld();
     await waitFor('the container to be ready', async () => (await bench.engine.docker('logs', other)) !== '');
     await bench.engine.docker('kill', '--signal', 'TERM', other);
     expect(await bench.engine.docker('wait', other)).toBe('0');

@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 const consent = async () => status.parse(JSON.parse(await svc.ok(['mcp', 'status', '--json']))).items[0]?.consent;
-const shown = async () => record.parse(JSON.parse(await svc.ok(['mcp', 'show', 'weather', '--json'])));
+const showServer = async () => record.parse(JSON.parse(await svc.ok(['mcp', 'show', 'weather', '--json'])));
 
 it('finds an entry, and shows what its publisher hides', async () => {
   const found = await svc.ok(['mcp', 'search', 'ACME']);
@@ -60,14 +60,14 @@ it('installs it: what was shown may run on this machine, and the secret is in th
   const installed = await svc.cli([...argv, '--credential', 'API_KEY', '--stdin'], { input: SECRET });
   expect([installed.code, installed.stderr]).toEqual([0, expect.stringContaining('npx -y @acme/weather@1.0.0')]);
   expect(installed.stdout + installed.stderr).not.toContain(SECRET);
-  expect((await shown()).command).toEqual(['npx', '-y', '@acme/weather@1.0.0', '--unit', 'celsius']);
+  expect((await showServer()).command).toEqual(['npx', '-y', '@acme/weather@1.0.0', '--unit', 'celsius']);
   await waitFor('the consent', async () => (await consent()) === 'given');
   expect(searchFiles(svc.home, SECRET).holding).toEqual([]);
   expect(foundIn(readFileSync(join(svc.home, 'control.db')), SECRET)).toEqual([]);
 });
 
 it('installs it once', async () => {
-  const before = await shown();
+  const before = await showServer();
   const again = await svc.cli(['mcp', 'install', ENTRY, '--yes']);
   expect([again.code, again.stdout.trim()]).toEqual([0, before.id]);
 });
@@ -77,15 +77,15 @@ it('upgrades it after showing what changes; the consent goes along, and a rollba
   expect(offered).toContain('+ npx -y @acme/weather@1.1.0 --unit celsius');
   const upgraded = await svc.cli(['mcp', 'upgrade', 'weather', '--yes']);
   expect(upgraded.code).toBe(0);
-  expect((await shown()).version).toBe('1.1.0');
+  expect((await showServer()).version).toBe('1.1.0');
   await waitFor('the consent to the new one', async () => (await consent()) === 'given');
   expect(await svc.ok(['mcp', 'upgrade', 'weather'])).toContain('up to date');
   await svc.ok(['mcp', 'rollback', 'weather', '--to', '1']);
-  expect((await shown()).version).toBe('1.0.0');
+  expect((await showServer()).version).toBe('1.0.0');
 });
 
 it('gives no consent to what somebody else makes of it', async () => {
-  const { id, ...server } = await shown();
+  const { id, ...server } = await showServer();
   const command = ['npx', '-y', '@evil/weather@1.0.0'];
   const fields = { name: 'weather', mode: 'local', command, env: {}, version: server.version };
   expectStatus(await svc.api('PUT', `/v1/mcp-servers/${id}`, fields), 200);

@@ -74,10 +74,10 @@ export const BAD_ENTRIES: readonly unknown[] = [
   { server: { name: 'io.example/turned\u202egnp.exe', version: '1.0.0' } },
   { server: { name: 'io.example/half\ud800', version: '1.0.0' } },
   { server: { name: 'io.example/huge', version: '1.0.0', description: 'x'.repeat(300_000) } },
-  { server: { name: 'io.example/deep', version: '1.0.0', packages: nested(2_000) } },
+  { server: { name: 'io.example/deep', version: '1.0.0', packages: nestObject(2_000) } },
 ];
 
-function nested(depth: number): unknown {
+function nestObject(depth: number): unknown {
   let value: unknown = [];
   for (let level = 0; level < depth; level += 1) value = [value];
   return value;

@@ -121,7 +121,7 @@ class GeneratedRegistry {
     const wanted = decodeURIComponent(version);
     const found = wanted === 'latest' ? all.at(-1) : all.find(({ server }) => server.version === wanted);
     if (found === undefined) return sendJson(response, 404, { title: 'Not Found', status: 404 });
-    return sendJson(response, 200, wrapped(found, found === all.at(-1)));
+    return sendJson(response, 200, wrapEntry(found, found === all.at(-1)));
   }
 
   #list(query: URLSearchParams, response: ServerResponse): void {
@@ -139,7 +139,7 @@ class GeneratedRegistry {
 
   #page(entries: readonly PublishedEntry[], latest: PublishedEntry | null, nextCursor?: string) {
     const servers: unknown[] = entries.map((entry) =>
-      this.behaviour.startsWith('flat') ? flatEntry(entry) : wrapped(entry, latest === null || entry === latest),
+      this.behaviour.startsWith('flat') ? flatEntry(entry) : wrapEntry(entry, latest === null || entry === latest),
     );
     if (this.behaviour === 'bad_entries') servers.push(...BAD_ENTRIES);
     const metadata = { count: entries.length, ...(nextCursor !== undefined && { nextCursor }) };
@@ -174,7 +174,7 @@ function isListed({ server, status, updatedAt }: PublishedEntry, query: URLSearc
   return server.name.toLowerCase().includes((query.get('search') ?? '').toLowerCase());
 }
 
-function wrapped({ server, status, updatedAt }: PublishedEntry, isLatest: boolean) {
+function wrapEntry({ server, status, updatedAt }: PublishedEntry, isLatest: boolean) {
   const official = { status, publishedAt: updatedAt, updatedAt, isLatest };
   return { server, _meta: { 'io.modelcontextprotocol.registry/official': official } };
 }

@@ -43,7 +43,7 @@ describeContainers('servers in containers', () => {
   let image: string;
   let home: string;
   let gateway: HttpGateway | null = null;
-  const own = () =>
+  const ownServer = () =>
     localServer('own', ['docker', 'run', '-i', '--rm', '-e', 'TOKEN', image], { env: { TOKEN: 'of own' } });
   const running = () => bench.engine.docker('ps', '--quiet', '--filter', 'label=svc.mcp.gateway');
 
@@ -69,7 +69,7 @@ describeContainers('servers in containers', () => {
 
   test('run without rights where the configuration says container, and with limits where it starts its own', async () => {
     const boxed = localServer('boxed', ['mcp-box'], { isolation: 'container', env: { TOKEN: 'of boxed' } });
-    const ports = new FakePorts([own(), boxed]);
+    const ports = new FakePorts([ownServer(), boxed]);
     const env = { ...process.env, ...bench.engine.environment };
     gateway = await startHttpGateway({ ports, home, env, images: { 'mcp-box': image } });
     const client = await modernClient(gateway.endpointFor(), 'auto', {});
@@ -94,7 +94,7 @@ describeContainers('servers in containers', () => {
 
   test('are killed when the gateway was', async () => {
     const env = { ...process.env, ...bench.engine.environment };
-    const config = JSON.stringify({ home, servers: [own()] });
+    const config = JSON.stringify({ home, servers: [ownServer()] });
     const child = spawn('node', [STDIO_GATEWAY, config], { env, stdio: ['pipe', 'ignore', 'inherit'] });
     const clientInfo = { name: 'e2e', version: '1' };
     const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };

@@ -108,8 +108,8 @@ beforeAll(async () => {
   await sidecar.enrol(control.localKey);
   const hints = {
     ...HINTS,
-    connector_id: fc.constant(await installed()),
-    mcp_server_id: fc.constant(await registered()),
+    connector_id: fc.constant(await installItems()),
+    mcp_server_id: fc.constant(await registerServer()),
     registryId: fc.constantFrom(...[1, 2, 3, 4, 5].map((index) => registry.entry(index).server.name), 'no/such'),
   };
   operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), hints);
@@ -120,7 +120,7 @@ afterAll(async () => {
 });
 
 /** A connector that agents may ask approvals for. */
-async function installed(): Promise<string> {
+async function installItems(): Promise<string> {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify(ITEMS_SPEC);
   const made = await fetch(`${control.url}/v1/connectors`, { method: 'POST', headers, body });
@@ -128,7 +128,7 @@ async function installed(): Promise<string> {
 }
 
 /** An MCP server whose tools agents may ask approvals for. */
-async function registered(): Promise<string> {
+async function registerServer(): Promise<string> {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ name: 'approved', command: ['a-server'], tools: { approval: ['*'] } });
   const made = await fetch(`${control.url}/v1/mcp-servers`, { method: 'POST', headers, body });
@@ -272,7 +272,7 @@ async function forEachOperation(
   return seen;
 }
 
-async function checked(call: WireCall, authorization: Authorization): Promise<number> {
+async function sendChecked(call: WireCall, authorization: Authorization): Promise<number> {
   const reply = await send(call, authorization);
   await checkReply(call, reply);
   return reply.status;
@@ -290,7 +290,7 @@ const neverSucceeds = (name: string) =>
   name === 'POST /v1/connector-operations/run';
 
 test('a call that fits the description gets what the description says, or a refusal', async () => {
-  const seen = await forEachOperation(validCalls, (call) => checked(call, asItsCaller));
+  const seen = await forEachOperation(validCalls, (call) => sendChecked(call, asItsCaller));
   expect(Object.keys(seen).length).toBeGreaterThan(20);
   const reached = Object.entries(seen).filter(([, statuses]) => statuses.some((status) => status < 400));
   const expected = Object.keys(seen).filter((name) => !neverSucceeds(name));
@@ -298,7 +298,7 @@ test('a call that fits the description gets what the description says, or a refu
 });
 
 test('a broken call is an error of the one shape', async () => {
-  const seen = await forEachOperation(brokenCalls, (call) => checked(call, asItsCaller));
+  const seen = await forEachOperation(brokenCalls, (call) => sendChecked(call, asItsCaller));
   const withBody = operations.filter(({ body }) => body !== null);
   for (const { method, path } of withBody) expect(seen[`${method} ${path}`]).toContain(400);
 });
@@ -314,7 +314,7 @@ const callsOfStrangers = (operation: DescribedOperation) =>
 test('nobody gets anything without credentials of ours', async () => {
   for (const operation of operations.filter(({ access }) => access !== 'anyone')) {
     const property = fc.asyncProperty(callsOfStrangers(operation), async ([call, stranger]) => {
-      expect(await checked(call, async () => stranger)).toBe(401);
+      expect(await sendChecked(call, async () => stranger)).toBe(401);
     });
     await fc.assert(property, RUNS);
   }
@@ -328,7 +328,7 @@ const asTheOther: Authorization = (call) => {
 test('the key of a user is none of a sidecar, and the other way round', async () => {
   const seen = await forEachOperation(
     validCalls,
-    (call) => checked(call, asTheOther),
+    (call) => sendChecked(call, asTheOther),
     ({ access }) => access !== 'anyone',
   );
   expect(new Set(Object.values(seen).flat())).toEqual(new Set([401]));
@@ -337,7 +337,7 @@ test('the key of a user is none of a sidecar, and the other way round', async ()
 test('an id of somebody else, or of nobody, is not found', async () => {
   const seen = await forEachOperation(
     validCalls,
-    (call) => checked(call, asItsCaller),
+    (call) => sendChecked(call, asItsCaller),
     ({ path, isOfBrowser }) => path.includes('{id}') && !isOfBrowser,
   );
   for (const [name, statuses] of Object.entries(seen)) {
@@ -356,7 +356,7 @@ test('an id of ours is found, and what is said of it fits the description', asyn
   const { id } = hostBindingRecord.parse(await made.json());
   const calls = (operation: DescribedOperation) =>
     validCalls(operation).map((call) => ({ ...call, target: call.target.replace(/bnd_\w+/, id) }));
-  const seen = await forEachOperation(calls, (call) => checked(call, asItsCaller), isReadOrReplaceOfBinding);
+  const seen = await forEachOperation(calls, (call) => sendChecked(call, asItsCaller), isReadOrReplaceOfBinding);
   expect(Object.entries(seen)).toMatchObject([
     ['GET /v1/host-bindings/{id}', [200]],
     ['PUT /v1/host-bindings/{id}', expect.arrayContaining([200])],

@@ -58,7 +58,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-async function started<T extends ControlPlaneUnderTest>(starting: Promise<T>): Promise<T> {
+async function keepRunning<T extends ControlPlaneUnderTest>(starting: Promise<T>): Promise<T> {
   const control = await starting;
   running.push(control);
   return control;
@@ -70,7 +70,7 @@ async function store(control: ControlPlaneUnderTest, path: string): Promise<void
   expect((await fetch(`${control.url}/v1/secrets`, { method: 'POST', headers, body })).status).toBe(201);
 }
 
-const taken = () =>
+const waitForHeads = () =>
   vi.waitFor(() => (receiver.taken[0] === undefined ? Promise.reject(new Error('nothing came')) : receiver.taken[0]), {
     timeout: 60_000,
   });
@@ -87,18 +87,18 @@ describe.each([
   ['Deno', startDenoAt],
 ])('SVC_AUDIT_HEADS_URL on %s', (_, startAt) => {
   test('sends the signed heads out, and they show that the database was put back to an older copy', async () => {
-    const first = await started(startAt(home, {}));
+    const first = await keepRunning(startAt(home, {}));
     await store(first, 'user/before');
     await first.stop();
     const database = join(home, 'control.db');
     const backup = join(home, 'backup.db');
     await cp(database, backup);
 
-    const second = await started(startAt(home, {}));
+    const second = await keepRunning(startAt(home, {}));
     await store(second, 'user/after');
     await second.stop();
-    const sending = await started(startAt(home, { SVC_AUDIT_HEADS_URL: url, SVC_AUDIT_HEADS_LOG: 'on' }));
-    const body = await taken();
+    const sending = await keepRunning(startAt(home, { SVC_AUDIT_HEADS_URL: url, SVC_AUDIT_HEADS_LOG: 'on' }));
+    const body = await waitForHeads();
     const printed = sending.output();
     expect(auditHeadsReply.parse(JSON.parse(body)).heads.length).toBeGreaterThan(0);
     expect(body + printed).not.toContain('hook-password');
@@ -111,7 +111,7 @@ describe.each([
     await sending.stop();
 
     // Started anew on the same day: what was sent is not sent again.
-    const again = await started(startAt(home, { SVC_AUDIT_HEADS_URL: url }));
+    const again = await keepRunning(startAt(home, { SVC_AUDIT_HEADS_URL: url }));
     expect((await compare(again, body)).exitCode).toBe(0);
     const doctor = await runSvc(home, ['doctor', '--json'], { SVC_CONTROL_URL: again.url });
     expect(doctor.stdout).toContain('posted to SVC_AUDIT_HEADS_URL, last at ');
@@ -120,7 +120,7 @@ describe.each([
 
     for (const name of ['control.db', 'control.db-wal', 'control.db-shm']) await rm(join(home, name), { force: true });
     await cp(backup, database);
-    const restored = await started(startAt(home, {}));
+    const restored = await keepRunning(startAt(home, {}));
     expect((await runSvc(home, ['audit', 'verify'], { SVC_CONTROL_URL: restored.url })).exitCode).toBe(0);
     expect(await compare(restored, body)).toMatchObject({
       exitCode: 1,
@@ -130,10 +130,13 @@ describe.each([
 });
 
 test('two workers that start at one time send the day once', async () => {
-  await (await started(startNodeAt(home, {}))).stop();
+  await (await keepRunning(startNodeAt(home, {}))).stop();
   const settings = { SVC_AUDIT_HEADS_URL: url };
-  const workers = await Promise.all([started(startNodeAt(home, settings)), started(startNodeAt(home, settings))]);
-  await taken();
+  const workers = await Promise.all([
+    keepRunning(startNodeAt(home, settings)),
+    keepRunning(startNodeAt(home, settings)),
+  ]);
+  await waitForHeads();
   for (const each of workers) await each.stop();
   expect(receiver.taken).toHaveLength(1);
   expect(workers.map((each) => each.output()).join('')).not.toContain('deferred work failed');
@@ -143,7 +146,7 @@ test('in workerd the platform asks for it by its clock', async () => {
   const server = await startLibsqlServer();
   running.push(server);
   const settings = { SVC_VAULT_KEY: randomBytes(32).toString('base64url'), SVC_AUDIT_HEADS_URL: url };
-  const control = await started(startOnWorkerd({ url: server.url }, settings));
+  const control = await keepRunning(startOnWorkerd({ url: server.url }, settings));
   await writeFile(join(home, 'local.key'), `${control.localKey}\n`, { mode: 0o600 });
   for (let asked = 0; asked < 2; asked += 1) {
     const reply = await fetch(`${control.url}/cdn-cgi/handler/scheduled`);

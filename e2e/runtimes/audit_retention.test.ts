@@ -49,7 +49,7 @@ async function recordOld(url: string): Promise<void> {
 
 const fileUrl = () => `file:${join(home, 'control.db')}`;
 
-async function started<T extends ControlPlaneUnderTest>(starting: Promise<T>): Promise<T> {
+async function keepRunning<T extends ControlPlaneUnderTest>(starting: Promise<T>): Promise<T> {
   const control = await starting;
   running.push(control);
   return control;
@@ -62,7 +62,7 @@ const call = (control: ControlPlaneUnderTest, method: string, path: string, body
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 
-async function verified(control: ControlPlaneUnderTest): Promise<AuditVerification> {
+async function verifyLog(control: ControlPlaneUnderTest): Promise<AuditVerification> {
   return auditVerification.parse(await (await call(control, 'GET', '/v1/audit-events/verify')).json());
 }
 
@@ -72,11 +72,11 @@ describe.each([
 ])('SVC_AUDIT_RETENTION_DAYS on %s', (_, startAt) => {
   test('has old events removed by themselves, and what is left verifies', async () => {
     await recordOld(fileUrl());
-    const control = await started(startAt(home, { SVC_AUDIT_RETENTION_DAYS: '30' }));
-    await vi.waitFor(async () => expect((await verified(control)).removed).toBe(OLD_SECRETS), { timeout: 60_000 });
-    expect(await verified(control)).toMatchObject({ ok: true, events: 1 });
+    const control = await keepRunning(startAt(home, { SVC_AUDIT_RETENTION_DAYS: '30' }));
+    await vi.waitFor(async () => expect((await verifyLog(control)).removed).toBe(OLD_SECRETS), { timeout: 60_000 });
+    expect(await verifyLog(control)).toMatchObject({ ok: true, events: 1 });
     expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
-    expect(await verified(control)).toMatchObject({ ok: true, events: 2, removed: OLD_SECRETS });
+    expect(await verifyLog(control)).toMatchObject({ ok: true, events: 2, removed: OLD_SECRETS });
     expect(control.output()).not.toContain('deferred work failed');
   });
 });
@@ -86,26 +86,26 @@ test('in workerd the platform asks for it by its clock', async () => {
   running.push(server);
   await recordOld(server.url);
   const settings = { SVC_VAULT_KEY: vaultKey, SVC_AUDIT_RETENTION_DAYS: '30' };
-  const control = await started(startOnWorkerd({ url: server.url }, settings));
-  expect(await verified(control)).toMatchObject({ ok: true, removed: 0 });
+  const control = await keepRunning(startOnWorkerd({ url: server.url }, settings));
+  expect(await verifyLog(control)).toMatchObject({ ok: true, removed: 0 });
   const asked = await fetch(`${control.url}/cdn-cgi/handler/scheduled`);
   expect([asked.status, await asked.text()]).toEqual([200, 'ok']);
-  expect(await verified(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });
+  expect(await verifyLog(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });
 });
 
 describe('svc audit prune', () => {
   test('removes, or only counts, beside a worker that serves; without it all events stay', async () => {
     await recordOld(fileUrl());
-    const control = await started(startNodeAt(home));
+    const control = await keepRunning(startNodeAt(home));
     const svc = (...args: string[]) => runSvc(home, ['audit', ...args], { SVC_CONTROL_URL: control.url });
     const counted = await svc('prune', '--older-than', '30d', '--dry-run', '--json');
     expect([counted.exitCode, JSON.parse(counted.stdout)]).toMatchObject([0, { removed: OLD_SECRETS, dry_run: true }]);
-    expect(await verified(control)).toMatchObject({ events: OLD_SECRETS, removed: 0 });
+    expect(await verifyLog(control)).toMatchObject({ events: OLD_SECRETS, removed: 0 });
     const pruned = await svc('prune', '--older-than', '30d');
     expect([pruned.exitCode, pruned.stdout]).toEqual([0, expect.stringContaining(`removed ${OLD_SECRETS} events`)]);
     const listed = await svc('list', '--type', 'control.audit.');
     expect(listed.stdout).toContain('control.audit.pruned');
-    expect(await verified(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });
+    expect(await verifyLog(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });
     expect((await svc('verify')).exitCode).toBe(0);
     expect(await svc('prune', '--older-than', '1h')).toMatchObject({
       exitCode: 1,
@@ -115,13 +115,13 @@ describe('svc audit prune', () => {
 
   test('a new master key seals where the chains begin', async () => {
     await recordOld(fileUrl());
-    const before = await started(startNodeAt(home));
+    const before = await keepRunning(startNodeAt(home));
     const settings = { SVC_CONTROL_URL: before.url };
     expect((await runSvc(home, ['audit', 'prune', '--older-than', '30d'], settings)).exitCode).toBe(0);
     expect((await runSvc(home, ['vault', 'rotate', '--json'], {})).stdout).toContain('"audit_beginnings":1');
-    expect(await verified(before)).toMatchObject({ ok: true, removed: OLD_SECRETS });
+    expect(await verifyLog(before)).toMatchObject({ ok: true, removed: OLD_SECRETS });
     await before.stop();
-    const after = await started(startNodeAt(home));
-    expect(await verified(after)).toMatchObject({ ok: true, removed: OLD_SECRETS });
+    const after = await keepRunning(startNodeAt(home));
+    expect(await verifyLog(after)).toMatchObject({ ok: true, removed: OLD_SECRETS });
   });
 });

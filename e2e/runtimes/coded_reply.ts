@@ -20,10 +20,10 @@ export async function askCoded(url: string, headers: Record<string, string>, met
   if (reply === undefined) throw new Error('there is no reply');
   const body = await buffer(reply);
   const { statusCode: status = 0, headers: said } = reply;
-  return { status, headers: said, bytes: body.length, text: decoded(body, said['content-encoding']) };
+  return { status, headers: said, bytes: body.length, text: decodeBody(body, said['content-encoding']) };
 }
 
-function decoded(body: Buffer, coding: string | undefined): string {
+function decodeBody(body: Buffer, coding: string | undefined): string {
   if (body.length === 0 || coding === undefined) return body.toString();
   if (coding === 'br') return brotliDecompressSync(body).toString();
   if (coding === 'gzip') return gunzipSync(body).toString();

@@ -117,14 +117,14 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
     test('gives a sidecar its signed snapshot, and a signed 304 when it has it', async () => {
       expect((await sidecar.enrol(control.localKey)).status).toBe(201);
       const first = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0');
-      const snapshot = await sidecar.verified(await first.text(), SNAPSHOT_TYP, snapshotPayload);
+      const snapshot = await sidecar.verify(await first.text(), SNAPSHOT_TYP, snapshotPayload);
       expect(snapshot).toMatchObject({ sidecar_id: sidecar.enrolled.sidecar_id, version: 3 });
       expect(snapshot.host_bindings).toMatchObject([{ host: 'api.example.test' }]);
       const held = { 'if-none-match': first.headers.get('etag') ?? '' };
       const again = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=1', { headers: held });
       expect(again.status).toBe(304);
       const proof = again.headers.get(SNAPSHOT_PROOF_HEADER) ?? '';
-      expect(await sidecar.verified(proof, SNAPSHOT_PROOF_TYP, snapshotProof)).toMatchObject({ version: 3 });
+      expect(await sidecar.verify(proof, SNAPSHOT_PROOF_TYP, snapshotProof)).toMatchObject({ version: 3 });
     });
 
     test('answers a waiting poll when the policy changes', async () => {
@@ -142,18 +142,18 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
         ],
       };
       const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
-      const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+      const payload = await sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
       expect(payload).toMatchObject({ request_id: body.request_id, missing: [{ path: 'user/other' }] });
-      expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: secret });
+      expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: secret });
     });
 
     test('releases a credential that no binding refers to, when it is said for which host and why', async () => {
       const reference = { owner: 'personal', path: 'user/other' };
       const body = { request_id: crypto.randomUUID(), reference, host: 'db.example.test', reason: 'not HTTP' };
       const reply = await sidecar.call('POST', '/v1/sidecar/unsealed', { body });
-      const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+      const payload = await sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
       expect(payload).toMatchObject({ request_id: body.request_id, missing: [] });
-      expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: `${secret}-2` });
+      expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: `${secret}-2` });
       const shared = { ...body, request_id: crypto.randomUUID(), reference: { ...reference, owner: 'enterprise' } };
       expect((await sidecar.call('POST', '/v1/sidecar/unsealed', { body: shared })).status).toBe(400);
     });
@@ -173,7 +173,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       const event = passthroughEvent();
       for (const _ of [1, 2]) {
         const sent = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
-        const outcome = await sidecar.verified(await sent.text(), EVENTS_TYP, eventsPayload);
+        const outcome = await sidecar.verify(await sent.text(), EVENTS_TYP, eventsPayload);
         expect(outcome).toMatchObject({ accepted: [event.id], rejected: [] });
       }
       expect(await firstFrame(stream)).toMatchObject({ id: event.id, sidecar_id: sidecar.enrolled.sidecar_id });
@@ -225,15 +225,15 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       const said = await sidecar.call('POST', '/v1/sidecar/mcp-health', { body: { servers: [report] } });
       expect(said.status).toBe(204);
       const held = await sidecar.call('GET', '/v1/sidecar/snapshot');
-      const { mcp_servers } = await sidecar.verified(await held.text(), SNAPSHOT_TYP, snapshotPayload);
+      const { mcp_servers } = await sidecar.verify(await held.text(), SNAPSHOT_TYP, snapshotPayload);
       expect(readSnapshotMcpServers(mcp_servers)).toMatchObject({ servers: [{ server: { id } }], problems: [] });
       const request = {
         request_id: crypto.randomUUID(),
         credentials: [{ owner: 'personal', path: `mcp-servers/${id}/KEY` }],
       };
       const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body: request });
-      const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
-      expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: `${secret}-3` });
+      const payload = await sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+      expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: `${secret}-3` });
       const listed = page.parse(await (await asUser('GET', '/v1/mcp-servers')).json());
       expect(listed.items).toMatchObject([{ status: 'stopped', health: { state: 'running' } }]);
       expect((await asUser('DELETE', `/v1/mcp-servers/${id}`)).status).toBe(204);

@@ -12,7 +12,7 @@ let sidecar: TestSidecar;
 beforeAll(async () => {
   const server = await startLibsqlServer();
   control = await startInProcess({ database: openDatabase(createClient({ url: server.url, fetch: fetchInTime })) });
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
   await server.stop();
 });
 afterAll(() => control.stop());

@@ -39,7 +39,7 @@ describe.each([
 });
 
 /** All but Deno's own cache. */
-const createdIn = async (folder: string) => (await readdir(folder)).filter((name) => name !== '.cache');
+const listCreated = async (folder: string) => (await readdir(folder)).filter((name) => name !== '.cache');
 /** It does not quote the value. */
 const NO_LOCAL_KEY =
   'SVC_LOCAL_KEY is not a local key: set it to svc_local_ and 43 characters (32 random bytes as base64url)';
@@ -53,7 +53,7 @@ describe.each([
     const refusal = await refusalOf(runWith([], { HOME: parent, SVC_VAULT_KEY: newKey() }));
     const message = 'no database: set SVC_DATABASE_URL, or give --home';
     expect(refusal).toMatchObject({ exitCode: 2, log: { code: 'invalid_setting', message } });
-    expect(await createdIn(parent)).toEqual([]);
+    expect(await listCreated(parent)).toEqual([]);
   });
 
   test.each(['', 'svc_local_short', newKey()])(
@@ -67,7 +67,7 @@ describe.each([
       };
       const { exitCode, log } = await refusalOf(runWith(['--local'], settings));
       expect({ exitCode, log }).toMatchObject({ exitCode: 2, log: { code: 'invalid_setting', message: NO_LOCAL_KEY } });
-      expect(await createdIn(parent)).toEqual([]);
+      expect(await listCreated(parent)).toEqual([]);
     },
   );
 });

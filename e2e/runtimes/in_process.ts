@@ -48,7 +48,7 @@ export const NO_OUTBOUND: Outbound = {
 };
 
 /** What a reply says, checked. */
-export async function parsed<T>(schema: z.ZodType<T>, reply: Response | Promise<Response>): Promise<T> {
+export async function parseReply<T>(schema: z.ZodType<T>, reply: Response | Promise<Response>): Promise<T> {
   return schema.parse(await (await reply).json());
 }
 
@@ -81,7 +81,7 @@ export interface InProcess {
     headers?: Record<string, string>,
   ) => Promise<Response>;
   /** An enrolled sidecar whose clock is ours. */
-  readonly enrolled: () => Promise<TestSidecar>;
+  readonly enrolSidecar: () => Promise<TestSidecar>;
   /** Everything in the database's files. */
   readonly databaseBytes: () => Promise<Buffer>;
   readonly stop: () => Promise<void>;
@@ -147,7 +147,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
         headers: { authorization: `Bearer ${localKey}`, 'content-type': 'application/json', ...headers },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
-    async enrolled() {
+    async enrolSidecar() {
       const sidecar = await TestSidecar.make(send, 'X25519', () => clock.now());
       await sidecar.enrol(localKey);
       return sidecar;

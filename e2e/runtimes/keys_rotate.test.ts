@@ -25,21 +25,21 @@ function svc(args: readonly string[], settings: Record<string, string> = {}) {
 }
 
 /** The ids of the keys that a control plane publishes. */
-async function published(url: string): Promise<string[]> {
+async function listPublishedKeys(url: string): Promise<string[]> {
   const reply = await fetch(`${url}/.well-known/jwks.json`);
   return keySet.parse(await reply.json()).keys.map(({ kid }) => kid);
 }
 
 test('svc keys rotate gives a control plane that serves a new key, and keeps the old one for its tokens', async () => {
   const before = await startNodeAt(home);
-  const [first] = await published(before.url);
+  const [first] = await listPublishedKeys(before.url);
   const rotated = await svc(['keys', 'rotate', '--json']);
   expect([rotated.exitCode, rotated.stderr]).toEqual([0, '']);
   const { key_id: id } = JSON.parse(rotated.stdout);
   expect(JSON.parse(rotated.stdout)).toEqual({ key_id: id, published: [first, id] });
   await before.stop();
   const after = await startNodeAt(home);
-  expect(await published(after.url)).toEqual([first, id]);
+  expect(await listPublishedKeys(after.url)).toEqual([first, id]);
   await after.stop();
   const dropped = await svc(['keys', 'rotate', '--at-once']);
   expect(dropped.stdout).toMatch(/^access tokens are signed with \S+ from now on\n$/);

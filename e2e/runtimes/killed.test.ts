@@ -81,7 +81,7 @@ function asUser(worker: number, method: string, path: string, body?: unknown): P
 }
 
 /** A call that is tried until a worker answers it; "the database does not answer: try again" (503) is tried again. */
-async function answered(call: (worker: number) => Promise<Response | null>): Promise<Response> {
+async function callUntilAnswered(call: (worker: number) => Promise<Response | null>): Promise<Response> {
   for (let worker = 0; worker < TRIES; worker += 1) {
     const reply = await call(worker);
     if (reply !== null && reply.status !== 503) return reply;
@@ -120,7 +120,7 @@ class Seen {
 
 /** One code, used at both workers at once. */
 async function signIn(seen: Seen): Promise<void> {
-  const made = await answered((worker) => asUser(worker, 'POST', '/v1/sign-in-links'));
+  const made = await callUntilAnswered((worker) => asUser(worker, 'POST', '/v1/sign-in-links'));
   seen.note('link', made);
   if (!made.ok) return;
   const { pathname, hostname } = new URL(linkReply.parse(await made.json()).url);
@@ -133,12 +133,12 @@ async function signIn(seen: Seen): Promise<void> {
 
 async function storeSecret(seen: Seen, index: number): Promise<void> {
   const path = `load/${index}`;
-  const reply = await answered((worker) =>
+  const reply = await callUntilAnswered((worker) =>
     asUser(worker + index, 'POST', '/v1/secrets', { path, value: `v-${index}` }),
   );
   seen.note('secret', reply);
   if (reply.ok) seen.stored.push(path);
-  const list = await answered((worker) => asUser(worker + index + 1, 'GET', '/v1/secrets?limit=200'));
+  const list = await callUntilAnswered((worker) => asUser(worker + index + 1, 'GET', '/v1/secrets?limit=200'));
   seen.note('list', list);
   if (!reply.ok || !list.ok) return;
   const paths = secretsPage.parse(await list.json()).items.map((item) => item.path);
@@ -184,12 +184,12 @@ async function poll(seen: Seen, sidecar: TestSidecar, first: number, over: Abort
 /** Sends an event by one signed call to both workers at once, and again as a sidecar does that has no answer. */
 async function sendEvent(seen: Seen, sidecar: TestSidecar): Promise<void> {
   const event = newEvent();
-  const signed = () => signedCall(sidecar, 'POST', '/v1/sidecar/events', {}, { events: [event] });
-  const once = await signed();
+  const signEvent = () => signedCall(sidecar, 'POST', '/v1/sidecar/events', {}, { events: [event] });
+  const once = await signEvent();
   const replies = await Promise.all([0, 1].map((worker) => once(worker)));
   for (const reply of replies) seen.note('event', reply);
   seen.sameCalls.push(replies.filter((reply) => reply?.status === 200).length);
-  const again = await answered(async (worker) => (await signed())(worker));
+  const again = await callUntilAnswered(async (worker) => (await signEvent())(worker));
   seen.note('event', again);
   if (again.status === 200) seen.accepted.add(event.id);
 }
@@ -212,7 +212,7 @@ async function signedCall(
 async function enrolAll(): Promise<TestSidecar[]> {
   const sidecars: TestSidecar[] = [];
   await inLanes(8, SIDECARS, async () => {
-    const sidecar = await TestSidecar.make((path, init) => answered((worker) => sendTo(worker, path, init)));
+    const sidecar = await TestSidecar.make((path, init) => callUntilAnswered((worker) => sendTo(worker, path, init)));
     expect((await sidecar.enrol(workers[0]?.localKey ?? '')).status).toBe(201);
     sidecars.push(sidecar);
   });
@@ -253,7 +253,7 @@ async function load(seen: Seen, over: AbortController): Promise<void> {
   await inLanes(8, SIDECARS, async (index) => {
     const sidecar = sidecars[index];
     if (sidecar === undefined) return;
-    const reply = await answered(async (worker) => {
+    const reply = await callUntilAnswered(async (worker) => {
       return (await signedCall(sidecar, 'GET', '/v1/sidecar/snapshot', {}))(worker);
     });
     if (reply.status !== 200) seen.failures.push(`a sidecar got no snapshot afterwards: ${reply.status}`);

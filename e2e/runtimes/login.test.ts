@@ -13,7 +13,7 @@ import type { Caller } from '../../worker/kernel/caller.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { CONTROL_PLANE, SVC } from '../support/program.ts';
 import { signInBrowser } from './hosted_users.ts';
-import { addUser, type InProcess, parsed, startInProcess } from './in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from './in_process.ts';
 import { freePort, listening, run, type Running, until } from './programs.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
@@ -52,7 +52,7 @@ afterAll(async () => {
 const svc = (...args: string[]) => run(SVC, ['--home', machine, ...args], {});
 
 /** What a command says when it has ended. */
-async function ended(program: Running): Promise<string> {
+async function waitForEnd(program: Running): Promise<string> {
   if (program.child.exitCode === null) await new Promise((resolve) => program.child.once('close', resolve));
   return program.output();
 }
@@ -73,21 +73,21 @@ test('svc login signs in by a code that is typed in a browser, and enrols a side
   const question = await approve(code);
   expect(question).toContain('svc on laptop of a test');
   expect(question).toContain('127.0.0.1');
-  expect(await ended(login)).toContain(`signed in to ${url}`);
+  expect(await waitForEnd(login)).toContain(`signed in to ${url}`);
 
-  const me = meReply.parse(JSON.parse(await ended(svc('api', 'GET', '/v1/me'))));
+  const me = meReply.parse(JSON.parse(await waitForEnd(svc('api', 'GET', '/v1/me'))));
   expect(me.id).toBe(user.userId);
-  const { items } = sidecarsPage.parse(JSON.parse(await ended(svc('api', 'GET', '/v1/sidecars'))));
+  const { items } = sidecarsPage.parse(JSON.parse(await waitForEnd(svc('api', 'GET', '/v1/sidecars'))));
   expect(items.map(({ name, revoked_at: revoked }) => [name, revoked])).toEqual([['laptop of a test', null]]);
 
   const sidecar = svc('sidecar', '--proxy-port', '0');
   await until(sidecar, async () => (sidecar.output().includes('the sidecar listens on') ? true : null));
   const health = z.object({ sidecar: z.object({ channel: z.object({ state: z.string() }) }) });
   await until(sidecar, async () => {
-    const status = health.safeParse(JSON.parse(await ended(svc('--json', 'status'))));
+    const status = health.safeParse(JSON.parse(await waitForEnd(svc('--json', 'status'))));
     return status.success && status.data.sidecar.channel.state === 'up' ? true : null;
   });
-  expect(await ended(svc('logout'))).toContain('stop it first');
+  expect(await waitForEnd(svc('logout'))).toContain('stop it first');
   await sidecar.stop();
 });
 
@@ -96,7 +96,7 @@ test('svc logout revokes the sidecar and the sign-in, here and there', async () 
     .object({ access_token: z.string(), refresh_token: z.string() })
     .loose()
     .parse(JSON.parse(readFileSync(join(machine, 'sign_in.json'), 'utf8')));
-  expect(await ended(svc('logout'))).toContain('is revoked');
+  expect(await waitForEnd(svc('logout'))).toContain('is revoked');
   expect(existsSync(join(machine, 'sign_in.json'))).toBe(false);
   expect(existsSync(join(machine, 'sidecar', 'identity.json'))).toBe(false);
   const headers = { authorization: `Bearer ${kept.access_token}` };
@@ -105,7 +105,7 @@ test('svc logout revokes the sidecar and the sign-in, here and there', async () 
   const refresh = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
   expect((await fetch(`${url}/auth/refresh`, refresh)).status).toBe(401);
   const list = fetch(`${url}/v1/sidecars`, { headers: { cookie } });
-  expect((await parsed(sidecarsPage, list)).items.map(({ revoked_at: at }) => at === null)).toEqual([false]);
+  expect((await parseReply(sidecarsPage, list)).items.map(({ revoked_at: at }) => at === null)).toEqual([false]);
 });
 
 test('no token is in what the programs said, nor in the database', async () => {

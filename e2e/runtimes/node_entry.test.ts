@@ -33,7 +33,7 @@ async function storedPaths(): Promise<unknown> {
   return reply.json();
 }
 
-const refused = async (args: string[], settings = {}) => (await refusalOfNode(home, { args, settings })).log;
+const readRefusal = async (args: string[], settings = {}) => (await refusalOfNode(home, { args, settings })).log;
 
 describe('the control worker on Node', () => {
   test('keeps its state private, and has it again after a stop', async () => {
@@ -75,10 +75,10 @@ describe('the control worker on Node', () => {
   });
 
   test('says which flag or setting is wrong', async () => {
-    expect(await refused(['--port', '70000'])).toMatchObject({ code: 'invalid_flag' });
-    expect(await refused(['--listen', '0.0.0.0'])).toMatchObject({ code: 'invalid_flag' });
-    expect(await refused(['--nonsense'])).toMatchObject({ code: 'invalid_flag' });
-    expect(await refused([], { SVC_VAULT_KEY: 'short' })).toMatchObject({ code: 'invalid_setting' });
+    expect(await readRefusal(['--port', '70000'])).toMatchObject({ code: 'invalid_flag' });
+    expect(await readRefusal(['--listen', '0.0.0.0'])).toMatchObject({ code: 'invalid_flag' });
+    expect(await readRefusal(['--nonsense'])).toMatchObject({ code: 'invalid_flag' });
+    expect(await readRefusal([], { SVC_VAULT_KEY: 'short' })).toMatchObject({ code: 'invalid_setting' });
   });
 
   test('refuses a port that is taken, by name', async () => {

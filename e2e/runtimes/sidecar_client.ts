@@ -95,7 +95,7 @@ export class TestSidecar {
   }
 
   /** The payload of a reply's JWS, checked with the pinned key; throws when it does not verify or has another type. */
-  async verified<T>(jws: string, typ: string, payloadOf: z.ZodType<T>): Promise<T> {
+  async verify<T>(jws: string, typ: string, payloadOf: z.ZodType<T>): Promise<T> {
     const { kty, crv, x } = this.enrolled.control_plane_key;
     const key = await importJWK({ kty, crv, x }, 'EdDSA');
     const { payload, protectedHeader } = await compactVerify(jws, key);
@@ -103,7 +103,7 @@ export class TestSidecar {
     return payloadOf.parse(JSON.parse(new TextDecoder().decode(payload)));
   }
 
-  async unsealed(jwe: string): Promise<unknown> {
+  async unseal(jwe: string): Promise<unknown> {
     const { plaintext } = await compactDecrypt(jwe, this.#receiving.privateKey);
     return JSON.parse(new TextDecoder().decode(plaintext));
   }

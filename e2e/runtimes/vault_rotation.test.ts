@@ -68,8 +68,8 @@ class Tenant {
     const body = { request_id: crypto.randomUUID(), reference, host: 'db.example.test', reason: 'a test' };
     const reply = await sidecar.call('POST', '/v1/sidecar/unsealed', { body });
     if (!reply.ok) return reply.status;
-    const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
-    return sidecar.unsealed(payload.credentials[0]?.sealed ?? '');
+    const payload = await sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+    return sidecar.unseal(payload.credentials[0]?.sealed ?? '');
   }
 
   async sidecar(): Promise<TestSidecar> {
@@ -115,7 +115,7 @@ async function expectAllThere(tenant: Tenant): Promise<void> {
 }
 
 /** How many values of all kinds a key opens. */
-async function openedBy(url: string, key: string): Promise<number> {
+async function countOpened(url: string, key: string): Promise<number> {
   const client = createClient({ url, timeout: 5_000 });
   const after = await Vault.open(new Secret(key));
   const pages = await Promise.all(
@@ -174,12 +174,12 @@ describe('svc vault rotate on a server', () => {
     await killInBetween(server.url, changing);
     const status = await runSvc(home, ['vault', 'status', '--json'], changing);
     expect([status.exitCode, JSON.parse(status.stdout)]).toMatchObject([1, { finished: false }]);
-    expect(await openedBy(server.url, before)).toBeGreaterThan(0);
+    expect(await countOpened(server.url, before)).toBeGreaterThan(0);
     const settings = { SVC_DATABASE_URL: server.url };
-    const refused = async (keys: Record<string, string>) =>
+    const readRefusal = async (keys: Record<string, string>) =>
       (await refusalOfNode(home, { settings: { ...settings, ...keys } })).log;
-    expect(await refused({ SVC_VAULT_KEY: before })).toMatchObject({ code: 'wrong_vault_key' });
-    expect(await refused({ SVC_VAULT_KEY: after })).toMatchObject({ code: 'missing_vault_key' });
+    expect(await readRefusal({ SVC_VAULT_KEY: before })).toMatchObject({ code: 'wrong_vault_key' });
+    expect(await readRefusal({ SVC_VAULT_KEY: after })).toMatchObject({ code: 'missing_vault_key' });
     expect((await fetch(`${old.url}/v1/ready`)).status).toBe(503);
     const late = new Tenant(old);
     await late.store('user/late');
@@ -193,7 +193,7 @@ describe('svc vault rotate on a server', () => {
     expect(tenant.values.size).toBeGreaterThan(SECRETS);
     tenant.control = await startWorker({ SVC_VAULT_KEY: after });
     await expectAllThere(tenant);
-    expect(await openedBy(server.url, before)).toBe(0);
+    expect(await countOpened(server.url, before)).toBe(0);
     const settled = await runSvc(home, ['vault', 'status'], { ...settings, SVC_VAULT_KEY: after });
     expect(settled.exitCode).toBe(0);
     const [, secrets] = /^secrets\t(\d+)\t0\t0$/m.exec(settled.stdout) ?? [];
@@ -230,7 +230,7 @@ describe('svc vault rotate beside svc up', () => {
     expect(await keyOf()).not.toBe(before);
     expect((await stat(join(home, 'vault.key'))).mode & 0o777).toBe(0o600);
     expect((await readdir(home)).filter((name) => name.includes('vault.key'))).toEqual(['vault.key']);
-    expect(await openedBy(url, before)).toBe(0);
+    expect(await countOpened(url, before)).toBe(0);
     expect(JSON.parse(await svc.ok(['vault', 'status', '--json']))).toMatchObject({ finished: true });
     const backup = join(home, 'backup.db');
     await svc.ok(['db', 'backup', backup]);

@@ -38,7 +38,7 @@ async function signInByCodeHost(by = page): Promise<string> {
 }
 
 /** The address that a provider was asked by. */
-const asked = (part: string) => new URL(page.visited.find((url) => url.includes(part)) ?? 'none:');
+const findVisited = (part: string) => new URL(page.visited.find((url) => url.includes(part)) ?? 'none:');
 
 /** The address that a sign-in came back to. */
 const callbackOf = (by: BrowserPage) => by.visited.find((url) => url.includes('/callback?')) ?? '';
@@ -117,12 +117,12 @@ describe('specification section 5: federated sign-in in Chromium', () => {
   test('derives the callback URL from the host that the browser called, of each provider', async () => {
     await home();
     await page.click('Continue with Code hosting');
-    const ofCodeHost = asked('/login/oauth/authorize').searchParams;
+    const ofCodeHost = findVisited('/login/oauth/authorize').searchParams;
     expect(ofCodeHost.get('redirect_uri')).toBe(`${world.origin}/auth/codehost/callback`);
     expect(ofCodeHost.get('scope')).toBe('user:email read:user');
     await home();
     await page.click('Continue with Single sign-on');
-    expect(asked('/auth?').searchParams.get('redirect_uri')).toBe(`${world.origin}/auth/general/callback`);
+    expect(findVisited('/auth?').searchParams.get('redirect_uri')).toBe(`${world.origin}/auth/general/callback`);
   });
 
   test('keeps ExtraState in the http-only cookie oauth_extra across the redirect, and no longer', async () => {

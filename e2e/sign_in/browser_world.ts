@@ -14,7 +14,7 @@ import { createTestCa, type TestCa } from '../support/test_ca.ts';
 import { startTlsFront, type TlsFront } from '../support/tls_front.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { CODE_HOST_CLIENT_ID, CODE_HOST_CLIENT_SECRET, type CodeHost, startCodeHost } from './code_host.ts';
-import { forwarded, namedOutbound } from './named_outbound.ts';
+import { forwardedHeaders, namedOutbound } from './named_outbound.ts';
 import { OPENID_CLIENT_ID, OPENID_CLIENT_SECRET, type OpenIdProvider, startOpenIdProvider } from './openid_provider.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
@@ -96,7 +96,7 @@ export async function startBrowserWorld(sites: Readonly<Record<string, string>> 
 /** The OpenID provider, behind what may change where it sends the browser. */
 function sentBack(loopback: string, alter: (back: URL) => void): RequestListener {
   return (request, response) => {
-    const headers = { ...request.headers, ...forwarded(OPENID_HOST) };
+    const headers = { ...request.headers, ...forwardedHeaders(OPENID_HOST) };
     const options = { method: request.method ?? 'GET', headers, agent: false };
     const passed = httpRequest(loopback + (request.url ?? '/'), options, (reply) => {
       const location = reply.headers.location;

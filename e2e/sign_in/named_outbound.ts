@@ -3,7 +3,7 @@ import { nodeOutbound } from '../../worker/entries/node_outbound.ts';
 import { type Outbound, targetProblem } from '../../worker/kernel/outbound.ts';
 
 /** What a proxy that ends TLS tells the server behind it. */
-export function forwarded(host: string): Record<string, string> {
+export function forwardedHeaders(host: string): Record<string, string> {
   return { 'x-forwarded-proto': 'https', 'x-forwarded-host': host };
 }
 
@@ -20,7 +20,7 @@ export function namedOutbound(servers: Readonly<Record<string, string>>): Outbou
       if (problem !== null) return err(problem);
       const server = servers[url.host];
       if (server === undefined) return err({ reason: 'upstream_unreachable', message: `${url.host} is not there` });
-      const headers = { ...request.headers, ...forwarded(url.host) };
+      const headers = { ...request.headers, ...forwardedHeaders(url.host) };
       return loopback.call({ ...request, url: server + url.pathname + url.search, headers });
     },
   };

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Provider } from 'oidc-provider';
 import { listen } from '../support/tls_upstream.ts';
-import { forwarded } from './named_outbound.ts';
+import { forwardedHeaders } from './named_outbound.ts';
 
 export const OPENID_CLIENT_ID = 'svc-sign-in';
 export const OPENID_CLIENT_SECRET = 'openid-client-secret-of-a-test';
@@ -60,13 +60,13 @@ export async function startOpenIdProvider(host: string, redirectUris: readonly s
 /** Changes the body that a response ends with. */
 function alterBody(response: ServerResponse, url: string, alter: (path: string, body: string) => string): void {
   const end = response.end.bind(response);
-  const altered = (body?: unknown) => {
+  const endAltered = (body?: unknown) => {
     const text = Buffer.isBuffer(body) || typeof body === 'string' ? alter(url, body.toString()) : undefined;
     if (text === undefined) return end();
     response.removeHeader('content-length');
     return end(text);
   };
-  Object.assign(response, { end: altered });
+  Object.assign(response, { end: endAltered });
 }
 
 function configuration(redirectUris: readonly string[], person: () => Person): object {
@@ -105,7 +105,7 @@ async function browse(url: string, { origin, loopback }: Pick<OpenIdProvider, 'o
   let at = new URL(url);
   for (let hops = 0; hops < 10; hops += 1) {
     const cookie = Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; ');
-    const headers = { cookie, ...forwarded(at.host) };
+    const headers = { cookie, ...forwardedHeaders(at.host) };
     const reply = await fetch(loopback + at.pathname + at.search, { headers, redirect: 'manual' });
     for (const set of reply.headers.getSetCookie()) {
       const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];

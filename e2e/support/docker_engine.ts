@@ -58,7 +58,7 @@ export function containersMissing(): string | null {
 }
 
 /** Every program of that name on the PATH, first one first; the folders of a system's own programs too. */
-function found(name: string): string[] {
+function findPrograms(name: string): string[] {
   const folders = withSystemFolders(process.env['PATH']).split(delimiter);
   return [...new Set(folders)].map((folder) => join(folder, name)).filter((path) => existsSync(path));
 }
@@ -67,7 +67,7 @@ function found(name: string): string[] {
 export function clientFor(endpoint: string): string | null {
   const answers = (client: string): boolean =>
     spawnSync(client, ['--host', endpoint, 'info'], { stdio: 'ignore', timeout: 20_000 }).status === 0;
-  return found('docker').find(answers) ?? null;
+  return findPrograms('docker').find(answers) ?? null;
 }
 
 /**

@@ -70,14 +70,14 @@ export class RawConnection {
 export async function connectPlain(url: string): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   const socket = connectTcp({ host: hostname, port: Number(port), noDelay: true });
-  await opened(socket, 'connect');
+  await waitForOpen(socket, 'connect');
   return new RawConnection(socket);
 }
 
 /** TLS straight to a test upstream, with no proxy in between. */
 export async function connectDirect(port: number, host: string, caPem: string): Promise<RawConnection> {
   const socket = connectTls({ host: '127.0.0.1', port, servername: host, ca: caPem, ALPNProtocols: ['http/1.1'] });
-  await opened(socket, 'secureConnect');
+  await waitForOpen(socket, 'secureConnect');
   return new RawConnection(socket);
 }
 
@@ -121,11 +121,11 @@ export async function secure(
     ALPNProtocols: ['http/1.1'],
     ...(options.servername !== undefined && { checkServerIdentity: () => undefined }),
   });
-  await opened(socket, 'secureConnect');
+  await waitForOpen(socket, 'secureConnect');
   return new RawConnection(socket);
 }
 
-function opened(socket: Socket, event: string): Promise<void> {
+function waitForOpen(socket: Socket, event: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('error', reject);
     socket.once('close', () => reject(new Error('closed before it opened')));

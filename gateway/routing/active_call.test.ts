@@ -10,9 +10,9 @@ const ALL: CallOwner = {
 };
 const SAMPLE = { method: 'sampling/createMessage', params: { messages: [] } } as const;
 const never = new AbortController().signal;
-const finished = (): void => undefined;
+const ignoreEnd = (): void => undefined;
 
-function started(owner: CallOwner = ALL) {
+function startCall(owner: CallOwner = ALL) {
   const result = Promise.withResolvers<Record<string, unknown>>();
   let signal: AbortSignal = never;
   const call = new ActiveCall(owner, 60_000, (given) => {
@@ -32,13 +32,13 @@ function round(progressToken?: string) {
 
 describe('a call', () => {
   test('returns its result', async () => {
-    const { call, result } = started();
+    const { call, result } = startCall();
     result.resolve({ content: [] });
     expect(await call.runRound(round().round)).toEqual({ kind: 'done', result: { content: [] } });
   });
 
   test("passes the server's request to the client, returns the answer, and continues", async () => {
-    const { call, result } = started();
+    const { call, result } = startCall();
     const first = call.runRound(round().round);
     const asked = call.ask(SAMPLE, never);
     expect(await first).toEqual({ kind: 'input', requests: { 'input-1': SAMPLE } });
@@ -50,7 +50,7 @@ describe('a call', () => {
   });
 
   test('tells the server if the client gave no answer', async () => {
-    const { call } = started();
+    const { call } = startCall();
     const first = call.runRound(round().round);
     const asked = call.ask(SAMPLE, never);
     await first;
@@ -59,7 +59,7 @@ describe('a call', () => {
   });
 
   test('refuses a request that its client does not support, by name', async () => {
-    const { call } = started({ ...ALL, capabilities: { elicitation: { form: {} } } });
+    const { call } = startCall({ ...ALL, capabilities: { elicitation: { form: {} } } });
     await expect(call.ask(SAMPLE, never)).rejects.toThrow('does not support sampling');
     await expect(call.ask({ method: 'roots/list', params: {} }, never)).rejects.toThrow('does not support roots');
     const byUrl = { method: 'elicitation/create', params: { mode: 'url' } } as const;
@@ -67,7 +67,7 @@ describe('a call', () => {
   });
 
   test('ends when its client disconnects, and refuses later requests', async () => {
-    const { call, signal } = started();
+    const { call, signal } = startCall();
     const { gone, round: mine } = round();
     const next = call.runRound(mine);
     gone.abort();
@@ -79,7 +79,7 @@ describe('a call', () => {
   test('times out when silent, but not while its client is asked', async () => {
     vi.useFakeTimers();
     try {
-      const { call } = started();
+      const { call } = startCall();
       const first = call.runRound(round().round);
       const asked = call.ask(SAMPLE, never).catch(() => 'over');
       await first;
@@ -98,7 +98,7 @@ describe('a call', () => {
   });
 
   test('reports progress under the token of the open request, with a rate limit', () => {
-    const { call } = started();
+    const { call } = startCall();
     const { told, round: mine } = round('mine');
     void call.runRound(mine).catch(() => undefined);
     for (let progress = 0; progress < 500; progress += 1) call.reportProgress({ progress });
@@ -110,7 +110,7 @@ describe('a call', () => {
 describe('who is asked', () => {
   test('is the one client with a running call; with none or several, nobody is', async () => {
     const registry = new CallRegistry();
-    const [one, two] = [started().call, started({ ...ALL, clientKey: 'b' }).call];
+    const [one, two] = [startCall().call, startCall({ ...ALL, clientKey: 'b' }).call];
     await expect(registry.ask('s', SAMPLE, never)).rejects.toThrow('no call of a client is running');
     registry.add('s', one);
     expect(registry.findSoleCall('s')).toBe(one);
@@ -132,8 +132,8 @@ describe('a call that waits for its client', () => {
       clientKey: 'a',
       running: null,
       state: 's',
-      onFinished: finished,
-      onDropped: finished,
+      onFinished: ignoreEnd,
+      onDropped: ignoreEnd,
     };
     const state = held.hold(call)!;
     expect(held.take(state, 'another request')).toBeNull();
@@ -148,9 +148,9 @@ describe('a call that waits for its client', () => {
       const held = new HeldCalls(1_000);
       const dropped: string[] = [];
       const hold = (clientKey: string) => {
-        const { call } = started();
+        const { call } = startCall();
         void call.runRound(round().round).catch(() => undefined);
-        const waiting = { subject: '', clientKey, running: call, state: undefined, onFinished: finished };
+        const waiting = { subject: '', clientKey, running: call, state: undefined, onFinished: ignoreEnd };
         return held.hold({ ...waiting, onDropped: () => void dropped.push(clientKey) })!;
       };
       const [first, second] = [hold('a'), hold('b')];

@@ -56,15 +56,15 @@ class FakeCalls implements ConnectorCalls {
     signal: AbortSignal,
   ): Promise<Result<OperationList | null, LocalApiFailure>> {
     this.asked.push({ heldEtag, waitSeconds });
-    const changed = (): boolean => !this.list.ok || this.list.value.etag !== heldEtag;
-    if (!changed() && waitSeconds > 0) {
+    const isChanged = (): boolean => !this.list.ok || this.list.value.etag !== heldEtag;
+    if (!isChanged() && waitSeconds > 0) {
       await new Promise<void>((resolve) => {
         this.#waiting.push(resolve);
         signal.addEventListener('abort', () => resolve());
       });
     }
     if (!this.list.ok) return this.list;
-    return changed() ? this.list : ok(null);
+    return isChanged() ? this.list : ok(null);
   }
 
   run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, LocalApiFailure>> {
@@ -92,7 +92,7 @@ function toolsOf(operations: readonly ListedOperation[]): Promise<readonly Tool[
   return sourceOf(fake).tools(HOST_CALLER, never);
 }
 
-async function called(
+async function callTool(
   fake: FakeCalls,
   args: Readonly<Record<string, unknown>> = {},
   changes: { readonly tool?: string; readonly sessionId?: string | null } = {},
@@ -183,7 +183,7 @@ describe('the tools of connectors', () => {
 describe('a call', () => {
   it("runs in the caller's session", async () => {
     const fake = sidecar();
-    await called(fake, { state: 'open' }, { sessionId: 'ses_1' });
+    await callTool(fake, { state: 'open' }, { sessionId: 'ses_1' });
     expect(fake.runs).toMatchObject([
       {
         sessionId: 'ses_1',
@@ -201,9 +201,9 @@ describe('a call', () => {
     const fake = sidecar();
     const names = { input_names: { filter_state_: 'filter[state]' }, host_property: 'host' };
     fake.list = ok({ etag: '"2"', operations: [operation(names)] });
-    await called(fake, { filter_state_: 'open', host: 'eu.example.com' });
+    await callTool(fake, { filter_state_: 'open', host: 'eu.example.com' });
     expect(fake.runs[0]?.request).toMatchObject({ args: { 'filter[state]': 'open' }, host: 'eu.example.com' });
-    const { result } = await called(fake, { host: 7 });
+    const { result } = await callTool(fake, { host: 7 });
     expect(result).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining('- host must be a text') }],
@@ -212,7 +212,7 @@ describe('a call', () => {
   });
 
   it('returns the reply as text, and as an object if it is one', async () => {
-    const { result } = await called(sidecar());
+    const { result } = await callTool(sidecar());
     expect(result).toEqual({
       content: [{ type: 'text', text: '{"issues":[1]}' }],
       structuredContent: { issues: [1] },
@@ -228,7 +228,7 @@ describe('a call', () => {
   ])('returns a reply of type %j that is not a JSON object only as text', async (content_type, body) => {
     const fake = sidecar();
     fake.answer = ok({ ...REPLY, content_type, body_base64: base64(body) });
-    const { result } = await called(fake);
+    const { result } = await callTool(fake);
     expect(result.content).toEqual([{ type: 'text', text: body }]);
     expect(result.structuredContent).toBeUndefined();
   });
@@ -237,18 +237,18 @@ describe('a call', () => {
     const fake = sidecar();
     const bytes = Buffer.from([0xff, 0xd8, 0xff]).toString('base64');
     fake.answer = ok({ ...REPLY, content_type: 'image/png', body_base64: bytes });
-    expect((await called(fake)).result.content).toEqual([{ type: 'image', mimeType: 'image/png', data: bytes }]);
+    expect((await callTool(fake)).result.content).toEqual([{ type: 'image', mimeType: 'image/png', data: bytes }]);
     fake.answer = ok({ ...REPLY, content_type: 'application/zip', body_base64: bytes });
     const resource = { uri: 'svc-reply:evt_1', mimeType: 'application/zip', blob: bytes };
-    expect((await called(fake)).result.content).toEqual([{ type: 'resource', resource }]);
+    expect((await callTool(fake)).result.content).toEqual([{ type: 'resource', resource }]);
     fake.answer = ok({ ...REPLY, upstream_status: 204, content_type: '', body_base64: '' });
-    expect((await called(fake)).result.content).toEqual([{ type: 'text', text: 'The upstream answered 204.' }]);
+    expect((await callTool(fake)).result.content).toEqual([{ type: 'text', text: 'The upstream answered 204.' }]);
   });
 
   it("returns the upstream's error as a tool error", async () => {
     const fake = sidecar();
     fake.answer = ok({ ...REPLY, upstream_status: 404, body_base64: base64('{"message":"none"}') });
-    const { result } = await called(fake);
+    const { result } = await callTool(fake);
     expect(result).toMatchObject({
       isError: true,
       content: [{ text: 'The upstream answered 404.' }, { text: '{"message":"none"}' }],
@@ -267,7 +267,7 @@ describe('a call', () => {
   ])('refused with %s %j says what to do: %s', async (code, details, advice) => {
     const fake = sidecar();
     fake.answer = err({ code, message: 'why', details });
-    const { result } = await called(fake);
+    const { result } = await callTool(fake);
     expect(result).toMatchObject({ isError: true, structuredContent: { error: { code, message: 'why', details } } });
     expect(result.content[0]).toMatchObject({ type: 'text', text: expect.stringContaining(`${code}: why`) });
     expect(result.content[0]).toMatchObject({ text: expect.stringContaining(advice) });
@@ -281,7 +281,7 @@ describe('a call', () => {
       { field: 'args.x', message: 'is no argument of list-issues' },
     ];
     fake.answer = err({ code: 'invalid_args', message: 'all in one line', details: { fields } });
-    const { result } = await called(fake);
+    const { result } = await callTool(fake);
     const text =
       'invalid_args: these arguments are invalid:\n- filter_state_ must be a text\n- x is no argument of list-issues';
     expect(result).toMatchObject({ isError: true, content: [{ text }] });
@@ -290,13 +290,13 @@ describe('a call', () => {
   it('tells the client that it waits for an approval', async () => {
     const fake = sidecar();
     fake.list = ok({ etag: '"2"', operations: [operation({ approval: 'required' })] });
-    expect((await called(fake)).told).toMatchObject([{ progress: 0, message: expect.stringContaining('approve') }]);
-    expect((await called(sidecar())).told).toEqual([]);
+    expect((await callTool(fake)).told).toMatchObject([{ progress: 0, message: expect.stringContaining('approve') }]);
+    expect((await callTool(sidecar())).told).toEqual([]);
   });
 
   it('of a removed tool is a tool error', async () => {
     const fake = sidecar();
-    const { result } = await called(fake, {}, { tool: 'svc_run__acme_other__x' });
+    const { result } = await callTool(fake, {}, { tool: 'svc_run__acme_other__x' });
     expect(result).toMatchObject({ isError: true });
     expect(fake.runs).toEqual([]);
   });

@@ -25,7 +25,7 @@ function routerWith(complete: () => Promise<unknown>): PromptRouter {
   });
 }
 
-const completed = (router: PromptRouter): Promise<unknown> =>
+const completePrompt = (router: PromptRouter): Promise<unknown> =>
   router.complete(
     { ref: { type: 'ref/prompt', name: 'demo__p' }, argument: { name: 'a', value: 'b' } },
     HOST_CALLER,
@@ -34,10 +34,10 @@ const completed = (router: PromptRouter): Promise<unknown> =>
 
 test('masks secrets in completions and in refusals', async () => {
   const values = [`x ${SECRET}`];
-  const answer = await completed(routerWith(() => Promise.resolve({ completion: { values } })));
+  const answer = await completePrompt(routerWith(() => Promise.resolve({ completion: { values } })));
   expect(answer).toEqual({ completion: { values: [`x ${'*'.repeat(SECRET.length)}`] } });
   const refusal = new ProtocolError(-32_000, `bad ${SECRET}`, { SECRET: [SECRET] });
-  const refused = await completed(routerWith(() => Promise.reject(refusal))).catch((error: unknown) => error);
+  const refused = await completePrompt(routerWith(() => Promise.reject(refusal))).catch((error: unknown) => error);
   expect(refused).toMatchObject({ code: -32_000, message: expect.stringContaining('bad ***') });
   expect(JSON.stringify([String(refused), refused])).not.toContain(SECRET);
 });

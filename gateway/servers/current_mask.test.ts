@@ -7,29 +7,29 @@ const [FIRST, SECOND, THIRD] = ['the-first-access-token', 'the-second-access-tok
 const MINUTE = 60_000;
 
 /** The masked ones of three tokens. */
-const masked = (mask: CurrentMask) =>
+const listMasked = (mask: CurrentMask) =>
   [FIRST, SECOND, THIRD].filter((token) => !mask.now.text(`Bearer ${token}`).includes(token));
 
 test('masks a renewed token, and the old one until some time after its expiry', () => {
   const mask = new CurrentMask([VALUE], { text: FIRST, expiresAt: 60 * MINUTE });
-  expect(masked(mask)).toEqual([FIRST]);
+  expect(listMasked(mask)).toEqual([FIRST]);
   mask.add({ text: SECOND, expiresAt: 120 * MINUTE }, 59 * MINUTE);
-  expect(masked(mask)).toEqual([FIRST, SECOND]);
+  expect(listMasked(mask)).toEqual([FIRST, SECOND]);
   mask.add({ text: THIRD, expiresAt: 180 * MINUTE }, 119 * MINUTE);
-  expect(masked(mask)).toEqual([SECOND, THIRD]);
+  expect(listMasked(mask)).toEqual([SECOND, THIRD]);
   expect(mask.now.text(VALUE)).not.toContain(VALUE);
 });
 
 test('keeps masking a token without a known expiry', () => {
   const mask = new CurrentMask([], { text: FIRST, expiresAt: null });
   mask.add({ text: SECOND, expiresAt: null }, 10_000 * MINUTE);
-  expect(masked(mask)).toEqual([FIRST, SECOND]);
+  expect(listMasked(mask)).toEqual([FIRST, SECOND]);
 });
 
 test('a token that is issued repeatedly does not displace others', () => {
   const mask = new CurrentMask([], { text: FIRST, expiresAt: null });
   for (let time = 0; time < 100; time += 1) mask.add({ text: SECOND, expiresAt: null }, time);
-  expect(masked(mask)).toEqual([FIRST, SECOND]);
+  expect(listMasked(mask)).toEqual([FIRST, SECOND]);
 });
 
 test('never prints its values', () => {

@@ -58,7 +58,7 @@ function connection() {
 }
 
 /** Lets pending work run. */
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test('starts on the first request, and once for concurrent requests', async () => {
   const { supervised, launches, outcomes, events } = world();
@@ -74,7 +74,7 @@ test('starts on the first request, and once for concurrent requests', async () =
 test('retries with growing delays, gives up, and retries on a later request', async () => {
   const { supervised, launches, pauses, clock, events, outcomes } = world();
   await supervised.connect();
-  for (let turn = 0; turn < 20; turn += 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await settle();
   expect([launches.length, pauses]).toEqual([5, [500, 1_000, 2_000, 4_000]]);
   expect(supervised.health()).toMatchObject({ state: 'failed', lastError: EXITED.message });
   expect(await supervised.connect()).toEqual(err(EXITED));
@@ -91,7 +91,7 @@ test('restarts a server that ended, without asking for its revision', async () =
   outcomes.push(ok(first.downstream), ok(second.downstream));
   await supervised.connect();
   first.end(EXITED);
-  for (let turn = 0; turn < 10; turn += 1) await settled();
+  for (let turn = 0; turn < 10; turn += 1) await settle();
   expect(supervised.current).toBe(second.downstream);
   expect(launches.map(({ isLegacy }) => isLegacy)).toEqual([false, true]);
 });
@@ -118,7 +118,7 @@ test('restarts for a new command but not for a new policy', async () => {
   await supervised.update({ ...server, server: policy });
   expect([launches.length, supervised.server.revision]).toEqual([1, 2]);
   await supervised.update({ ...server, server: { ...policy, command: ['other'], revision: 3 } });
-  await settled();
+  await settle();
   expect([launches.length, first.facts.isClosed]).toEqual([2, true]);
   expect(events.map(({ type }) => type)).toEqual(['mcp.server.started', 'mcp.server.stopped', 'mcp.server.started']);
 });

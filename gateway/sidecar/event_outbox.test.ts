@@ -49,35 +49,35 @@ function add(count = 1): void {
   for (let n = 0; n < count; n += 1) outbox.add(EVENT);
 }
 
-async function settled(): Promise<void> {
+async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe('the events of a gateway', () => {
   test('of one turn go in one call, each with its number', async () => {
     add(3);
-    await settled();
+    await settle();
     add();
-    await settled();
+    await settle();
     expect(batches).toEqual([[1, 2, 3], [4]]);
     expect(outbox.accepting).toBe(true);
   });
 
   test('are sent in calls of at most a hundred', async () => {
     add(150);
-    await settled();
+    await settle();
     expect(batches.map(({ length }) => length)).toEqual([100, 50]);
   });
 
   test('are retried in order until the sidecar has them', async () => {
     replies = [DOWN, DOWN, TAKEN];
     add(2);
-    await settled();
+    await settle();
     add();
     for (const ms of [250, 500]) {
       expect(pauses.at(-1)?.ms).toBe(ms);
       pauses.at(-1)?.over();
-      await settled();
+      await settle();
     }
     expect(batches).toEqual([
       [1, 2],
@@ -89,9 +89,9 @@ describe('the events of a gateway', () => {
   test('that are always refused do not block later ones', async () => {
     replies = [err({ code: 'invalid_input', message: 'events.0.tool', details: {} }), TAKEN];
     add();
-    await settled();
+    await settle();
     add();
-    await settled();
+    await settle();
     expect(batches).toEqual([[1], [2]]);
     expect(warnings).toHaveLength(1);
   });
@@ -101,10 +101,10 @@ describe('stops accepting', () => {
   test("while the sidecar's log is full", async () => {
     replies = [ok({ accepting: false }), TAKEN];
     add();
-    await settled();
+    await settle();
     expect(outbox.accepting).toBe(false);
     add();
-    await settled();
+    await settle();
     expect(outbox.accepting).toBe(true);
   });
 
@@ -119,7 +119,7 @@ describe('stops accepting', () => {
   test('if the sidecar has not answered for too long', async () => {
     replies = [DOWN];
     add();
-    await settled();
+    await settle();
     expect(outbox.accepting).toBe(true);
     nowMs = 15_001;
     expect(outbox.accepting).toBe(false);

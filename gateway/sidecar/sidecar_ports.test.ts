@@ -72,7 +72,7 @@ function stopSidecar(): void {
 }
 
 /** The lists that a gateway receives; the test waits for each. */
-function watched(): { next(): Promise<readonly GatewayServer[]> } {
+function watchServers(): { next(): Promise<readonly GatewayServer[]> } {
   const lists: (readonly GatewayServer[])[] = [];
   let wake: (() => void) | null = null;
   const ended = new AbortController();
@@ -109,14 +109,14 @@ const call = (more: Partial<ToolApproval> = {}): ToolApproval => ({
   ...more,
 });
 
-const shown = () => {
+const shownState = () => {
   const [known] = mcp.directory.listAll() ?? [];
   return known === undefined ? null : mcp.board.stateOf({ ...known, consent: 'given', missing: [] });
 };
 
 describe('the list of servers', () => {
   test('is reported at once and after each change', async () => {
-    const list = watched();
+    const list = watchServers();
     expect(await list.next()).toMatchObject([{ server, consent: 'needed', missing: [TOKEN_PATH] }]);
     await consent(server);
     expect(await list.next()).toMatchObject([{ consent: 'given' }]);
@@ -125,7 +125,7 @@ describe('the list of servers', () => {
   });
 
   test('is not repeated by a restarted sidecar unless it changed', async () => {
-    const list = watched();
+    const list = watchServers();
     await list.next();
     stopSidecar();
     await startSidecar();
@@ -209,11 +209,11 @@ describe('the state of the servers', () => {
   test("is reported with the server's output, and again if there is more", async () => {
     details.set(SERVER_ID, { restarts: 1, tools: 3, stderr: 'one\n' });
     ports.reportHealth(running);
-    await until(() => shown()?.state === 'running');
-    expect(shown()).toMatchObject({ restarts: 1, tools: 3 });
+    await until(() => shownState()?.state === 'running');
+    expect(shownState()).toMatchObject({ restarts: 1, tools: 3 });
     details.set(SERVER_ID, { restarts: 1, tools: 4, stderr: 'one\ntwo\n' });
     ports.refreshDetails();
-    await until(() => shown()?.tools === 4);
+    await until(() => shownState()?.tools === 4);
     expect(mcp.board.logsOf(SERVER_ID)[0]?.lines).toEqual(['one', 'two']);
   });
 
@@ -222,25 +222,25 @@ describe('the state of the servers', () => {
     const stderr = `${'\u{fffd}'.repeat(1_000)}\n`.repeat(60);
     for (const id of ids) details.set(id, { restarts: 0, tools: 1, stderr });
     ports.reportHealth([...running, ...ids.map((id) => ({ ...running[0]!, id }))]);
-    await until(() => shown()?.state === 'running');
+    await until(() => shownState()?.state === 'running');
     expect(ids.every(hasLog)).toBe(false);
-    const told = () => {
+    const expectLogs = () => {
       ports.refreshDetails();
       expect(ids.every(hasLog)).toBe(true);
     };
-    await vi.waitFor(told, { interval: 10, timeout: 30_000 });
+    await vi.waitFor(expectLogs, { interval: 10, timeout: 30_000 });
   }, 40_000);
 
   test('is reported to a restarted sidecar, and ends with the gateway', async () => {
-    const list = watched();
+    const list = watchServers();
     await list.next();
     ports.reportHealth(running);
-    await until(() => shown()?.state === 'running');
+    await until(() => shownState()?.state === 'running');
     stopSidecar();
     mcp.board.end('gateway-0123456789');
     await startSidecar();
-    await until(() => shown()?.state === 'running');
+    await until(() => shownState()?.state === 'running');
     await ports.close(1_000);
-    expect(shown()?.state).toBe('stopped');
+    expect(shownState()?.state).toBe('stopped');
   });
 });

@@ -54,7 +54,7 @@ function launch(wanted: ContainerLaunch, sessions = new FakeSessions()): Promise
 }
 
 const subcommands = (): (string | undefined)[] => docker.commands().map(([name]) => name);
-const created = () => docker.uses().find(({ args }) => args.includes('create'));
+const findCreate = () => docker.uses().find(({ args }) => args.includes('create'));
 
 describe('a launch in a container', () => {
   test('creates session, container and listener in this order, and removes them when the command ends', async () => {
@@ -67,7 +67,7 @@ describe('a launch in a container', () => {
 
   test('starts the helper as root in a hardened container that sees only the CA of the session', async () => {
     await launch(launchOf({ mounts: [{ source: '/p', target: '/w', readOnly: false }] }));
-    const args = created()?.args ?? [];
+    const args = findCreate()?.args ?? [];
     const line = args.join(' ');
     expect(line).toContain('--user 0 ');
     expect(line).toContain('--entrypoint /usr/local/bin/svc-run-with-proxy-ca');
@@ -84,7 +84,7 @@ describe('a launch in a container', () => {
     const credential = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
     const base = launchOf({ env: { GIVEN: 'planted-given' } });
     await launch({ ...base, session: { ...base.session, unsealed: [credential] } });
-    expect(created()?.env).toMatchObject({
+    expect(findCreate()?.env).toMatchObject({
       HTTPS_PROXY: 'http://ses_1:tok@127.0.0.1:7421',
       SVC_TOKEN: 'tok',
       DB: 'value of vault://team/db',
@@ -100,7 +100,7 @@ describe('a launch in a container', () => {
   test('reaches only the proxy if its egress is sealed', async () => {
     const base = launchOf();
     await launch({ ...base, session: { ...base.session, egress: 'sealed' } });
-    expect(created()?.args.join(' ')).toContain('--network none');
+    expect(findCreate()?.args.join(' ')).toContain('--network none');
     await launch(base);
     expect(docker.uses().findLast(({ args }) => args.includes('create'))?.args).not.toContain('--network');
   });
@@ -112,7 +112,7 @@ describe('a launch in a container', () => {
     expect(end.exitCode).toBeNull();
     expect(sessions.calls.at(-1)).toBe('openListener ses_1 4242');
     expect(subcommands()).not.toContain('rm');
-    expect(created()?.args).not.toContain('--interactive');
+    expect(findCreate()?.args).not.toContain('--interactive');
   });
 
   test('returns 127 if the engine did not find the command', async () => {
@@ -197,7 +197,7 @@ describe('while the command runs', () => {
       `: > ${docker.folder}/ready; while [ ! -e ${docker.folder}/killed ]; do sleep 0.02; done; exit 9`,
     );
     docker.on('kill', `: > ${docker.folder}/killed`);
-    const ready = made(join(docker.folder, 'ready'));
+    const ready = waitForFile(join(docker.folder, 'ready'));
     const end = launch(launchOf());
     await ready;
     signals.emit('SIGTERM');
@@ -213,7 +213,7 @@ describe('while the command runs', () => {
   });
 });
 
-function made(path: string): Promise<void> {
+function waitForFile(path: string): Promise<void> {
   return new Promise((resolve) => {
     const watcher = watch(join(path, '..'), () => {
       if (!existsSync(path)) return;

@@ -80,7 +80,8 @@ describe('a source that is a bind mount', () => {
       '6 1 8:2 /home/u/.svc /srv/elsewhere rw - ext4 b rw',
     ].join('\n'),
   );
-  const bound = (source: string) => checkMount({ source, target: '/data', readOnly: false }, { ...policy, mountTable });
+  const checkBoundMount = (source: string) =>
+    checkMount({ source, target: '/data', readOnly: false }, { ...policy, mountTable });
 
   test.each([
     ['of the state directory', '/srv/bound'],
@@ -89,14 +90,14 @@ describe('a source that is a bind mount', () => {
     ['through which it is reached', '/srv/homes/u/.svc/sidecar'],
     ['among others', '/srv'],
   ])('%s is refused', (_what, source) => {
-    expect(bound(source)).toMatchObject({
+    expect(checkBoundMount(source)).toMatchObject({
       ok: false,
       error: expect.stringContaining('a bind mount of the state directory'),
     });
   });
 
   test.each(['/srv/project', '/srv/homes/u/project', '/srv/elsewhere', '/home/u/project'])('%s is not', (source) => {
-    expect(bound(source).ok).toBe(true);
+    expect(checkBoundMount(source).ok).toBe(true);
   });
 });
 

@@ -11,7 +11,7 @@ function runMarked(command: readonly string[], env: Record<string, string> = {})
 }
 
 /** What is passed on of pieces, and how often it was told that the step began. */
-function passed(pieces: readonly string[]): { readonly text: string; readonly began: number } {
+function passPieces(pieces: readonly string[]): { readonly text: string; readonly began: number } {
   let began = 0;
   const mark = new StartMark(MARK, () => (began += 1));
   const out = pieces.map((piece) => mark.push(Buffer.from(piece)));
@@ -50,12 +50,12 @@ describe('the mark', () => {
       fc.property(fc.array(fc.nat(whole.length), { maxLength: 12 }), (cuts) => {
         const places = [0, ...cuts.toSorted((a, b) => a - b), whole.length];
         const pieces = places.slice(1).map((end, index) => whole.slice(places[index], end));
-        expect(passed(pieces)).toEqual({ text: `the image's helper\nstep ${MARK}\n${MARK}\nend`, began: 1 });
+        expect(passPieces(pieces)).toEqual({ text: `the image's helper\nstep ${MARK}\n${MARK}\nend`, began: 1 });
       }),
     );
   });
 
   test.each([[`x${MARK}\n`], [MARK], [`${MARK} \n`], [''], ['exec failed\n']])('is not in %j', (text) => {
-    expect(passed([text])).toEqual({ text, began: 0 });
+    expect(passPieces([text])).toEqual({ text, began: 0 });
   });
 });

@@ -3,7 +3,7 @@ import { TerminalFilter } from './terminal_filter.ts';
 
 const END = '\u001b[0m';
 
-function filtered(...pieces: readonly string[]): string {
+function filterPieces(...pieces: readonly string[]): string {
   const filter = new TerminalFilter();
   return pieces.map((piece) => filter.push(Buffer.from(piece))).join('') + filter.end();
 }
@@ -11,7 +11,7 @@ function filtered(...pieces: readonly string[]): string {
 describe('what a step prints on a terminal', () => {
   test('keeps text, line ends, tabs and colours, and ends the last colour', () => {
     const text = 'grün \u001b[1;31mred\u001b[0m\tdone\r\n';
-    expect(filtered(text)).toBe(text + END);
+    expect(filterPieces(text)).toBe(text + END);
   });
 
   test.each([
@@ -24,12 +24,12 @@ describe('what a step prints on a terminal', () => {
     ['a backspace', 'a\bb', 'a\\x08b'],
     ['text that reads backwards', 'a\u202eb', 'a\\u202eb'],
   ])('shows %s instead of doing it', (_what, text, shown) => {
-    expect(filtered(text)).toBe(shown + END);
+    expect(filterPieces(text)).toBe(shown + END);
   });
 
   test('a sequence is recognised wherever it is cut', () => {
     const text = 'a\u001b[31mb\u001b]0;x\u0007ü\u001b[2Jc';
-    const whole = filtered(text);
+    const whole = filterPieces(text);
     const bytes = Buffer.from(text);
     for (let cut = 1; cut < bytes.length; cut += 1) {
       const filter = new TerminalFilter();
@@ -39,7 +39,7 @@ describe('what a step prints on a terminal', () => {
   });
 
   test('a sequence without an end is shown instead of being held back forever', () => {
-    expect(filtered('\u001b[31')).toBe(`\\x1b[31${END}`);
-    expect(filtered(`\u001b[${'1;'.repeat(100)}`, 'm')).toBe(`\\x1b[${'1;'.repeat(100)}m${END}`);
+    expect(filterPieces('\u001b[31')).toBe(`\\x1b[31${END}`);
+    expect(filterPieces(`\u001b[${'1;'.repeat(100)}`, 'm')).toBe(`\\x1b[${'1;'.repeat(100)}m${END}`);
   });
 });

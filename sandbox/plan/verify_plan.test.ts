@@ -21,7 +21,7 @@ beforeAll(async () => {
 const file = (name: string, text: string) => ({ name, bytes: bytes(text) });
 
 /** Every problem found; `verified` when there is none. */
-async function found(planText: string, lock: string, key = signer.key): Promise<string[] | 'verified'> {
+async function findProblems(planText: string, lock: string, key = signer.key): Promise<string[] | 'verified'> {
   const { checks, lock: verified } = await verifyPlan(file('plan.yaml', planText), file('plan.lock', lock), key);
   const problems = checks.flatMap((check) => check.problems);
   expect(verified === null).toBe(problems.length > 0);
@@ -30,7 +30,7 @@ async function found(planText: string, lock: string, key = signer.key): Promise<
 
 describe('verifying a frozen plan', () => {
   test('an unchanged plan and lock are valid', async () => {
-    expect(await found(PLAN_TEXT, lockText)).toBe('verified');
+    expect(await findProblems(PLAN_TEXT, lockText)).toBe('verified');
   });
 
   test.each([
@@ -50,31 +50,31 @@ describe('verifying a frozen plan', () => {
     ['agent-tools:1', 'agent-tools:2', 'image.name is "agent-tools:2", and "agent-tools:1" is frozen'],
     ['name: nightly', 'name: nightly # now', 'only its layout or comments were changed'],
   ])('a plan with %j as %j is told apart', async (from, to, expected) => {
-    expect(await found(PLAN_TEXT.replace(from, to), lockText)).toEqual(
+    expect(await findProblems(PLAN_TEXT.replace(from, to), lockText)).toEqual(
       [`plan.yaml: ${expected}`].map((text) => expect.stringContaining(text)),
     );
   });
 
   test('an invalid plan is reported with its line', async () => {
-    expect(await found(PLAN_TEXT.replace('effect: read', 'effect: all'), lockText)).toEqual([
+    expect(await findProblems(PLAN_TEXT.replace('effect: read', 'effect: all'), lockText)).toEqual([
       expect.stringMatching(/^plan\.yaml:8: steps\[0\]\.trust\.effect is "all"/),
     ]);
   });
 
   test('a change of any byte of the plan or the lock is detected', { timeout: 60_000 }, async () => {
     for (let index = 0; index < PLAN_TEXT.length; index += 1) {
-      expect(await found(flipped(PLAN_TEXT, index), lockText), `byte ${index}`).not.toBe('verified');
+      expect(await findProblems(flipBit(PLAN_TEXT, index), lockText), `byte ${index}`).not.toBe('verified');
     }
     for (let index = 0; index < lockText.length; index += 3) {
-      expect(await found(PLAN_TEXT, flipped(lockText, index)), `byte ${index}`).not.toBe('verified');
+      expect(await findProblems(PLAN_TEXT, flipBit(lockText, index)), `byte ${index}`).not.toBe('verified');
     }
   });
 
   test('a lock that differs from its signature is reported with the place', async () => {
-    expect(await found(PLAN_TEXT, lockText.replace('"api.example.com"', '"evil.example.com"'))).toEqual([
+    expect(await findProblems(PLAN_TEXT, lockText.replace('"api.example.com"', '"evil.example.com"'))).toEqual([
       'plan.lock: steps[0].hosts[0] is "evil.example.com", and "api.example.com" was signed',
     ]);
-    expect(await found(PLAN_TEXT, `${lockText}\n`)).toEqual([
+    expect(await findProblems(PLAN_TEXT, `${lockText}\n`)).toEqual([
       'plan.lock: its layout was changed by hand, though it says the same',
     ]);
   });
@@ -87,7 +87,7 @@ describe('verifying a frozen plan', () => {
       formatLock(content, await signer.sign(content, { sidecarId: `sdc_${'1'.repeat(26)}` })),
     ];
     for (const lock of locks) {
-      expect(await found(PLAN_TEXT, lock)).toEqual([expect.stringMatching(/^plan\.lock: its signature /)]);
+      expect(await findProblems(PLAN_TEXT, lock)).toEqual([expect.stringMatching(/^plan\.lock: its signature /)]);
     }
   });
 
@@ -95,12 +95,12 @@ describe('verifying a frozen plan', () => {
     const [first, ...rest] = content.steps;
     const wide = { ...content, steps: [{ ...first!, hosts: ['*.example.com'] }, ...rest] };
     const lock = formatLock(wide, await signer.sign(wide));
-    expect(await found(PLAN_TEXT, lock)).not.toBe('verified');
+    expect(await findProblems(PLAN_TEXT, lock)).not.toBe('verified');
   });
 
   test('a digest of another lock is refused, even if it is signed', async () => {
     const wrong = { ...content, lock_sha256: '0'.repeat(64) };
-    expect(await found(PLAN_TEXT, formatLock(wrong, await signer.sign(wrong)))).toEqual([
+    expect(await findProblems(PLAN_TEXT, formatLock(wrong, await signer.sign(wrong)))).toEqual([
       expect.stringContaining('lock_sha256 is not the digest of the lock'),
     ]);
   });
@@ -137,6 +137,6 @@ describe('the image', () => {
 });
 
 /** The text with one bit of one byte changed. */
-function flipped(text: string, index: number): string {
+function flipBit(text: string, index: number): string {
   return text.slice(0, index) + String.fromCharCode(text.charCodeAt(index) ^ 1) + text.slice(index + 1);
 }

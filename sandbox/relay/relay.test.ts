@@ -21,7 +21,7 @@ let peer: number | null;
 beforeEach(async () => {
   plane = await startDataPlane();
   peer = OWN;
-  relay = await started(`http://ses_test:${plane.token}@127.0.0.1:${plane.port}`);
+  relay = await startTestRelay(`http://ses_test:${plane.token}@127.0.0.1:${plane.port}`);
 });
 
 afterEach(async () => {
@@ -30,7 +30,7 @@ afterEach(async () => {
   expect(plane.errors).toEqual([]);
 });
 
-async function started(proxyUrl: string): Promise<Relay> {
+async function startTestRelay(proxyUrl: string): Promise<Relay> {
   const made = await startRelay({ proxyUrl, uid: OWN, peerUid: () => Promise.resolve(peer) });
   if (!made.ok) throw new Error(made.error.message);
   return made.value;
@@ -142,7 +142,7 @@ test.each([
 
 test('drops a client when the proxy is gone', async () => {
   await relay.close();
-  relay = await started('http://ses_test:token@127.0.0.1:1');
+  relay = await startTestRelay('http://ses_test:token@127.0.0.1:1');
   expect(await exchange(CONNECT).catch(() => '')).toBe('');
 });
 

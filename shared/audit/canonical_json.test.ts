@@ -21,7 +21,7 @@ describe('canonical JSON', () => {
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         const text = canonicalJson(value);
         expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
-        expect(canonicalJson(reversed(value))).toBe(text);
+        expect(canonicalJson(reverseKeys(value))).toBe(text);
       }),
       { numRuns: 200 },
     );
@@ -35,12 +35,12 @@ describe('canonical JSON', () => {
   );
 });
 
-function reversed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => reversed(item));
+function reverseKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => reverseKeys(item));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value)
       .toReversed()
-      .map(([key, member]) => [key, reversed(member)]),
+      .map(([key, member]) => [key, reverseKeys(member)]),
   );
 }

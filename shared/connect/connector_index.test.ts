@@ -116,12 +116,12 @@ describe('invariant 8: no way round a connector', () => {
   });
 
   describe('for operations that need an approval, the most lenient reading counts', () => {
-    const guarded = (path: string): Operation => ({ ...operation(path, 'POST'), approval: 'required' });
+    const guardedOperation = (path: string): Operation => ({ ...operation(path, 'POST'), approval: 'required' });
     const all = [
-      guarded('/v1/refunds'),
+      guardedOperation('/v1/refunds'),
       operation('/v1/{thing}', 'POST'),
-      guarded('/repos/{o}/{r}'),
-      guarded('/x/a.json'),
+      guardedOperation('/repos/{o}/{r}'),
+      guardedOperation('/x/a.json'),
     ];
 
     test.each([
@@ -146,14 +146,18 @@ describe('invariant 8: no way round a connector', () => {
     });
 
     test('a literal path of an operation is that operation, whatever else it could be read as', () => {
-      const both = [guarded('/v1/refunds'), operation('/v1/Refunds', 'POST'), operation('/v1/refunds.csv', 'POST')];
+      const both = [
+        guardedOperation('/v1/refunds'),
+        operation('/v1/Refunds', 'POST'),
+        operation('/v1/refunds.csv', 'POST'),
+      ];
       expect(['/v1/Refunds', '/v1/refunds.csv', '/v1/refunds'].map((path) => evades(both, path, 'POST'))).toEqual([
         false,
         false,
         false,
       ]);
       expect(evades(both, '/v1/refunds.xml', 'POST')).toBe(true);
-      const preview = [guarded('/v1/refunds/{id}'), operation('/v1/refunds/preview', 'POST')];
+      const preview = [guardedOperation('/v1/refunds/{id}'), operation('/v1/refunds/preview', 'POST')];
       expect(evades(preview, '/v1/refunds/Preview', 'POST')).toBe(false);
       expect(match(preview, '/v1/refunds/Preview', 'POST')).toBe('POST /v1/refunds/{id}');
     });

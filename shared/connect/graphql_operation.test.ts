@@ -24,7 +24,7 @@ function candidates(operations: readonly Operation[], changes: object = {}): rea
   return operations.map((operation) => ({ connector, operation }));
 }
 
-function recognised(
+function recognise(
   body: string,
   among = candidates(ALL),
   request: typeof POST | { method: string; query: string } = POST,
@@ -46,7 +46,7 @@ describe('the operation of a document', () => {
     ['mutation { __typename merge }', 'merge'],
     ['mutation { __typename }', 'other'],
   ])('is the one that lists its fields, else the catch-all: %s', (query, name) => {
-    expect(recognised(of(query))).toBe(name);
+    expect(recognise(of(query))).toBe(name);
   });
 
   test.each([
@@ -56,26 +56,26 @@ describe('the operation of a document', () => {
     ['one that is skipped', 'mutation { addComment { id } merge @skip(if: true) { id } }'],
     ['one of another operation of the document', 'mutation A { addComment { id } } mutation B { merge { id } }'],
   ])('is none if it also contains %s', (_what, query) => {
-    expect(recognised(of(query, query.includes(' A ') ? { operationName: 'A' } : {}))).toBe(
+    expect(recognise(of(query, query.includes(' A ') ? { operationName: 'A' } : {}))).toBe(
       'graphql_operation_not_allowed',
     );
   });
 
   test('is none if no operation has the field or the type', () => {
-    expect(recognised(of('mutation { drop }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
-    expect(recognised(of('mutation { merge drop }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
-    expect(recognised(of('subscription { issueUpdated { id } }'))).toBe('graphql_operation_not_allowed');
-    expect(recognised(of('mutation { __typename }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
-    expect(recognised(of('{ viewer }'), [])).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('mutation { drop }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('mutation { merge drop }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('subscription { issueUpdated { id } }'))).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('mutation { __typename }'), candidates([READ, MERGE]))).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('{ viewer }'), [])).toBe('graphql_operation_not_allowed');
   });
 
   test('is none if two connectors match, even if only by path', () => {
     const other = { id: 'con_2', fqn: 'other/items' };
     const both = [...candidates(ALL), ...candidates([graphql('mine', { graphql: { type: 'mutation' } })], other)];
-    expect(recognised(of('mutation { addComment { id } }'), both)).toBe('graphql_operation_not_allowed');
-    expect(recognised(of('{ viewer }'), both)).toBe('read');
+    expect(recognise(of('mutation { addComment { id } }'), both)).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('{ viewer }'), both)).toBe('read');
     const plain = [...candidates(ALL), ...candidates([graphql('plain', {})], other)];
-    expect(recognised(of('{ viewer }'), plain)).toBe('graphql_operation_not_allowed');
+    expect(recognise(of('{ viewer }'), plain)).toBe('graphql_operation_not_allowed');
   });
 
   test('keeps its document for the approval and the audit log', () => {
@@ -86,7 +86,7 @@ describe('the operation of a document', () => {
 
 const codes = (text: string): number[] => Array.from(text, (character) => character.charCodeAt(0));
 /** Each character with so many empty bytes behind it. */
-const wide = (text: string, empty: number): number[] =>
+const widen = (text: string, empty: number): number[] =>
   codes(text).flatMap((code) => [code, ...Array.from({ length: empty }, () => 0)]);
 const QUERY = '{ viewer { login } }';
 
@@ -99,7 +99,7 @@ describe('the body of a request', () => {
     `  ${of(QUERY)}\n`,
     '{"qu\\u0065ry": "{viewer}"}',
   ])('is one JSON object with a document: %s', (body) => {
-    expect(recognised(body)).toBe('read');
+    expect(recognise(body)).toBe('read');
   });
 
   test.each([
@@ -132,13 +132,13 @@ describe('the body of a request', () => {
     ['extensions that are a string', of(QUERY, { extensions: 'x' })],
     ['values nested too deep', `{"query": ${JSON.stringify(QUERY)}, "variables": ${'{"a":'.repeat(100)}1${'}'.repeat(100)}}`], // prettier-ignore
   ])('is refused with %s', (_what, body) => {
-    expect(recognised(body)).toBe('graphql_unreadable');
+    expect(recognise(body)).toBe('graphql_unreadable');
   });
 
   test.each([
-    ['UTF-16', wide(of(QUERY), 1)],
-    ['UTF-16 with its mark', [0xff, 0xfe, ...wide(of(QUERY), 1)]],
-    ['UTF-32', wide(of(QUERY), 3)],
+    ['UTF-16', widen(of(QUERY), 1)],
+    ['UTF-16 with its mark', [0xff, 0xfe, ...widen(of(QUERY), 1)]],
+    ['UTF-32', widen(of(QUERY), 3)],
     ['no UTF-8', codes(of(QUERY).replace('login', 'log\xff'))],
     ['an overlong encoding of a character', codes('{"query": "\xc1\xbbviewer}"}')],
     ['half a character at its end', [...codes(of(QUERY)), 0xe2, 0x82]],
@@ -156,7 +156,7 @@ describe('the body of a request', () => {
 
 describe('the query of a GET', () => {
   const READ_BY_GET = candidates([graphql('read', { method: 'GET', graphql: { type: 'query' } })]);
-  const get = (query: string): string => recognised('', READ_BY_GET, { method: 'GET', query });
+  const get = (query: string): string => recognise('', READ_BY_GET, { method: 'GET', query });
 
   test.each([
     'query=%7Bviewer%7D',

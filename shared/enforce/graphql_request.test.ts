@@ -5,7 +5,7 @@ const JSON_TYPE = { name: 'content-type', value: 'application/json' };
 const POST: GraphqlRequest = { method: 'POST', query: null, fields: [JSON_TYPE], hasBody: true };
 const GET: GraphqlRequest = { method: 'GET', query: 'query={viewer}', fields: [], hasBody: false };
 
-const typed = (...values: readonly string[]): GraphqlRequest => ({
+const requestOfTypes = (...values: readonly string[]): GraphqlRequest => ({
   ...POST,
   fields: values.map((value) => ({ name: 'content-type', value })),
 });
@@ -18,25 +18,25 @@ describe('a request to a GraphQL endpoint', () => {
   test.each([
     POST,
     GET,
-    typed('application/json; charset=utf-8'),
-    typed('Application/JSON;charset="UTF-8"'),
+    requestOfTypes('application/json; charset=utf-8'),
+    requestOfTypes('Application/JSON;charset="UTF-8"'),
     withField(POST, 'accept', 'application/graphql-response+json'),
   ])('may have its body read: %j', (request) => {
     expect(enforceGraphqlRequest(request).ok).toBe(true);
   });
 
   test.each([
-    ['no Content-Type', typed()],
-    ['two', typed('application/json', 'application/json')],
-    ['application/graphql', typed('application/graphql')],
-    ['a form', typed('application/x-www-form-urlencoded')],
-    ['text', typed('text/plain')],
-    ['parts', typed('multipart/form-data; boundary=x')],
-    ['UTF-16', typed('application/json; charset=utf-16')],
-    ['another parameter', typed('application/json; boundary=x')],
-    ['two charsets', typed('application/json; charset=utf-8; charset=utf-7')],
-    ['a list of types', typed('application/json, text/plain')],
-    ['a type that only ends like it', typed('application/graphql+json')],
+    ['no Content-Type', requestOfTypes()],
+    ['two', requestOfTypes('application/json', 'application/json')],
+    ['application/graphql', requestOfTypes('application/graphql')],
+    ['a form', requestOfTypes('application/x-www-form-urlencoded')],
+    ['text', requestOfTypes('text/plain')],
+    ['parts', requestOfTypes('multipart/form-data; boundary=x')],
+    ['UTF-16', requestOfTypes('application/json; charset=utf-16')],
+    ['another parameter', requestOfTypes('application/json; boundary=x')],
+    ['two charsets', requestOfTypes('application/json; charset=utf-8; charset=utf-7')],
+    ['a list of types', requestOfTypes('application/json, text/plain')],
+    ['a type that only ends like it', requestOfTypes('application/graphql+json')],
     ['a Content-Encoding', withField(POST, 'content-encoding', 'gzip')],
     ['a Content-Encoding without effect', withField(POST, 'content-encoding', 'identity')],
     ['a document in its query', { ...POST, query: 'query=mutation{merge}' }],

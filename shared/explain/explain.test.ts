@@ -16,7 +16,7 @@ const BINDING: HostBinding = {
 };
 
 const everything = () => true;
-const none = () => false;
+const nothing = () => false;
 function allBut(missing: string) {
   return ({ path }: CredentialRef) => path !== missing;
 }
@@ -148,7 +148,7 @@ describe('explain', () => {
 
   describe('a credential that is not stored', () => {
     test('is refused as the proxy would refuse it, with the command that stores it', () => {
-      const explained = explain([BINDING], 'https://api.example.com/', 'GET', none);
+      const explained = explain([BINDING], 'https://api.example.com/', 'GET', nothing);
       expect(explained).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });
       expect(explained.bindings).toMatchObject([{ credential_stored: false, refusal: null }]);
       expect(explained.reasons.at(-1)).toContain('"svc secret set user/demo"');
@@ -176,7 +176,7 @@ describe('explain', () => {
     });
 
     test('does not hide a violated contract, which is checked before it', () => {
-      const explained = explain([{ ...BINDING, effect: 'read' }], 'https://api.example.com/', 'POST', none);
+      const explained = explain([{ ...BINDING, effect: 'read' }], 'https://api.example.com/', 'POST', nothing);
       expect(explained).toMatchObject({ code: 'effect_not_allowed' });
     });
 
@@ -215,7 +215,7 @@ describe('explain of connectors', () => {
     approval: 'required',
   });
   const connector = sampleConnector([sampleOperation(), guarded], { id: 'con_00000000000000000000000001' });
-  const explained = (
+  const explainCall = (
     method: string,
     path: string,
     isStored = everything,
@@ -230,7 +230,7 @@ describe('explain of connectors', () => {
   };
 
   test('an operation comes before the binding of its host', () => {
-    const { told, ...found } = explained('DELETE', '/items/7?token=s3cr3t');
+    const { told, ...found } = explainCall('DELETE', '/items/7?token=s3cr3t');
     expect(found).toMatchObject({
       decision: 'connector',
       code: null,
@@ -252,15 +252,15 @@ describe('explain of connectors', () => {
       inputs: [],
     });
     const both = [sampleConnector([guarded, create], { id: connector.id })];
-    const evading = explained('POST', '/items/7?_method=delete', everything, both);
+    const evading = explainCall('POST', '/items/7?_method=delete', everything, both);
     expect([evading.decision, evading.code]).toEqual(['refused', 'ambiguous_target']);
-    const turned = explained('POST', '/items?_method=delete', everything, both);
+    const turned = explainCall('POST', '/items?_method=delete', everything, both);
     expect([turned.code, turned.operation?.operation]).toEqual(['effect_not_allowed', 'create-item']);
     expect(turned.told).toMatch(/Refused: .*_method/);
   });
 
   test('an operation without its credential is refused, with the command to type', () => {
-    const { told, ...found } = explained('GET', '/items/7', none);
+    const { told, ...found } = explainCall('GET', '/items/7', nothing);
     expect(found).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });
     expect(found.operation).toMatchObject({ credential_stored: false });
     expect(told).toContain('svc connector credential set acme/items');
@@ -269,7 +269,7 @@ describe('explain of connectors', () => {
   test.each(['//items/7', '/%69tems/7', '/items/7/'])(
     'a path that could be read as an operation is refused: %s',
     (path) => {
-      const found = explained('GET', path);
+      const found = explainCall('GET', path);
       expect(found).toMatchObject({ decision: 'refused', code: 'ambiguous_target', operation: null });
       expect(found.told).toContain('read this path differently');
     },
@@ -277,23 +277,23 @@ describe('explain of connectors', () => {
 
   test('another request to its host goes to the binding, with the reason', () => {
     const binding: HostBinding = { ...BINDING, effect: 'write' };
-    const found = explained('POST', '/items/7', everything, [connector], binding);
+    const found = explainCall('POST', '/items/7', everything, [connector], binding);
     expect(found).toMatchObject({ decision: 'binding', operation: null });
     expect(found.told).toMatch(/No operation of a connector is POST.*personal host binding/);
   });
 
   test('beside operations that need an approval, a binding without an effect counts as read, with how to change that', () => {
-    const refused = explained('POST', '/other');
+    const refused = explainCall('POST', '/other');
     expect(refused).toMatchObject({ decision: 'refused', code: 'effect_not_allowed' });
     expect(refused.told).toMatch(/counts as "read".*svc binding effect bnd_\w+ write/);
-    const read = explained('GET', '/other');
+    const read = explainCall('GET', '/other');
     expect(read.decision).toBe('binding');
     expect(read.told).toMatch(/counts as "read" there until.*svc binding effect bnd_\w+ write/);
   });
 
   test('several matching operations are none, and are named', () => {
     const other = sampleConnector(undefined, { id: 'con_00000000000000000000000002', fqn: 'other/items' });
-    const found = explained('GET', '/items/7', everything, [connector, other]);
+    const found = explainCall('GET', '/items/7', everything, [connector, other]);
     expect(found.decision).toBe('binding');
     expect(found.told).toContain('get-item of acme/items, get-item of other/items');
   });

@@ -30,7 +30,7 @@ function resultOf(binding: HostBinding, lines: readonly string[], credential: st
 }
 
 /** The outgoing header lines, or the refusal's reason. */
-function injected(
+function injectLines(
   binding: HostBinding,
   lines: readonly string[],
   credential = 'REAL-SECRET',
@@ -55,17 +55,17 @@ describe('inject: injected wins', () => {
     const odd = header.toUpperCase().replace('A', 'a');
 
     it(`${injection.scheme}: writes the credential if the client sent none`, () => {
-      expect(injected(binding, ['Accept: */*'])).toEqual(['Accept: */*', written]);
+      expect(injectLines(binding, ['Accept: */*'])).toEqual(['Accept: */*', written]);
     });
 
     it(`${injection.scheme}: removes every copy of the client's value, in any case`, () => {
       const lines = [`${header}: mine`, 'Accept: */*', `${odd}:   also mine`, `${header.toLowerCase()}:`, 'X-Last: 1'];
-      expect(injected(binding, lines)).toEqual(['Accept: */*', 'X-Last: 1', written]);
+      expect(injectLines(binding, lines)).toEqual(['Accept: */*', 'X-Last: 1', written]);
     });
 
     it(`${injection.scheme}: refuses a request whose Connection header would drop the credential`, () => {
-      expect(injected(binding, [`Connection: upgrade, ${odd}`])).toBe('invalid_request');
-      expect(injected(binding, ['Connection: upgrade'])).toEqual(['Connection: upgrade', written]);
+      expect(injectLines(binding, [`Connection: upgrade, ${odd}`])).toBe('invalid_request');
+      expect(injectLines(binding, ['Connection: upgrade'])).toEqual(['Connection: upgrade', written]);
     });
 
     it(`${injection.scheme}: leaves all other header lines unchanged, in order`, () => {
@@ -79,14 +79,14 @@ describe('inject: injected wins', () => {
       );
       fc.assert(
         fc.property(fc.array(anyLine, { maxLength: 8 }), (lines) => {
-          expect(injected(binding, lines)).toEqual([...lines, written]);
+          expect(injectLines(binding, lines)).toEqual([...lines, written]);
         }),
       );
     });
 
     it(`${injection.scheme}: leaves credentials in other places alone`, () => {
       const lines = ['Cookie: api_key=mine; token=mine', 'X-Other-Token: mine'];
-      expect(injected(binding, lines)).toEqual([...lines, written]);
+      expect(injectLines(binding, lines)).toEqual([...lines, written]);
     });
   }
 
@@ -98,25 +98,25 @@ describe('inject: injected wins', () => {
     fc.assert(
       fc.property(fc.array(spelled, { minLength: 1, maxLength: 4 }), (names) => {
         const lines = ['A: 1', ...names.map((name) => `${name}: mine`), 'XApiKey: kept'];
-        expect(injected(binding, lines)).toEqual(['A: 1', 'XApiKey: kept', 'X-Api-Key: Key REAL-SECRET; v=1']);
+        expect(injectLines(binding, lines)).toEqual(['A: 1', 'XApiKey: kept', 'X-Api-Key: Key REAL-SECRET; v=1']);
       }),
     );
   });
 
   it('writes a Basic pair as UTF-8', () => {
     const binding = sampleBinding({ scheme: 'basic', username: 'm\u00fcller' });
-    expect(injected(binding, [], 'p\u00e4ss:w\u{1F600}')).toEqual([
+    expect(injectLines(binding, [], 'p\u00e4ss:w\u{1F600}')).toEqual([
       `Authorization: Basic ${base64('m\u00fcller:p\u00e4ss:w\u{1F600}')}`,
     ]);
   });
 
   it('sends a credential outside ASCII as UTF-8 bytes', () => {
-    expect(injected(sampleBinding(BEARER), [], 't\u00f6ken')).toEqual(['Authorization: Bearer t\u00c3\u00b6ken']);
+    expect(injectLines(sampleBinding(BEARER), [], 't\u00f6ken')).toEqual(['Authorization: Bearer t\u00c3\u00b6ken']);
   });
 
   it('treats "$&" and "{token}" within a credential as plain text', () => {
     const line = 'X-Api-Key: Key $&{token}$1; v=1';
-    expect(injected(sampleBinding(TEMPLATE), [], '$&{token}$1')).toEqual([line]);
+    expect(injectLines(sampleBinding(TEMPLATE), [], '$&{token}$1')).toEqual([line]);
   });
 });
 
@@ -136,7 +136,7 @@ describe('inject: a stored value that cannot be sent', () => {
     });
 
     it(`${injection.scheme}: refuses an empty value`, () => {
-      expect(injected(sampleBinding(injection), [], '')).toBe('credential_unavailable');
+      expect(injectLines(sampleBinding(injection), [], '')).toBe('credential_unavailable');
     });
   }
 });
@@ -156,11 +156,11 @@ describe('sentinel-swap', () => {
     it(`${injection.scheme}: swaps "${sent.split(' ')[0]}" in place, keeping the spelling of its name`, () => {
       const lines = ['A: 1', sent, 'B: 2'];
       expect(findPresentedCredential(swap(injection), sampleRequest('/', lines))).toBe('sentinel');
-      expect(injected(swap(injection), lines)).toEqual(['A: 1', written, 'B: 2']);
+      expect(injectLines(swap(injection), lines)).toEqual(['A: 1', written, 'B: 2']);
     });
 
     it(`${injection.scheme}: writes one copy if the client sends the sentinel twice (${sent.length})`, () => {
-      expect(injected(swap(injection), [sent, 'B: 2', sent])).toEqual([written, 'B: 2']);
+      expect(injectLines(swap(injection), [sent, 'B: 2', sent])).toEqual([written, 'B: 2']);
     });
 
     it(`${injection.scheme}: treats a sentinel beside a foreign credential as foreign (${sent.length})`, () => {
@@ -177,13 +177,13 @@ describe('sentinel-swap', () => {
   for (const [injection, header, written] of PLACES) {
     it(`${injection.scheme}: injects if nothing is in the place`, () => {
       expect(findPresentedCredential(swap(injection), sampleRequest('/'))).toBe('absent');
-      expect(injected(swap(injection), ['Accept: */*'])).toEqual(['Accept: */*', written]);
+      expect(injectLines(swap(injection), ['Accept: */*'])).toEqual(['Accept: */*', written]);
     });
 
     it(`${injection.scheme}: leaves a sentinel outside its place inert`, () => {
       const lines = [`Cookie: a=${SENTINEL}`, `X-Note: Bearer ${SENTINEL}`, `Referer: https://a.test/?q=${SENTINEL}`];
       expect(findPresentedCredential(swap(injection), sampleRequest(`/?a=${SENTINEL}`, lines))).toBe('absent');
-      expect(injected(swap(injection), lines)).toEqual([...lines, written]);
+      expect(injectLines(swap(injection), lines)).toEqual([...lines, written]);
     });
 
     it(`${injection.scheme}: reports a value that only contains the sentinel as foreign`, () => {
@@ -205,7 +205,7 @@ describe('sentinel-swap', () => {
     ];
     for (const [lines, sent] of cases) {
       expect(findPresentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('sentinel');
-      expect(injected(swap(TEMPLATE), lines)).toEqual(sent);
+      expect(injectLines(swap(TEMPLATE), lines)).toEqual(sent);
     }
     for (const lines of [[`X-Api-Key: ${value}`, 'x_api_key: mine'], ['X.Api_Key: mine']]) {
       expect(findPresentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('foreign');
@@ -225,7 +225,7 @@ describe('sentinel-swap', () => {
 
   it('basic: keeps a user name outside ASCII', () => {
     const lines = [`Authorization: Basic ${base64(`m\u00fcller:${SENTINEL}`)}`];
-    expect(injected(swap(BASIC), lines)).toEqual([`Authorization: Basic ${base64('m\u00fcller:REAL-SECRET')}`]);
+    expect(injectLines(swap(BASIC), lines)).toEqual([`Authorization: Basic ${base64('m\u00fcller:REAL-SECRET')}`]);
   });
 
   it('with inject, reports only whether the client sent something', () => {

@@ -14,7 +14,7 @@ const SIGNED_HEADERS =
 const TRAILER_SIGNED_HEADERS =
   'content-encoding;host;x-amz-content-sha256;x-amz-date;x-amz-decoded-content-length;x-amz-storage-class;x-amz-trailer';
 
-async function injected(form: string, lines: readonly string[], signedHeaders: string): Promise<InjectedRequest> {
+async function injectChunked(form: string, lines: readonly string[], signedHeaders: string): Promise<InjectedRequest> {
   const result = await inject({
     binding: sampleBinding({
       scheme: 'sigv4-resign',
@@ -45,7 +45,7 @@ async function injected(form: string, lines: readonly string[], signedHeaders: s
 }
 
 function withTrailer(): Promise<InjectedRequest> {
-  return injected(
+  return injectChunked(
     'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER',
     ['x-amz-trailer: x-amz-checksum-crc32c'],
     TRAILER_SIGNED_HEADERS,
@@ -53,7 +53,7 @@ function withTrailer(): Promise<InjectedRequest> {
 }
 
 function withoutTrailer(): Promise<InjectedRequest> {
-  return injected('STREAMING-AWS4-HMAC-SHA256-PAYLOAD', ['Content-Length: 66824'], SIGNED_HEADERS);
+  return injectChunked('STREAMING-AWS4-HMAC-SHA256-PAYLOAD', ['Content-Length: 66824'], SIGNED_HEADERS);
 }
 
 function chunk(size: number, signature: string): string {
@@ -91,7 +91,7 @@ const PUBLISHED_TRAILER = body(
 );
 
 /** The re-signed body, for input split at `cuts`; or the refusal's reason. */
-async function resigned(transform: BodyTransform | undefined, text: string, cuts: readonly number[]): Promise<string> {
+async function resign(transform: BodyTransform | undefined, text: string, cuts: readonly number[]): Promise<string> {
   if (transform === undefined) throw new Error('the request has no body transform');
   const bytes = latin1Bytes(text);
   const output: Uint8Array[] = [];
@@ -120,13 +120,13 @@ describe('chunk signatures', () => {
 
   it('signs the chunks of the S3 documentation as published', async () => {
     const { bodyTransform } = await withoutTrailer();
-    expect(await resigned(bodyTransform, body(PLACEHOLDERS, LAST_OF_PAYLOAD), [])).toBe(PUBLISHED_PAYLOAD);
+    expect(await resign(bodyTransform, body(PLACEHOLDERS, LAST_OF_PAYLOAD), [])).toBe(PUBLISHED_PAYLOAD);
   });
 
   it('signs chunks and trailer of the S3 documentation as published', async () => {
     const { bodyTransform } = await withTrailer();
     const sent = body(PLACEHOLDERS, trailer(PLACEHOLDER_SIGNATURE));
-    expect(await resigned(bodyTransform, sent, [])).toBe(PUBLISHED_TRAILER);
+    expect(await resign(bodyTransform, sent, [])).toBe(PUBLISHED_TRAILER);
   });
 
   it('gives the same bytes for any split of the body', async () => {
@@ -139,7 +139,7 @@ describe('chunk signatures', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(edge, { maxLength: 8 }), async (cuts) => {
         const { bodyTransform } = await withTrailer();
-        expect(await resigned(bodyTransform, sent, cuts)).toBe(PUBLISHED_TRAILER);
+        expect(await resign(bodyTransform, sent, cuts)).toBe(PUBLISHED_TRAILER);
       }),
       { numRuns: 30 },
     );
@@ -147,7 +147,7 @@ describe('chunk signatures', () => {
 
   it('keeps the length of the body, so that Content-Length stays correct', async () => {
     const { bodyTransform } = await withoutTrailer();
-    expect((await resigned(bodyTransform, body(PLACEHOLDERS, LAST_OF_PAYLOAD), [])).length).toBe(66_824);
+    expect((await resign(bodyTransform, body(PLACEHOLDERS, LAST_OF_PAYLOAD), [])).length).toBe(66_824);
   });
 
   it('holds a chunk that arrives byte by byte in one block', async () => {
@@ -221,7 +221,7 @@ describe('any body that claims to be a stream of signed chunks', () => {
     await fc.assert(
       fc.asyncProperty(bodies, fc.array(fc.nat(400), { maxLength: 4 }), async (text, cuts) => {
         const { bodyTransform } = await (form === 'plain' ? withoutTrailer() : withTrailer());
-        const got = await resigned(bodyTransform, text, cuts);
+        const got = await resign(bodyTransform, text, cuts);
         const due = slowReading(text, form);
         verdicts.add(due !== null);
         const refused = got === 'invalid_request' || got === 'body_too_large';
@@ -268,7 +268,7 @@ describe('a body that is not a stream of signed chunks', () => {
   for (const [name, [form, text, reason]] of Object.entries(cases)) {
     it(`refuses one that ${name}`, async () => {
       const { bodyTransform } = await (form === 'plain' ? withoutTrailer() : withTrailer());
-      expect(await resigned(bodyTransform, text, [])).toBe(reason);
+      expect(await resign(bodyTransform, text, [])).toBe(reason);
     });
   }
 });

@@ -44,7 +44,7 @@ function resultOf(call: Call) {
   );
 }
 
-async function signed(call: Call) {
+async function sign(call: Call) {
   const result = await resultOf(call);
   if (!result.ok) throw new Error(result.error.message);
   return result.value;
@@ -56,7 +56,7 @@ async function reasonOf(call: Call): Promise<string> {
 }
 
 async function header(name: string, call: Call): Promise<string | undefined> {
-  const values = fieldValues((await signed(call)).fields, name);
+  const values = fieldValues((await sign(call)).fields, name);
   expect(values.length).toBeLessThanOrEqual(1);
   return values[0];
 }
@@ -65,7 +65,7 @@ function authorization(keyId: string, signedHeaders = 'host;x-amz-date', algorit
   return `Authorization: ${algorithm} Credential=${keyId}/20200101/eu-north-1/ec2/aws4_request, SignedHeaders=${signedHeaders}, Signature=${PLACEHOLDER_SIGNATURE}`;
 }
 
-function presigned(keyId: string, more = ''): string {
+function presignedTarget(keyId: string, more = ''): string {
   return `/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${keyId}%2F20200101%2Feu-north-1%2Fs3%2Faws4_request&X-Amz-Date=20200101T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host${more}&X-Amz-Signature=${PLACEHOLDER_SIGNATURE}`;
 }
 
@@ -73,7 +73,7 @@ function version2(keyId: string): string {
   return `/a?AWSAccessKeyId=${keyId}&Expires=1&Signature=abc%3D`;
 }
 
-function presented(...lines: string[]): string {
+function findPresented(...lines: string[]): string {
   return findPresentedCredential(SWAP, sampleRequest('/', lines));
 }
 
@@ -125,11 +125,11 @@ describe('sigv4-resign: the examples of the S3 documentation', () => {
   }
 
   it('signs a presigned URL as published, keeping the order of its parameters', async () => {
-    const published = presigned(KEY_ID)
+    const published = presignedTarget(KEY_ID)
       .replace('20200101%2Feu-north-1', '20130524%2Fus-east-1')
       .replace('20200101T', '20130524T')
       .replace(PLACEHOLDER_SIGNATURE, 'aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404');
-    expect((await signed({ target: presigned(KEY_ID) })).target).toBe(published);
+    expect((await sign({ target: presignedTarget(KEY_ID) })).target).toBe(published);
   });
 });
 
@@ -144,7 +144,7 @@ describe('sigv4-resign: headers', () => {
       'authorization: Bearer mine',
       'X-Last: 2',
     ];
-    const out = linesOf(await signed({ lines }));
+    const out = linesOf(await sign({ lines }));
     expect(out.slice(0, 2)).toEqual(['X-First: 1', 'X-Last: 2']);
     expect(out.slice(2).map((line) => line.split(':')[0])).toEqual([
       'X-Amz-Date',
@@ -160,8 +160,8 @@ describe('sigv4-resign: headers', () => {
   });
 
   it('never sends the secret key', async () => {
-    for (const call of [{}, { target: presigned(KEY_ID) }]) {
-      expect(JSON.stringify(await signed(call))).not.toContain('wJalrXUtnFEMI');
+    for (const call of [{}, { target: presignedTarget(KEY_ID) }]) {
+      expect(JSON.stringify(await sign(call))).not.toContain('wJalrXUtnFEMI');
     }
   });
 
@@ -278,15 +278,15 @@ describe('sigv4-resign: payload forms', () => {
 
 describe('sigv4-resign: presigned URLs', () => {
   const cases: readonly (readonly [what: string, target: string, presented: string])[] = [
-    ['the binding’s key', presigned(KEY_ID), 'sentinel'],
-    ['the sentinel', presigned('AKIASENTINEL'), 'sentinel'],
-    ['a foreign key', presigned('AKIAFOREIGN'), 'foreign_presigned'],
-    ['a key that begins like the binding’s', presigned(`${KEY_ID}2`), 'foreign_presigned'],
-    ['two keys', presigned(KEY_ID, '&x-amz-credential=AKIAFOREIGN%2F1'), 'foreign_presigned'],
+    ['the binding’s key', presignedTarget(KEY_ID), 'sentinel'],
+    ['the sentinel', presignedTarget('AKIASENTINEL'), 'sentinel'],
+    ['a foreign key', presignedTarget('AKIAFOREIGN'), 'foreign_presigned'],
+    ['a key that begins like the binding’s', presignedTarget(`${KEY_ID}2`), 'foreign_presigned'],
+    ['two keys', presignedTarget(KEY_ID, '&x-amz-credential=AKIAFOREIGN%2F1'), 'foreign_presigned'],
     ['no key', '/a?X-Amz-Signature=abc', 'foreign_presigned'],
     [
       'an encoded signature parameter',
-      presigned('AKIAFOREIGN').replace('X-Amz-Sig', 'X%2DAmz-%53ig'),
+      presignedTarget('AKIAFOREIGN').replace('X-Amz-Sig', 'X%2DAmz-%53ig'),
       'foreign_presigned',
     ],
     ['a foreign key in version 2', version2('AKIAFOREIGN'), 'foreign_presigned'],
@@ -300,18 +300,18 @@ describe('sigv4-resign: presigned URLs', () => {
   }
 
   it('keeps a URL signed with a foreign key, also under inject', async () => {
-    const request = sampleRequest(presigned('AKIAFOREIGN'));
+    const request = sampleRequest(presignedTarget('AKIAFOREIGN'));
     expect(emitDecision(INJECT, findPresentedCredential(INJECT, request))).toBe('keep_foreign');
-    expect(await reasonOf({ target: presigned('AKIAFOREIGN') })).toBe('invalid_request');
+    expect(await reasonOf({ target: presignedTarget('AKIAFOREIGN') })).toBe('invalid_request');
   });
 
   it('does not treat another emit’s sentinel as its own', () => {
-    expect(findPresentedCredential(INJECT, sampleRequest(presigned('AKIASENTINEL')))).toBe('foreign_presigned');
+    expect(findPresentedCredential(INJECT, sampleRequest(presignedTarget('AKIASENTINEL')))).toBe('foreign_presigned');
   });
 
   it('drops the client’s session token, header signature and date, and adds our token', async () => {
-    const out = await signed({
-      target: presigned('AKIASENTINEL', '&X-Amz-Security-Token=mine&response-content-type=a%2Fb'),
+    const out = await sign({
+      target: presignedTarget('AKIASENTINEL', '&X-Amz-Security-Token=mine&response-content-type=a%2Fb'),
       lines: [authorization('AKIASENTINEL'), 'x-amz-date: 20200101T000000Z', 'X-Amz-Security-Token: mine'],
       binding: SWAP,
       sessionToken: 'TO/KEN',
@@ -324,27 +324,27 @@ describe('sigv4-resign: presigned URLs', () => {
   });
 
   it('signs the other x-amz headers of the request too', async () => {
-    const out = await signed({ target: presigned(KEY_ID), lines: ['x-amz-acl: private'] });
+    const out = await sign({ target: presignedTarget(KEY_ID), lines: ['x-amz-acl: private'] });
     expect(out.target).toContain('X-Amz-SignedHeaders=host%3Bx-amz-acl&');
   });
 
   it('refuses version 2 and asymmetric URLs of its own key by name', async () => {
     expect(await reasonOf({ target: version2(KEY_ID) })).toBe('signing_form_unsupported');
-    const target = presigned(KEY_ID).replace('AWS4-HMAC-SHA256', 'AWS4-ECDSA-P256-SHA256');
+    const target = presignedTarget(KEY_ID).replace('AWS4-HMAC-SHA256', 'AWS4-ECDSA-P256-SHA256');
     expect(await reasonOf({ target })).toBe('signing_form_unsupported');
   });
 });
 
 describe('sigv4-resign: sentinel-swap in the header', () => {
   it('recognises its own placeholder, the binding’s key and a foreign key', () => {
-    expect(presented()).toBe('absent');
-    expect(presented(authorization('AKIASENTINEL'))).toBe('sentinel');
-    expect(presented(authorization(KEY_ID))).toBe('sentinel');
-    expect(presented('Authorization: AWS AKIASENTINEL:c2ln')).toBe('sentinel');
-    expect(presented(authorization('AKIAFOREIGN'))).toBe('foreign');
-    expect(presented(authorization('AKIASENTINEL'), authorization('AKIAFOREIGN'))).toBe('foreign');
-    expect(presented('Authorization: Bearer AKIASENTINEL')).toBe('foreign');
-    expect(presented('X-Note: AKIASENTINEL')).toBe('absent');
+    expect(findPresented()).toBe('absent');
+    expect(findPresented(authorization('AKIASENTINEL'))).toBe('sentinel');
+    expect(findPresented(authorization(KEY_ID))).toBe('sentinel');
+    expect(findPresented('Authorization: AWS AKIASENTINEL:c2ln')).toBe('sentinel');
+    expect(findPresented(authorization('AKIAFOREIGN'))).toBe('foreign');
+    expect(findPresented(authorization('AKIASENTINEL'), authorization('AKIAFOREIGN'))).toBe('foreign');
+    expect(findPresented('Authorization: Bearer AKIASENTINEL')).toBe('foreign');
+    expect(findPresented('X-Note: AKIASENTINEL')).toBe('absent');
   });
 
   it('signs over a foreign header under inject', async () => {

@@ -81,7 +81,7 @@ function readMessage(text: string): Message {
   return { method: parts?.[1] ?? '', target: byteTextOf(parts?.[2] ?? ''), lines: lines.map(byteTextOf), body };
 }
 
-async function signed(vector: Vector, target: string, lines: readonly string[]) {
+async function signVector(vector: Vector, target: string, lines: readonly string[]) {
   const { credentials, region, service, timestamp } = vector['context.json'];
   const { method, body } = readMessage(vector['request.txt']);
   const result = await inject({
@@ -109,7 +109,7 @@ function placeholderLines(vector: Vector): string[] {
 function itSignsAsPublished(name: string, vector: Vector): void {
   it(`signs ${name} in the header as published`, async () => {
     const expected = /Authorization:(.*)/.exec(vector['header-signed-request.txt'])?.[1];
-    const request = await signed(vector, readMessage(vector['request.txt']).target, placeholderLines(vector));
+    const request = await signVector(vector, readMessage(vector['request.txt']).target, placeholderLines(vector));
     expect(request.fields.filter((field) => field.name === 'authorization').map((field) => field.value)).toEqual([
       expected,
     ]);
@@ -120,7 +120,7 @@ function itSignsAsPublished(name: string, vector: Vector): void {
       .replace(/X-Amz-Signature=\w+/, `X-Amz-Signature=${PLACEHOLDER_SIGNATURE}`)
       .replace('20150830T123600Z', '20150101T000000Z');
     const { lines } = readMessage(vector['request.txt']);
-    expect((await signed(vector, stale, lines)).target).toBe(published.target);
+    expect((await signVector(vector, stale, lines)).target).toBe(published.target);
   });
 }
 

@@ -8,7 +8,7 @@ import { SERVER_ID } from './testing/servers.ts';
 const reference = (name: string) => `vault://mcp-servers/${SERVER_ID}/${name}`;
 const withArguments = (...packageArguments: readonly object[]) => packageEntry({ packageArguments });
 const withVariables = (...environmentVariables: readonly object[]) => packageEntry({ environmentVariables });
-const named = (name: string, more: object = {}) => ({ type: 'named', name, ...more });
+const namedArgument = (name: string, more: object = {}) => ({ type: 'named', name, ...more });
 
 function problems(entry: RegistryEntry, values: InputValues = {}): readonly string[] {
   const completed = completeInstallation(planOf(entry), SERVER_ID, values);
@@ -87,9 +87,9 @@ describe('secrets', () => {
     const secret = { isSecret: true, isRequired: true };
     const local = packageEntry({
       packageArguments: [
-        named('--token', secret),
+        namedArgument('--token', secret),
         { type: 'positional', valueHint: 'pw', ...secret },
-        named('--many', { ...secret, isRepeated: true }),
+        namedArgument('--many', { ...secret, isRepeated: true }),
       ],
       environmentVariables: [{ name: 'A', ...secret }],
     });
@@ -139,7 +139,7 @@ describe('values that are not secrets', () => {
   });
 
   test('for an argument or address are required', () => {
-    expect(problems(withArguments(named('--dir', { isRequired: true })))).toEqual(['dir missing']);
+    expect(problems(withArguments(namedArgument('--dir', { isRequired: true })))).toEqual(['dir missing']);
     expect(problems(remoteEntry({ url: 'https://{tenant}.example.com/mcp' }))).toEqual(['tenant missing']);
   });
 
@@ -173,32 +173,34 @@ describe('values that are not secrets', () => {
   });
 
   test('are two inputs if two things have the same name', () => {
-    const entry = withArguments(named('--path'), named('path', { isRepeated: true }));
+    const entry = withArguments(namedArgument('--path'), namedArgument('path', { isRepeated: true }));
     expect(planOf(entry).inputs.map(({ name }) => name)).toEqual(['path', 'path-2']);
   });
 });
 
 describe('arguments', () => {
   test('are an option with its value, or a single word', () => {
-    expect(rest(withArguments(named('--a'), named('--b=')), { a: '1', b: '2 3' })).toBe('--a 1 --b=2 3');
-    expect(installEntry(withArguments(named('--b=')), { b: '2 3' }).command.at(-1)).toBe('--b=2 3');
+    expect(rest(withArguments(namedArgument('--a'), namedArgument('--b=')), { a: '1', b: '2 3' })).toBe(
+      '--a 1 --b=2 3',
+    );
+    expect(installEntry(withArguments(namedArgument('--b=')), { b: '2 3' }).command.at(-1)).toBe('--b=2 3');
   });
 
   test('are repeated', () => {
-    const entry = withArguments(named('--dir', { isRepeated: true }), {
+    const entry = withArguments(namedArgument('--dir', { isRepeated: true }), {
       type: 'positional',
       valueHint: 'file',
       isRepeated: true,
     });
     expect(rest(entry, { dir: ['a', 'b'], file: ['c', 'd'] })).toBe('--dir a --dir b c d');
-    expect(problems(withArguments(named('--dir')), { dir: ['a', 'b'] })).toEqual(['dir invalid']);
+    expect(problems(withArguments(namedArgument('--dir')), { dir: ['a', 'b'] })).toEqual(['dir invalid']);
   });
 
   test('have no value if they are yes-or-no', () => {
     const entry = withArguments(
-      named('--on', { format: 'boolean' }),
-      named('--off', { format: 'boolean' }),
-      named('--maybe'),
+      namedArgument('--on', { format: 'boolean' }),
+      namedArgument('--off', { format: 'boolean' }),
+      namedArgument('--maybe'),
     );
     expect(rest(entry, { on: 'true', off: 'false', maybe: 'true' })).toBe('--on --maybe');
     expect(rest(entry, { maybe: 'value' })).toBe('--maybe value');
@@ -206,15 +208,15 @@ describe('arguments', () => {
   });
 
   test('a value is never read as an option', () => {
-    expect(installEntry(withArguments(named('--a')), { a: '--evil' }).command.at(-1)).toBe('--a=--evil');
-    expect(problems(withArguments(named('-a')), { a: '-evil' })).toEqual(['a invalid']);
+    expect(installEntry(withArguments(namedArgument('--a')), { a: '--evil' }).command.at(-1)).toBe('--a=--evil');
+    expect(problems(withArguments(namedArgument('-a')), { a: '-evil' })).toEqual(['a invalid']);
     expect(problems(withArguments({ type: 'positional', valueHint: 'x' }), { x: '--evil' })).toEqual(['x invalid']);
     expect(rest(withArguments({ type: 'positional', valueHint: 'x' }), { x: '-1.5' })).toBe('-1.5');
     expect(rest(withArguments({ type: 'positional', value: '{x}-y' }), { x: 'a' })).toBe('a-y');
   });
 
   test('a directory is mounted unchanged, or not at all', () => {
-    const runtimeArguments = [named('-v', { value: '{dir}:/work', variables: { dir: { isRequired: true } } })];
+    const runtimeArguments = [namedArgument('-v', { value: '{dir}:/work', variables: { dir: { isRequired: true } } })];
     const entry = packageEntry({ registryType: 'oci', identifier: 'acme/demo:1.2.3', runtimeArguments });
     expect(installEntry(entry, { dir: '/srv/project' }).command.slice(4, 6)).toEqual(['-v', '/srv/project:/work']);
     for (const dir of [
@@ -267,8 +269,8 @@ describe('input validation', () => {
 
   test('all problems are reported together', () => {
     const entry = withArguments(
-      named('--a', { isRequired: true }),
-      named('--b', { isRequired: true, format: 'number' }),
+      namedArgument('--a', { isRequired: true }),
+      namedArgument('--b', { isRequired: true, format: 'number' }),
     );
     expect(problems(entry, { b: 'x', c: 'y' })).toEqual(['c unknown', 'a missing', 'b invalid']);
   });

@@ -6,7 +6,7 @@ import { entryOf, installEntry, packageEntry, planOf, refusalOfEntry, remoteEntr
 const oci = { registryType: 'oci', identifier: 'registry.example/acme/demo:1.2.3', version: undefined };
 const pypi = { registryType: 'pypi', identifier: 'acme-demo' };
 const nuget = { registryType: 'nuget', identifier: 'Acme.Demo' };
-const named = (name: string, rest: object = {}) => ({ type: 'named', name, ...rest });
+const namedArgument = (name: string, rest: object = {}) => ({ type: 'named', name, ...rest });
 const positional = (value: string, rest: object = {}) => ({ type: 'positional', value, ...rest });
 const packageOf = (registryType: string, rest: object = {}) => ({
   registryType,
@@ -24,51 +24,61 @@ describe('the command of a package', () => {
       { identifier: 'demo@2.0.0-beta.1', version: '9.9.9' },
       'npx -y demo@2.0.0-beta.1',
     ],
-    ['npm whose hint is npx', { runtimeHint: 'npx', runtimeArguments: [named('-y')] }, 'npx -y @acme/demo@1.2.3'],
+    [
+      'npm whose hint is npx',
+      { runtimeHint: 'npx', runtimeArguments: [namedArgument('-y')] },
+      'npx -y @acme/demo@1.2.3',
+    ],
     ['npm of the public registry', { registryBaseUrl: 'https://npm.example' }, 'npx -y @acme/demo@1.2.3'],
     [
       'npm with itself among the runtime arguments',
-      { runtimeArguments: [named('--yes'), positional('@acme/demo@latest')] },
+      { runtimeArguments: [namedArgument('--yes'), positional('@acme/demo@latest')] },
       'npx -y @acme/demo@1.2.3',
     ],
     [
       'npm with fixed arguments',
-      { packageArguments: [positional('mcp'), named('--mode', { value: 'stdio' }), named('--port=', { value: '1' })] },
+      {
+        packageArguments: [
+          positional('mcp'),
+          namedArgument('--mode', { value: 'stdio' }),
+          namedArgument('--port=', { value: '1' }),
+        ],
+      },
       'npx -y @acme/demo@1.2.3 mcp --mode stdio --port=1',
     ],
     [
       'npm with options of no dashes',
-      { packageArguments: [named('mode', { value: 'x' }), named('v', { value: 'y' })] },
+      { packageArguments: [namedArgument('mode', { value: 'x' }), namedArgument('v', { value: 'y' })] },
       'npx -y @acme/demo@1.2.3 --mode x -v y',
     ],
     [
       'npm with a default',
-      { packageArguments: [named('--unit', { default: 'c' })] },
+      { packageArguments: [namedArgument('--unit', { default: 'c' })] },
       'npx -y @acme/demo@1.2.3 --unit c',
     ],
     [
       'npm with options that are on and off',
       {
         packageArguments: [
-          named('--on', { value: 'true', format: 'boolean' }),
-          named('--off', { value: 'false', format: 'boolean' }),
+          namedArgument('--on', { value: 'true', format: 'boolean' }),
+          namedArgument('--off', { value: 'false', format: 'boolean' }),
         ],
       },
       'npx -y @acme/demo@1.2.3 --on',
     ],
     [
       'npm with an option that is repeated as its value',
-      { packageArguments: [named('--stdio', { value: '--stdio' })] },
+      { packageArguments: [namedArgument('--stdio', { value: '--stdio' })] },
       'npx -y @acme/demo@1.2.3 --stdio',
     ],
     [
       'npm with an optional argument that is not given',
-      { packageArguments: [named('--unit'), { type: 'positional', valueHint: 'city' }] },
+      { packageArguments: [namedArgument('--unit'), { type: 'positional', valueHint: 'city' }] },
       'npx -y @acme/demo@1.2.3',
     ],
     [
       'npm with arguments of its own for the runner',
-      { runtimeArguments: [named('--mcp', { value: 'x' }), positional('serve')] },
+      { runtimeArguments: [namedArgument('--mcp', { value: 'x' }), positional('serve')] },
       'npx -y @acme/demo@1.2.3 --mcp x serve',
     ],
     ['pypi', pypi, 'uvx acme-demo@1.2.3'],
@@ -104,11 +114,11 @@ describe('the command of a package', () => {
   test('of an image is taken from the whole command that a publisher writes', () => {
     const runtimeArguments = [
       positional('run'),
-      named('-i', { value: 'true', format: 'boolean', isRequired: true }),
-      named('--rm'),
-      named('-e'),
+      namedArgument('-i', { value: 'true', format: 'boolean', isRequired: true }),
+      namedArgument('--rm'),
+      namedArgument('-e'),
       positional('TOKEN', { valueHint: 'env_var_name' }),
-      named('-v'),
+      namedArgument('-v'),
       positional('/tmp/data:/data'),
       positional('acme/demo', { valueHint: 'image_name' }),
       positional('serve'),
@@ -129,8 +139,8 @@ describe('the command of a package', () => {
   test("passes an image's values in the environment, not in the command", () => {
     const token = { token: { isRequired: true, isSecret: true } };
     const runtimeArguments = [
-      named('-e', { value: 'TOKEN={token}', variables: token }),
-      named('-e', { value: 'MODE=x=y' }),
+      namedArgument('-e', { value: 'TOKEN={token}', variables: token }),
+      namedArgument('-e', { value: 'MODE=x=y' }),
     ];
     const { command, env } = installEntry(packageEntry({ ...oci, runtimeArguments }), { token: 'hush' });
     expect(command.slice(4)).toEqual(['-e', 'TOKEN', '-e', 'MODE', 'registry.example/acme/demo:1.2.3']);
@@ -146,7 +156,7 @@ describe('the command of a package', () => {
     ['a variable that loads code is left out', { environmentVariables: [{ name: 'NODE_PATH' }] }, 'variable_ignored'],
     [
       'a secret that is an argument',
-      { packageArguments: [named('--token', { isSecret: true })] },
+      { packageArguments: [namedArgument('--token', { isSecret: true })] },
       'secret_in_arguments',
     ],
     ['hidden characters', { environmentVariables: [{ name: 'A', description: 'a\u200bb' }] }, 'hidden_characters'],
@@ -205,26 +215,38 @@ describe('entries that are not installed', () => {
     ['unpinned_version', { ...oci, identifier: 'acme/demo' }],
     ['unpinned_version', { ...oci, identifier: 'acme/demo', version: 'latest' }],
     ['unpinned_version', { ...oci, identifier: 'acme/demo:main' }],
-    ['argument_not_allowed', { runtimeArguments: [named('--registry', { value: 'http://evil.example' })] }],
+    ['argument_not_allowed', { runtimeArguments: [namedArgument('--registry', { value: 'http://evil.example' })] }],
     ['argument_not_allowed', { runtimeArguments: [positional('--call=x')] }],
-    ['argument_not_allowed', { runtimeArguments: [named('-c', { value: 'reboot' })] }],
-    ['argument_not_allowed', { runtimeArguments: [named('--package', { value: 'evil' })] }],
-    ['argument_not_allowed', { ...pypi, runtimeArguments: [named('--from', { value: 'git+https://evil.example/x' })] }],
+    ['argument_not_allowed', { runtimeArguments: [namedArgument('-c', { value: 'reboot' })] }],
+    ['argument_not_allowed', { runtimeArguments: [namedArgument('--package', { value: 'evil' })] }],
+    [
+      'argument_not_allowed',
+      { ...pypi, runtimeArguments: [namedArgument('--from', { value: 'git+https://evil.example/x' })] },
+    ],
     ['argument_not_allowed', { ...pypi, runtimeArguments: [positional('-m'), positional('x')] }],
-    ['argument_not_allowed', { ...nuget, runtimeArguments: [named('--source', { value: 'http://evil.example' })] }],
-    ['argument_not_allowed', { packageArguments: [named('--a b', { value: 'x' })] }],
-    ['argument_not_allowed', { ...oci, runtimeArguments: [named('--privileged', { value: 'true' })] }],
+    [
+      'argument_not_allowed',
+      { ...nuget, runtimeArguments: [namedArgument('--source', { value: 'http://evil.example' })] },
+    ],
+    ['argument_not_allowed', { packageArguments: [namedArgument('--a b', { value: 'x' })] }],
+    ['argument_not_allowed', { ...oci, runtimeArguments: [namedArgument('--privileged', { value: 'true' })] }],
     ['argument_not_allowed', { ...oci, runtimeArguments: [positional('--privileged')] }],
-    ['argument_not_allowed', { ...oci, runtimeArguments: [named('-v', { value: '/:/host' })] }],
-    ['argument_not_allowed', { ...oci, runtimeArguments: [named('-v'), positional('/var/run/docker.sock:/x')] }],
+    ['argument_not_allowed', { ...oci, runtimeArguments: [namedArgument('-v', { value: '/:/host' })] }],
+    [
+      'argument_not_allowed',
+      { ...oci, runtimeArguments: [namedArgument('-v'), positional('/var/run/docker.sock:/x')] },
+    ],
     ['argument_not_allowed', { ...oci, runtimeArguments: [positional('--volume=/:/host')] }],
-    ['argument_not_allowed', { ...oci, runtimeArguments: [named('--network', { value: 'host' })] }],
-    ['argument_not_allowed', { ...oci, runtimeArguments: [named('--cap-add', { value: 'ALL' })] }],
-    ['argument_not_allowed', { ...oci, runtimeArguments: [named('--entrypoint', { value: 'sh' })] }],
+    ['argument_not_allowed', { ...oci, runtimeArguments: [namedArgument('--network', { value: 'host' })] }],
+    ['argument_not_allowed', { ...oci, runtimeArguments: [namedArgument('--cap-add', { value: 'ALL' })] }],
+    ['argument_not_allowed', { ...oci, runtimeArguments: [namedArgument('--entrypoint', { value: 'sh' })] }],
     ['argument_not_allowed', { ...oci, runtimeArguments: [positional('run'), positional('evil/image:1')] }],
     ['variable_not_allowed', { environmentVariables: [{ name: 'X-Key', isRequired: true }] }],
     ['variable_not_allowed', { environmentVariables: [{ name: 'LD_PRELOAD', isRequired: true }] }],
-    ['variable_not_allowed', { ...oci, runtimeArguments: [named('-e', { value: 'PATH=/tmp', isRequired: true })] }],
+    [
+      'variable_not_allowed',
+      { ...oci, runtimeArguments: [namedArgument('-e', { value: 'PATH=/tmp', isRequired: true })] },
+    ],
     ['command_refused', { packageArguments: [positional('a\0b')] }],
   ])('%s: %o', (reason, item) => {
     expect(refusalOfEntry(packageEntry(item)).reason).toBe(reason);
@@ -260,7 +282,9 @@ describe('entries that are not installed', () => {
   });
 
   test('an argument of several words gets a fix in its message', () => {
-    const { message } = refusalOfEntry(packageEntry({ packageArguments: [named('--directory /srv', { value: 'x' })] }));
+    const { message } = refusalOfEntry(
+      packageEntry({ packageArguments: [namedArgument('--directory /srv', { value: 'x' })] }),
+    );
     expect(message).toContain('"--directory /srv", several words in one');
     expect(message).toContain('Add the server by hand');
   });
@@ -276,29 +300,27 @@ describe('the selected package', () => {
     { type: 'sse', url: 'https://mcp.example.com/sse' },
     { type: 'streamable-http', url: 'https://mcp.example.com/mcp' },
   ];
-  const taken = (packages: readonly object[], withRemotes = true) => {
+  const describeChoice = (packages: readonly object[], withRemotes = true) => {
     const { ecosystem, choice } = planOf(entryOf({ name: 'a/b', packages, remotes: withRemotes ? remotes : [] }));
     return [ecosystem, choice.kind, choice.index];
   };
 
   test('is npm, at any position', () => {
-    expect(taken([packageOf('oci'), packageOf('pypi'), packageOf('npm')])).toEqual(['npm', 'package', 2]);
+    expect(describeChoice([packageOf('oci'), packageOf('pypi'), packageOf('npm')])).toEqual(['npm', 'package', 2]);
   });
 
   test('else one that can be started, before a remote', () => {
-    expect(taken([packageOf('mcpb'), packageOf('npm', { transport: { type: 'sse' } }), packageOf('oci')])).toEqual([
-      'oci',
-      'package',
-      2,
-    ]);
+    expect(
+      describeChoice([packageOf('mcpb'), packageOf('npm', { transport: { type: 'sse' } }), packageOf('oci')]),
+    ).toEqual(['oci', 'package', 2]);
   });
 
   test('else a remote, streamable HTTP before SSE', () => {
-    expect(taken([packageOf('mcpb')])).toEqual(['remote', 'remote', 1]);
+    expect(describeChoice([packageOf('mcpb')])).toEqual(['remote', 'remote', 1]);
   });
 
   test('of two of a kind, is the first that can be started', () => {
-    expect(taken([packageOf('npm', { version: 'next' }), packageOf('npm')])).toEqual(['npm', 'package', 1]);
+    expect(describeChoice([packageOf('npm', { version: 'next' }), packageOf('npm')])).toEqual(['npm', 'package', 1]);
   });
 
   test('is the requested one', () => {
@@ -332,7 +354,7 @@ describe('the selected package', () => {
 describe('the preview', () => {
   test('shows where values belong', () => {
     const packageArguments = [
-      named('--unit', { isRequired: true }),
+      namedArgument('--unit', { isRequired: true }),
       { type: 'positional', valueHint: 'city', isRequired: true },
     ];
     expect(previewWords(planOf(packageEntry({ packageArguments })).command)).toEqual([

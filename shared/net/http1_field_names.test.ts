@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { WELL_KNOWN_NAMES, hashNameCharacter, lowerCaseName } from './http1_field_names.ts';
 
-function lowered(name: string): string {
+function lowerCase(name: string): string {
   let hash = 0;
   for (let at = 0; at < name.length; at += 1) hash = hashNameCharacter(hash, name.charCodeAt(at));
   return lowerCaseName(`..${name}: v`, 2, 2 + name.length, hash);
@@ -10,7 +10,7 @@ function lowered(name: string): string {
 
 it('lower-cases every well-known name from any case', () => {
   for (const name of WELL_KNOWN_NAMES) {
-    expect([lowered(name), lowered(name.toUpperCase())]).toEqual([name, name]);
+    expect([lowerCase(name), lowerCase(name.toUpperCase())]).toEqual([name, name]);
   }
 });
 
@@ -21,9 +21,9 @@ it('lower-cases any token like toLowerCase, also one that shares a hash with a w
     maxLength: 20,
   });
   const property = fc.property(token, (name) => {
-    expect(lowered(name)).toBe(name.toLowerCase());
+    expect(lowerCase(name)).toBe(name.toLowerCase());
   });
   fc.assert(property);
   // These differ from a well-known name only in the bit that the hash ignores.
-  for (const twin of ['host\x00', 'x\x0dapi\x0dkey', 'content\x0dlength']) expect(lowered(twin)).toBe(twin);
+  for (const twin of ['host\x00', 'x\x0dapi\x0dkey', 'content\x0dlength']) expect(lowerCase(twin)).toBe(twin);
 });

@@ -136,8 +136,8 @@ function read(framing: BodyFraming, input: Buffer, cuts: readonly number[] = [])
 }
 
 /** A chunked body with a chunk extension of `length` bytes, and one with a trailer section of `length` bytes. */
-const extended = (length: number): Buffer => bytes(`1;${'x'.repeat(length)}\r\na\r\n0\r\n\r\n`);
-const trailed = (length: number): Buffer => bytes(`0\r\nA:${'x'.repeat(length - 4)}\r\n\r\n`);
+const withExtension = (length: number): Buffer => bytes(`1;${'x'.repeat(length)}\r\na\r\n0\r\n\r\n`);
+const withTrailers = (length: number): Buffer => bytes(`0\r\nA:${'x'.repeat(length - 4)}\r\n\r\n`);
 
 describe('BodyReader', () => {
   const cuts = fc.array(fc.nat({ max: 400 }), { maxLength: 12 });
@@ -217,10 +217,10 @@ describe('BodyReader', () => {
   });
 
   it('bounds a chunk extension and a trailer section', () => {
-    expect(read(CHUNKED, extended(MAX_SIZE_LINE_BYTES)).done).toBe(true);
-    expect(read(CHUNKED, extended(MAX_SIZE_LINE_BYTES + 1)).error).toContain('too long');
-    expect(read(CHUNKED, trailed(MAX_TRAILER_BYTES)).done).toBe(true);
-    expect(read(CHUNKED, trailed(MAX_TRAILER_BYTES + 1)).error).toContain('too long');
+    expect(read(CHUNKED, withExtension(MAX_SIZE_LINE_BYTES)).done).toBe(true);
+    expect(read(CHUNKED, withExtension(MAX_SIZE_LINE_BYTES + 1)).error).toContain('too long');
+    expect(read(CHUNKED, withTrailers(MAX_TRAILER_BYTES)).done).toBe(true);
+    expect(read(CHUNKED, withTrailers(MAX_TRAILER_BYTES + 1)).error).toContain('too long');
   });
 
   it('keeps no trailers unless asked to', () => {

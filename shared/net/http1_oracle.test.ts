@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { damagedText, reply, request } from '../../tools/fuzz/http1_arbitraries.ts';
-import { disagreement, ourReply, ourRequests } from '../../tools/fuzz/http1_readings.ts';
+import { findDisagreement, ourReply, ourRequests } from '../../tools/fuzz/http1_readings.ts';
 import { llhttpReply, llhttpRequests } from '../../tools/fuzz/llhttp_oracle.ts';
 import type { Reading } from '../../tools/fuzz/llhttp_oracle.ts';
 
@@ -42,7 +42,7 @@ describe('requests of the corpus', () => {
   it.each(corpus('http1_requests'))('$name: $ours', async ({ input, ours, llhttp, why }) => {
     const [mine, theirs] = [ourRequests(bytes(input)), await llhttpRequests(bytes(input))];
     expect(comparison(mine, theirs)).toEqual({ ours, llhttp, explained: why !== undefined });
-    expect(disagreement(mine, theirs)).toBeNull();
+    expect(findDisagreement(mine, theirs)).toBeNull();
   });
 });
 
@@ -50,7 +50,7 @@ describe('replies of the corpus', () => {
   it.each(corpus('http1_replies'))('$name: $ours', async ({ input, ours, llhttp, why }) => {
     const [mine, theirs] = [ourReply(bytes(input), 'GET'), await llhttpReply(bytes(input), 'GET')];
     expect(comparison(mine, theirs)).toEqual({ ours, llhttp, explained: why !== undefined });
-    expect(disagreement(mine, theirs)).toBeNull();
+    expect(findDisagreement(mine, theirs)).toBeNull();
   });
 });
 
@@ -61,7 +61,7 @@ describe('agreement with llhttp', () => {
     const property = fc.asyncProperty(request, async (text) => {
       const ours = ourRequests(bytes(text + follower));
       expect(ours.messages.length).toBe(2);
-      expect(disagreement(ours, await llhttpRequests(bytes(text + follower)))).toBeNull();
+      expect(findDisagreement(ours, await llhttpRequests(bytes(text + follower)))).toBeNull();
     });
     await fc.assert(property, { numRuns: 600 });
   });
@@ -70,7 +70,7 @@ describe('agreement with llhttp', () => {
     const property = fc.asyncProperty(reply, async (text) => {
       const ours = ourReply(bytes(text), 'GET');
       expect(ours.messages.length).toBe(1);
-      expect(disagreement(ours, await llhttpReply(bytes(text), 'GET'))).toBeNull();
+      expect(findDisagreement(ours, await llhttpReply(bytes(text), 'GET'))).toBeNull();
     });
     await fc.assert(property, { numRuns: 600 });
   });
@@ -78,14 +78,14 @@ describe('agreement with llhttp', () => {
   it('holds for damaged requests if both accept', async () => {
     const property = fc.asyncProperty(damagedText(request), async (text) => {
       const input = bytes(text + follower);
-      expect(disagreement(ourRequests(input), await llhttpRequests(input))).toBeNull();
+      expect(findDisagreement(ourRequests(input), await llhttpRequests(input))).toBeNull();
     });
     await fc.assert(property, { numRuns: 2000 });
   });
 
   it('holds for damaged replies if both accept', async () => {
     const property = fc.asyncProperty(damagedText(reply), async (text) => {
-      expect(disagreement(ourReply(bytes(text), 'GET'), await llhttpReply(bytes(text), 'GET'))).toBeNull();
+      expect(findDisagreement(ourReply(bytes(text), 'GET'), await llhttpReply(bytes(text), 'GET'))).toBeNull();
     });
     await fc.assert(property, { numRuns: 2000 });
   });

@@ -3,7 +3,7 @@ import { sampleConnector, sampleOperation } from '../connect/testing/sample_conn
 import type { HostBinding } from '../model/host_binding.ts';
 import { findLimitedBindings } from './limited_bindings.ts';
 
-const bound = (host: string, change: Partial<HostBinding> = {}): HostBinding => ({
+const bindingOf = (host: string, change: Partial<HostBinding> = {}): HostBinding => ({
   id: `bnd_${host}`,
   owner: 'personal',
   host,
@@ -19,11 +19,11 @@ const connector = sampleConnector([guarded, sampleOperation({ name: 'open', host
 
 test('lists bindings without an effect, with the hosts where they apply and an operation needs an approval', () => {
   const bindings = [
-    bound('*.example.com'),
-    bound('api.example.com', { id: 'bnd_1' }),
-    bound('api.example.com', { id: 'bnd_2', emit: { mechanism: 'sentinel-swap', sentinel: 'x' } }),
-    bound('api.example.com', { id: 'bnd_e', owner: 'enterprise' }),
-    bound('open.example.com'),
+    bindingOf('*.example.com'),
+    bindingOf('api.example.com', { id: 'bnd_1' }),
+    bindingOf('api.example.com', { id: 'bnd_2', emit: { mechanism: 'sentinel-swap', sentinel: 'x' } }),
+    bindingOf('api.example.com', { id: 'bnd_e', owner: 'enterprise' }),
+    bindingOf('open.example.com'),
   ];
   expect(findLimitedBindings(bindings, [connector]).map(({ binding, hosts }) => [binding.id, hosts])).toEqual([
     ['bnd_*.example.com', ['pay.example.com']],
@@ -33,7 +33,7 @@ test('lists bindings without an effect, with the hosts where they apply and an o
 });
 
 test('lists none with an effect, and none if no operation needs an approval', () => {
-  expect(findLimitedBindings([bound('api.example.com', { effect: 'write' })], [connector])).toEqual([]);
+  expect(findLimitedBindings([bindingOf('api.example.com', { effect: 'write' })], [connector])).toEqual([]);
   const open = sampleConnector([{ ...guarded, approval: 'none' }]);
-  expect(findLimitedBindings([bound('api.example.com')], [open])).toEqual([]);
+  expect(findLimitedBindings([bindingOf('api.example.com')], [open])).toEqual([]);
 });

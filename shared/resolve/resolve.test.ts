@@ -316,9 +316,9 @@ describe('connectors come first', () => {
     test('makes a binding without an effect read-only on its host', () => {
       const elsewhere = sampleConnector([{ ...refund, hosts: ['pay.example.com'] }, plain]);
       const split = compilePolicy([binding('*.example.com')], [elsewhere]);
-      const beside = (name: string): unknown => resolve(split, { method: 'GET', host: name, path: '/other' });
-      expect(beside('pay.example.com')).toMatchObject({ kind: 'binding', besideApprovals: true });
-      expect(beside(host)).toMatchObject({ kind: 'binding', besideApprovals: false });
+      const resolveOther = (name: string): unknown => resolve(split, { method: 'GET', host: name, path: '/other' });
+      expect(resolveOther('pay.example.com')).toMatchObject({ kind: 'binding', besideApprovals: true });
+      expect(resolveOther(host)).toMatchObject({ kind: 'binding', besideApprovals: false });
       const personal = sampleConnector([{ ...refund, approval: 'none' }], { id: 'con_2' });
       const enterprise = sampleConnector([refund], { owner: 'enterprise' });
       const replaced = compilePolicy([binding(host)], [enterprise, personal]);

@@ -45,7 +45,7 @@ let reply: string;
 
 beforeEach(async () => {
   seen = [];
-  reply = replied('{"ok":true}');
+  reply = replyText('{"ok":true}');
   plane = await startDataPlane();
   plane.credentials.set(REF, TOKEN);
   for (const host of [HOST, OTHER]) {
@@ -67,7 +67,7 @@ function use(operations: readonly Operation[]): void {
   plane.policy.use([bearerBinding(HOST)], [sampleConnector(operations, { hosts: [HOST, OTHER] })]);
 }
 
-function replied(body: string, lines = 'Content-Type: application/json\r\n', status = '200 OK'): string {
+function replyText(body: string, lines = 'Content-Type: application/json\r\n', status = '200 OK'): string {
   return `HTTP/1.1 ${status}\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
@@ -92,7 +92,7 @@ function request(method: string, url: string, operation = 'get-item', fqn = 'acm
 }
 
 /** Status, type and body, or the refusal's reason. */
-function shown(result: RunResult): string {
+function describeResult(result: RunResult): string {
   if (!result.ok) return result.error.reason;
   const { upstream_status: status, content_type: type, body_base64: body } = result.value;
   return `${status} ${type} ${Buffer.from(body, 'base64').toString('latin1')}`;
@@ -106,7 +106,7 @@ function lastEvent(): { readonly type: string; readonly data: Readonly<Record<st
 describe('running an operation', () => {
   test('GET: sends the args in path and query, with the token, and returns the sanitised reply', async () => {
     const result = await run('get-item', { id: 'a b', q: 's3arch', tags: ['x', 'y'] });
-    expect(shown(result)).toBe('200 application/json {"ok":true}');
+    expect(describeResult(result)).toBe('200 application/json {"ok":true}');
     expect(runReply.safeParse(result.ok ? result.value : null).error).toBeUndefined();
     expect(seen).toEqual([
       `GET /items/a%20b?q=s3arch&tags=x&tags=y HTTP/1.1\r\nHost: ${HOST}\r\nAccept: */*\r\nUser-Agent: svc\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`,
@@ -123,7 +123,7 @@ describe('running an operation', () => {
 
   test('HEAD: has no body, and goes to the requested host', async () => {
     reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n';
-    expect(shown(await run('probe-item', { id: '1' }, { host: OTHER }))).toBe('204  ');
+    expect(describeResult(await run('probe-item', { id: '1' }, { host: OTHER }))).toBe('204  ');
     expect(seen[0]).toContain(`Host: ${OTHER}\r\n`);
   });
 
@@ -181,27 +181,29 @@ describe('running an operation', () => {
   );
 
   test('answers not found for an operation that is not installed, and does not record it', async () => {
-    expect(shown(await run('get-itme', { id: '1' }))).toBe('connector_operation_not_found');
+    expect(describeResult(await run('get-itme', { id: '1' }))).toBe('connector_operation_not_found');
     expect((await run('get-itme')).ok).toBe(false);
-    expect(shown(await run('get-item', {}, { connector_fqn: 'acme/other' }))).toBe('connector_operation_not_found');
+    expect(describeResult(await run('get-item', {}, { connector_fqn: 'acme/other' }))).toBe(
+      'connector_operation_not_found',
+    );
     expect(plane.audit.events).toEqual([]);
   });
 
   test('without a credential: needs a binding; while the control plane is down, says so', async () => {
     plane.credentials.refuse('control_plane_unavailable');
-    expect(shown(await run('get-item', { id: '1' }))).toBe('control_plane_unavailable');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('control_plane_unavailable');
     plane.credentials.refuse(null);
     plane.credentials.delete(REF);
     expect(await run('get-item', { id: '1' })).toMatchObject({
       error: { reason: 'binding_required', details: { connector_id: 'con_1' } },
     });
-    expect(shown(await run('delete-item', { id: '1' }))).toBe('binding_required');
+    expect(describeResult(await run('delete-item', { id: '1' }))).toBe('binding_required');
     expect([plane.approvals.asked, seen]).toEqual([[], []]);
   });
 
   test('passes the reason on when its token has to be authorised again', async () => {
     plane.credentials.refuse('reauthorisation_required');
-    expect(shown(await run('get-item', { id: '1' }))).toBe('reauthorisation_required');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('reauthorisation_required');
   });
 
   test.each([
@@ -211,7 +213,7 @@ describe('running an operation', () => {
   ] as const)('needs an approval and is %s', async (decision, expected) => {
     plane.approvals.decision = decision;
     const result = await run('delete-item', { id: '1' });
-    expect(shown(result)).toBe(expected);
+    expect(describeResult(result)).toBe(expected);
     expect(seen).toHaveLength(decision === 'approved' ? 1 : 0);
     expect(lastEvent().data).toMatchObject({ 'svc.approval.id': 'apr_1' });
     const details = decision === 'approved' ? undefined : { approval_id: 'apr_1' };
@@ -220,10 +222,10 @@ describe('running an operation', () => {
 
   test('is refused while the audit log is full, and while connectors cannot be read', async () => {
     plane.audit.accepting = false;
-    expect(shown(await run('get-item', { id: '1' }))).toBe('audit_unavailable');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('audit_unavailable');
     plane.audit.accepting = true;
     plane.policy.refuse('connector_specs_invalid');
-    expect(shown(await run('get-item', { id: '1' }))).toBe('connector_specs_invalid');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('connector_specs_invalid');
     expect(lastEvent()).toMatchObject({
       type: 'sandbox.proxy.rejected',
       data: { 'svc.proxy.source': 'generated_connector_shim' },
@@ -236,24 +238,24 @@ describe('the reply of a run', () => {
   test('is scrubbed, decoded, and has no header except its content type', async () => {
     const text = `${TOKEN} ${Buffer.from(TOKEN).toString('base64')}`;
     const packed = gzipSync(text).toString('latin1');
-    reply = replied(packed, `Content-Type: text/plain; x=${TOKEN}\r\nContent-Encoding: gzip\r\nSet-Cookie: a=b\r\n`);
+    reply = replyText(packed, `Content-Type: text/plain; x=${TOKEN}\r\nContent-Encoding: gzip\r\nSet-Cookie: a=b\r\n`);
     const got = await run('get-item', { id: '1' });
-    expect(shown(got)).toMatch(/^200 text\/plain; x=\*+ \*+ \*+/);
+    expect(describeResult(got)).toMatch(/^200 text\/plain; x=\*+ \*+ \*+/);
     expect(JSON.stringify(got)).not.toContain('a=b');
   });
 
   test('is a redirect if the upstream redirects', async () => {
-    reply = replied('', `Location: https://${OTHER}/\r\n`, '302 Found');
-    expect(shown(await run('get-item', { id: '1' }))).toBe('302  ');
+    reply = replyText('', `Location: https://${OTHER}/\r\n`, '302 Found');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('302  ');
     expect(seen).toHaveLength(1);
   });
 
   test('is refused over 4 MiB, also if it only exceeds that once decoded', async () => {
     const large = Buffer.alloc(4 * 1024 * 1024 + 1, 'x');
-    reply = replied(large.toString('latin1'));
-    expect(shown(await run('get-item', { id: '1' }))).toBe('upstream_response_too_large');
-    reply = replied(gzipSync(large).toString('latin1'), 'Content-Encoding: gzip\r\n');
-    expect(shown(await run('get-item', { id: '1' }))).toBe('upstream_response_too_large');
+    reply = replyText(large.toString('latin1'));
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('upstream_response_too_large');
+    reply = replyText(gzipSync(large).toString('latin1'), 'Content-Encoding: gzip\r\n');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('upstream_response_too_large');
     expect(lastEvent()).toMatchObject({
       type: 'connector.proxy.rejected',
       data: { 'svc.proxy.reason': 'upstream_response_too_large' },
@@ -267,18 +269,18 @@ describe('the reply of a run', () => {
       (socket: { write(text: string): unknown }) => void socket.write('HTTP/1.1 200 OK\r\n\r\nx'),
       'did not send its whole reply within 1 s',
     ],
-    ['breaks off', (socket: { end(text: string): unknown }) => void socket.end(replied('12345').slice(0, -2)), ''],
+    ['breaks off', (socket: { end(text: string): unknown }) => void socket.end(replyText('12345').slice(0, -2)), ''],
     ['is none', (socket: { end(text: string): unknown }) => void socket.end('HTTP/2 200\r\n\r\n'), ''],
   ] as const)('is refused if it %s', async (_name, answer, message) => {
     await plane.upstream(HOST, (socket) => socket.once('data', () => answer(socket)));
     const result = await run('get-item', { id: '1' });
-    expect(shown(result)).toMatch(/^upstream_(unreachable|invalid_reply)$/);
+    expect(describeResult(result)).toMatch(/^upstream_(unreachable|invalid_reply)$/);
     expect(result.ok ? '' : result.error.message).toContain(message);
   });
 
   test('is refused if the upstream has another certificate, and nothing is sent', async () => {
     await plane.upstream(HOST, (socket) => socket.on('data', () => seen.push('sent')), 'other.example.test');
-    expect(shown(await run('get-item', { id: '1' }))).toBe('upstream_tls_failed');
+    expect(describeResult(await run('get-item', { id: '1' }))).toBe('upstream_tls_failed');
     expect(seen).toEqual([]);
   });
 
@@ -291,11 +293,11 @@ describe('the reply of a run', () => {
       createAnswering(() => reply),
     );
     use([READ]);
-    reply = replied('x'.repeat(2048));
-    expect(shown(await run('get-item', { id: '1' }))).toMatch(/^200 /);
-    reply = replied('x'.repeat(2049));
+    reply = replyText('x'.repeat(2048));
+    expect(describeResult(await run('get-item', { id: '1' }))).toMatch(/^200 /);
+    reply = replyText('x'.repeat(2049));
     const refused = await run('get-item', { id: '1' });
-    expect([shown(refused), refused.ok ? '' : refused.error.message]).toEqual([
+    expect([describeResult(refused), refused.ok ? '' : refused.error.message]).toEqual([
       'upstream_response_too_large',
       'the reply is larger than 2 KiB: ask for less at a time',
     ]);
@@ -304,7 +306,7 @@ describe('the reply of a run', () => {
   test('is not waited for once the caller is gone', async () => {
     const gone = new AbortController();
     await plane.upstream(HOST, (socket) => socket.once('data', () => gone.abort()));
-    expect(shown(await run('get-item', { id: '1' }, {}, { ...SHIM, signal: gone.signal }))).toBe(
+    expect(describeResult(await run('get-item', { id: '1' }, {}, { ...SHIM, signal: gone.signal }))).toBe(
       'upstream_unreachable',
     );
   });
@@ -312,7 +314,7 @@ describe('the reply of a run', () => {
 
 describe('the sandbox-proxy request endpoint', () => {
   test('resolves by method, host and path, and returns the sanitised reply', async () => {
-    expect(shown(await request('GET', `https://${HOST}/items/7`))).toBe('200 application/json {"ok":true}');
+    expect(describeResult(await request('GET', `https://${HOST}/items/7`))).toBe('200 application/json {"ok":true}');
     expect(seen[0]).toMatch(new RegExp(`^GET /items/7 HTTP/1\\.1\r\nHost: ${HOST}\r\n[^]*Bearer ${TOKEN}`));
     expect(lastEvent()).toMatchObject({
       type: 'connector.proxy.proxied',
@@ -344,13 +346,13 @@ describe('the sandbox-proxy request endpoint', () => {
     ['dots', 'GET', `https://${HOST}/items/x/../7`, 'get-item', 'acme/items', 'ambiguous_target'],
   ])('refuses %s', async (_name, method, url, operation, fqn, reason) => {
     const result = await request(method, url, operation, fqn);
-    expect(shown(result)).toBe(reason);
+    expect(describeResult(result)).toBe(reason);
     expect(JSON.stringify([result, plane.audit.events])).not.toContain('s3cret');
     expect([seen, plane.credentials.asked]).toEqual([[], []]);
   });
 
   test('sends an operation that needs no args, and says where to send the others', async () => {
-    expect(shown(await request('POST', `https://${HOST}/items`, 'create-item'))).toMatch(/^200 /);
+    expect(describeResult(await request('POST', `https://${HOST}/items`, 'create-item'))).toMatch(/^200 /);
     expect(seen[0]).toMatch(/\r\n\r\n\{\}$/);
     use([sampleOperation({ inputs: [input('id', 'path'), { ...input('q', 'query'), required: true }] })]);
     const result = await request('GET', `https://${HOST}/items/7`);
@@ -362,7 +364,7 @@ describe('the sandbox-proxy request endpoint', () => {
 
 test('three endpoints, one operation: the same upstream request, reply and approval, and the same event except its source', async () => {
   use([sampleOperation({ approval: 'required', audit: [{ name: 'item', source: 'path.id', redact: false }] })]);
-  const told = replied(`{"echo":"${TOKEN}"}`);
+  const told = replyText(`{"echo":"${TOKEN}"}`);
   reply = told;
   const shim = await run('get-item', { id: '7' });
   const boundary = await request('GET', `https://${HOST}/items/7`);
@@ -370,7 +372,7 @@ test('three endpoints, one operation: the same upstream request, reply and appro
   client.write(`GET /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
   const transparent = await readUntil(client, (got) => got.length === told.length);
   expect(transparent).toBe(told.replace(TOKEN, '*'.repeat(TOKEN.length)));
-  expect([shown(shim), shown(boundary)]).toEqual(
+  expect([describeResult(shim), describeResult(boundary)]).toEqual(
     Array(2).fill(`200 application/json ${transparent.split('\r\n\r\n')[1] ?? ''}`),
   );
   expect(new Set(seen.map((sent) => [sent.split('\r\n')[0], /Bearer \S+/.exec(sent)?.[0]].join())).size).toBe(1);

@@ -14,7 +14,7 @@ const CONTROL = 'ent_00000000000000000000000001';
 const PLANE = 'cpl_00000000000000000000000001';
 const hash = (n: number) => String(n).padStart(64, '0');
 const head = (sequence: number, writer = OWN, of = sequence): AuditHead => ({ writer, sequence, hash: hash(of) });
-const acknowledged = (from: number, to: number): AcknowledgedHead => {
+const acknowledgedHead = (from: number, to: number): AcknowledgedHead => {
   return { ...head(to), previous: { sequence: from, hash: hash(from) } };
 };
 
@@ -54,9 +54,9 @@ const types = () => sink.events.map(({ type }) => type);
 describe('a sidecar that remembers the ends of the audit log', () => {
   it('advances with replies that continue it, without another call', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 3));
-    witness.noteAcknowledged(acknowledged(3, 7));
-    witness.noteAcknowledged(acknowledged(7, 7));
+    witness.noteAcknowledged(acknowledgedHead(0, 3));
+    witness.noteAcknowledged(acknowledgedHead(3, 7));
+    witness.noteAcknowledged(acknowledgedHead(7, 7));
     await witness.check();
     expect(witness.heads).toEqual([head(7)]);
     expect(witness.mismatches).toEqual([]);
@@ -74,9 +74,9 @@ describe('a sidecar that remembers the ends of the audit log', () => {
 
   it('accepts a reply that leaves a gap only after the control plane proves that the chain contains the remembered head', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 3));
+    witness.noteAcknowledged(acknowledgedHead(0, 3));
     log([head(9)]);
-    witness.noteAcknowledged(acknowledged(5, 8));
+    witness.noteAcknowledged(acknowledgedHead(5, 8));
     expect(witness.heads).toEqual([head(3)]);
     await witness.check();
     expect(witness.heads).toEqual([head(9)]);
@@ -84,9 +84,9 @@ describe('a sidecar that remembers the ends of the audit log', () => {
 
   it('detects a chain that was rolled back and has since grown past the remembered head', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 10));
+    witness.noteAcknowledged(acknowledgedHead(0, 10));
     log([head(400)], 'differs');
-    witness.noteAcknowledged(acknowledged(5, 400));
+    witness.noteAcknowledged(acknowledgedHead(5, 400));
     await witness.check();
     expect(witness.heads).toEqual([head(10)]);
     expect(witness.mismatches).toMatchObject([{ writer: OWN, standing: 'differs', remembered: { sequence: 10 } }]);
@@ -94,7 +94,7 @@ describe('a sidecar that remembers the ends of the audit log', () => {
 
   it('continues after events were pruned under a seal', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 3));
+    witness.noteAcknowledged(acknowledgedHead(0, 3));
     log([head(900)], 'pruned');
     await witness.check();
     expect(witness.heads).toEqual([head(900)]);
@@ -103,7 +103,7 @@ describe('a sidecar that remembers the ends of the audit log', () => {
 
   it('reports nothing and forgets nothing if the control plane does not answer', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 3));
+    witness.noteAcknowledged(acknowledgedHead(0, 3));
     await witness.check();
     expect(witness.heads).toEqual([head(3)]);
     expect(warnings).toEqual([]);
@@ -117,7 +117,7 @@ describe('an audit log that was rolled back', () => {
     ['missing', []],
   ])('is reported, recorded and remembered over a restart: %s', async (standing, ends) => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 5));
+    witness.noteAcknowledged(acknowledgedHead(0, 5));
     log(ends, standing);
     await witness.check();
     await witness.check();
@@ -150,11 +150,11 @@ describe('an audit log that was rolled back', () => {
 
   it('stays reported while the chain grows; only a person’s acceptance ends it, and that is recorded', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 5));
+    witness.noteAcknowledged(acknowledgedHead(0, 5));
     log([head(2)], 'behind');
     await witness.check();
     log([head(9)], 'kept');
-    witness.noteAcknowledged(acknowledged(2, 9));
+    witness.noteAcknowledged(acknowledgedHead(2, 9));
     await witness.check();
     expect(witness.heads).toEqual([head(5)]);
     expect(witness.mismatches).toHaveLength(1);
@@ -176,7 +176,7 @@ describe('an audit log that was rolled back', () => {
 
   it('cannot be accepted while the control plane does not answer', async () => {
     const witness = start();
-    witness.noteAcknowledged(acknowledged(0, 5));
+    witness.noteAcknowledged(acknowledgedHead(0, 5));
     log([head(2)], 'behind');
     await witness.check();
     channel.auditAnswer = null;
@@ -194,7 +194,7 @@ describe('the witness file', () => {
     const witness = start();
     expect(witness.isKept).toBe(false);
     expect(warnings).toHaveLength(1);
-    witness.noteAcknowledged(acknowledged(0, 3));
+    witness.noteAcknowledged(acknowledgedHead(0, 3));
     await witness.stop();
     expect(readFileSync(file(), 'utf8')).toBe(text);
   });

@@ -56,16 +56,16 @@ test.each([
 
 test('lets one session hold half of the total budget, and returns it', async () => {
   const budget = new BodyBudget(6);
-  const buffered = (sessionId: string, text: string) => {
+  const bufferText = (sessionId: string, text: string) => {
     const { client, from } = sides();
     client.send(text);
     return bufferBody(from, { kind: 'length', length: text.length }, { maxBytes: 10, advice: '', budget, sessionId });
   };
-  const first = await buffered('ses_a', 'abc');
-  expect(await buffered('ses_a', 'd')).toMatchObject({ ok: false, error: { reason: 'body_too_large' } });
-  expect(await buffered('ses_b', 'efg')).toMatchObject({ ok: true });
+  const first = await bufferText('ses_a', 'abc');
+  expect(await bufferText('ses_a', 'd')).toMatchObject({ ok: false, error: { reason: 'body_too_large' } });
+  expect(await bufferText('ses_b', 'efg')).toMatchObject({ ok: true });
   if (first.ok) first.value.release();
-  expect(await buffered('ses_a', 'hij')).toMatchObject({ ok: true });
+  expect(await bufferText('ses_a', 'hij')).toMatchObject({ ok: true });
 });
 
 test('waits a minute for the next byte of a body and no longer, and returns the budget', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
 import { listWithheldHeaders, sanitiseHead, sanitiseTrailers } from './sanitise_head.ts';
 
-function parsed(text: string): Parameters<typeof sanitiseHead>[0] {
+function parseHead(text: string): Parameters<typeof sanitiseHead>[0] {
   const head = parseReplyHead(text, { maxHeaders: 10 });
   if (!head.ok) throw new Error(head.error.message);
   return { head: head.value, raw: Buffer.from(text, 'latin1') };
@@ -10,22 +10,22 @@ function parsed(text: string): Parameters<typeof sanitiseHead>[0] {
 
 test('removes withheld headers in any spelling, every copy; the rest keeps its bytes', () => {
   const kept = 'HTTP/1.1 200  odd\r\nx-A:  1\r\nLOCATION: https://x/\r\n\r\n';
-  expect(sanitiseHead(parsed(kept), false).raw.toString('latin1')).toBe(kept);
+  expect(sanitiseHead(parseHead(kept), false).raw.toString('latin1')).toBe(kept);
   const more = kept.replace('LOC', 'SET-COOKIE: a\r\nset-cookie2: b\r\nAlt-Svc: c\r\nLOC');
-  const { raw, head } = sanitiseHead(parsed(more), false);
+  const { raw, head } = sanitiseHead(parseHead(more), false);
   expect(raw.toString('latin1')).toBe(kept);
   expect(head.fields.map(({ name }) => name)).toEqual(['x-a', 'location']);
 });
 
 test('keeps cookies and challenges together, and never an alternative service', () => {
   const text = 'HTTP/1.1 401 x\r\nSET-COOKIE:  a\r\nWWW-Authenticate: Basic\r\nAlt-Svc: c\r\n\r\n';
-  const { raw } = sanitiseHead(parsed(text), true);
+  const { raw } = sanitiseHead(parseHead(text), true);
   expect(raw.toString('latin1')).toBe(text.replace('Alt-Svc: c\r\n', ''));
   expect(sanitiseTrailers('Set-Cookie: a=b\r\nalt-svc: x\r\n', true)).toBe('Set-Cookie: a=b\r\n');
 });
 
 test('names the withheld and the kept headers, each once, without values', () => {
-  const { fields } = parsed('HTTP/1.1 200 x\r\nSet-Cookie: a\r\nset-cookie: b\r\nX-A: 1\r\nAlt-Svc: c\r\n\r\n').head;
+  const { fields } = parseHead('HTTP/1.1 200 x\r\nSet-Cookie: a\r\nset-cookie: b\r\nX-A: 1\r\nAlt-Svc: c\r\n\r\n').head;
   expect(listWithheldHeaders(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
   expect(listWithheldHeaders(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
   expect(listWithheldHeaders([], false)).toEqual({ withheld: [], kept: [] });

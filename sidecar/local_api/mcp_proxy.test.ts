@@ -79,7 +79,7 @@ function send({ token = HOST_TOKEN, method = 'POST', headers = {} }: Sent = {}):
   }).on('error', () => undefined);
 }
 
-async function arrived(): Promise<Arrived> {
+async function waitForArrival(): Promise<Arrived> {
   while (arrivals.length === 0) await new Promise<void>((resolve) => (onArrival = resolve));
   const first = arrivals.shift();
   if (first === undefined) throw new Error('nothing arrived');
@@ -122,7 +122,7 @@ describe('/v1/mcp', () => {
       },
     });
     request.end('{"jsonrpc":"2.0"}');
-    const { request: got, response } = await arrived();
+    const { request: got, response } = await waitForArrival();
     expect([got.method, got.url, await textOf(got)]).toEqual(['POST', '/mcp', '{"jsonrpc":"2.0"}']);
     const { host: _host, connection: _connection, [CALLER_HEADER]: caller, ...rest } = got.headers;
     expect(rest).toEqual({
@@ -144,7 +144,7 @@ describe('/v1/mcp', () => {
   test('names the session of a request and the servers named at its launch', async () => {
     const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60, mcpServers: ['mcp_1'] });
     send({ token: token ?? '' }).end('{}');
-    const { request } = await arrived();
+    const { request } = await waitForArrival();
     const caller = readCallerHeader(String(request.headers[CALLER_HEADER]));
     expect(caller).toEqual({ sessionId: session.id, servers: ['mcp_1'] });
   });
@@ -152,7 +152,7 @@ describe('/v1/mcp', () => {
   test('streams events as they arrive', async () => {
     const request = send({ method: 'GET', headers: { accept: 'text/event-stream' } });
     request.end();
-    const { response } = await arrived();
+    const { response } = await waitForArrival();
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('data: 1\n\n');
     const reply = await replyTo(request);
@@ -165,7 +165,7 @@ describe('/v1/mcp', () => {
   test('keeps an empty reply empty', async () => {
     const request = send({ method: 'DELETE' });
     request.end();
-    (await arrived()).response.writeHead(204).end();
+    (await waitForArrival()).response.writeHead(204).end();
     expect((await replyTo(request)).statusCode).toBe(204);
   });
 
@@ -174,7 +174,7 @@ describe('/v1/mcp', () => {
     async (when) => {
       const request = send();
       request.end('{}');
-      const { response, closed } = await arrived();
+      const { response, closed } = await waitForArrival();
       if (when === 'after') {
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         response.write('data: 1\n\n');
@@ -190,7 +190,7 @@ describe('/v1/mcp', () => {
     const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60 });
     const request = send({ token: token ?? '' });
     request.end('{}');
-    const { response, closed } = await arrived();
+    const { response, closed } = await waitForArrival();
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('data: 1\n\n');
     const reply = await replyTo(request);
@@ -207,7 +207,7 @@ describe('/v1/mcp', () => {
     const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60 });
     const request = send({ token: token ?? '' });
     request.end('{}');
-    (await arrived()).response.end('{}');
+    (await waitForArrival()).response.end('{}');
     await textOf(await replyTo(request));
     await new Promise((resolve) => setImmediate(resolve));
     expect(session.openTunnels).toBe(0);
@@ -241,7 +241,7 @@ describe('/v1/mcp refuses', () => {
     const untold = send();
     untold.write(Buffer.alloc(MAX_MCP_BODY_BYTES));
     const answer = answerOf(untold, 'x');
-    (await arrived()).request.resume();
+    (await waitForArrival()).request.resume();
     expect(await answer).toEqual({ status: 413, code: 'body_too_large' });
   });
 
@@ -253,7 +253,7 @@ describe('/v1/mcp refuses', () => {
     for (const leave of others) leave?.();
     const request = send({ token: token ?? '' });
     request.end('{}');
-    (await arrived()).response.end('{}');
+    (await waitForArrival()).response.end('{}');
     expect((await replyTo(request)).statusCode).toBe(200);
   });
 
@@ -267,7 +267,7 @@ describe('/v1/mcp refuses', () => {
   test('a page on this machine is allowed', async () => {
     const request = send({ headers: { origin: 'http://localhost:6274' } });
     request.end('{}');
-    (await arrived()).response.end('{}');
+    (await waitForArrival()).response.end('{}');
     expect((await replyTo(request)).statusCode).toBe(200);
   });
 });

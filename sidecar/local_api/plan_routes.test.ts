@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => bench.stop());
 
-async function frozen(...steps: Parameters<typeof samplePlanLock>): Promise<string> {
+async function freezePlan(...steps: Parameters<typeof samplePlanLock>): Promise<string> {
   const reply = await bench.call('POST', LOCKS, { content: await samplePlanLock(...steps) });
   return z.object({ lock: z.string() }).parse(reply.body).lock;
 }
@@ -33,7 +33,7 @@ async function planSession(lock: string): Promise<string> {
   return (await bench.createSession({ sandbox: sandboxInput(), plan: { lock } })).id;
 }
 
-function started(sessionId: string, change: object = {}) {
+function reportStart(sessionId: string, change: object = {}) {
   return bench.call('POST', STARTS, { session_id: sessionId, step_id: 'fetch', began: true, ...change });
 }
 
@@ -53,7 +53,7 @@ describe("a plan's session", () => {
   it('has no token, and its proxy URL has no credentials', async () => {
     const { id, token, body } = await bench.createSession({
       sandbox: sandboxInput(),
-      plan: { lock: await frozen() },
+      plan: { lock: await freezePlan() },
     });
     expect(token).toBe('');
     expect(body).not.toHaveProperty('token');
@@ -62,18 +62,18 @@ describe("a plan's session", () => {
   });
 
   it('gets no unsealed credential', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     const body = { session_id: id, env: 'X', reference: 'vault://user/demo', host: 'a.example', reason: 'r' };
     expect((await bench.call('POST', '/v1/sandbox-proxy/unsealed', body)).code).toBe('session_of_plan');
     const sandbox = sandboxInput({
       unsealed: [{ env: 'X', reference: 'vault://user/demo', host: 'a.example', reason: 'r' }],
     });
-    const reply = await bench.call('POST', SESSIONS, { sandbox, plan: { lock: await frozen() } });
+    const reply = await bench.call('POST', SESSIONS, { sandbox, plan: { lock: await freezePlan() } });
     expect(reply.code).toBe('invalid_input');
   });
 
   it('has no relay, which would open what the session itself does not', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: 'c'.repeat(64) });
     const reply = await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 4711, relay: true });
     expect([reply.code, bench.pids]).toEqual(['session_of_plan', []]);
@@ -90,7 +90,7 @@ describe("a plan's session", () => {
     ],
     ['white space was added', (p: Record<string, unknown>) => (p['name'] = 'nightly ')],
   ])('is refused if its lock was changed: %s', async (_what, change) => {
-    const lock = tamper(await frozen(), change);
+    const lock = tamper(await freezePlan(), change);
     const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(), plan: { lock } });
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([422, 'plan_lock_invalid', 0]);
   });
@@ -111,7 +111,7 @@ describe("a plan's session", () => {
   });
 
   it('is refused in another image than the pinned one, and without a container', async () => {
-    const lock = await frozen();
+    const lock = await freezePlan();
     const sandbox = sandboxInput({ image_id: `sha256:${'f'.repeat(64)}` });
     expect((await bench.call('POST', SESSIONS, { sandbox, plan: { lock } })).code).toBe('plan_lock_invalid');
     expect((await bench.call('POST', SESSIONS, { plan: { lock } })).code).toBe('invalid_input');
@@ -146,7 +146,7 @@ describe('signing a lock', () => {
 
 describe('a step scope', () => {
   it("has its step's effect and hosts from the lock, and its reach is recorded once the step runs", async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     const reply = await scopeFor(id);
     expect(reply.status).toBe(201);
     const scope = stepScopeReply.parse(reply.body);
@@ -157,7 +157,7 @@ describe('a step scope', () => {
     });
     expect(bench.sessions.authenticate(id, scope.token)?.reach?.stepId).toBe('fetch');
     expect(bench.sink.events).toEqual([]);
-    expect((await started(id, { scope_id: scope.scope_id })).status).toBe(204);
+    expect((await reportStart(id, { scope_id: scope.scope_id })).status).toBe(204);
     await bench.call('DELETE', `${SCOPES}/${scope.scope_id}`);
     expect(bench.sink.events).toEqual([
       {
@@ -176,7 +176,7 @@ describe('a step scope', () => {
   });
 
   it('accepts no hosts from the caller', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     for (const more of [{ hosts: ['evil.example'] }, { effect: 'write' }, { timeout_seconds: 9 }]) {
       const reply = await bench.call('POST', SCOPES, { session_id: id, step_id: 'fetch', ...more });
       expect(reply.code).toBe('invalid_input');
@@ -185,7 +185,7 @@ describe('a step scope', () => {
   });
 
   it('is not a token of the local API', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     const token = String((await scopeFor(id)).body['token']);
     for (const path of ['/v1/health', SESSIONS, '/metrics']) {
       expect((await bench.call('GET', path, undefined, token)).code).toBe('unauthenticated');
@@ -197,7 +197,7 @@ describe('a step scope', () => {
 
   it('is refused for a step that the lock does not have, or has without hosts', async () => {
     const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
-    const id = await planSession(await frozen([sampleSealedStep(), offline]));
+    const id = await planSession(await freezePlan([sampleSealedStep(), offline]));
     expect(await scopeFor(id, 'other')).toMatchObject({ status: 404, code: 'step_not_in_lock' });
     expect(await scopeFor(id, '__proto__')).toMatchObject({ status: 404, code: 'step_not_in_lock' });
     expect(await scopeFor(id, 'sort')).toMatchObject({ status: 409, code: 'step_without_reach' });
@@ -209,19 +209,19 @@ describe('a step scope', () => {
     expect((await scopeFor(plain)).code).toBe('session_without_plan');
     expect((await scopeFor(`ses_${'0'.repeat(26)}`)).code).toBe('not_found');
     expect((await scopeFor('../x')).code).toBe('invalid_input');
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     await bench.sessions.end(id);
     expect((await scopeFor(id)).code).toBe('not_found');
   });
 
   it('is refused if its reach cannot be recorded', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     bench.sink.accepting = false;
     expect((await scopeFor(id)).code).toBe('audit_unavailable');
   });
 
   it('opens nothing once it is revoked', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     const scope = stepScopeReply.parse((await scopeFor(id)).body);
     expect((await bench.call('DELETE', `${SCOPES}/${scope.scope_id}`)).status).toBe(204);
     expect(bench.sessions.authenticate(id, scope.token)).toBeNull();
@@ -234,18 +234,18 @@ describe('the start of a step', () => {
   it('is enforced only if the step ran, under an open scope of its own', async () => {
     const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
     const steps = [sampleSealedStep(), sampleSealedStep({ id: 'other' }), offline];
-    const id = await planSession(await frozen(steps));
+    const id = await planSession(await freezePlan(steps));
     const own = stepScopeReply.parse((await scopeFor(id)).body).scope_id;
     const others = stepScopeReply.parse((await scopeFor(id, 'other')).body).scope_id;
-    const elsewhere = await planSession(await frozen());
+    const elsewhere = await planSession(await freezePlan());
     const foreign = stepScopeReply.parse((await scopeFor(elsewhere)).body).scope_id;
-    await started(id);
-    await started(id, { scope_id: others });
-    await started(id, { scope_id: foreign });
-    await started(id, { scope_id: own, began: false });
-    await started(id, { scope_id: own });
+    await reportStart(id);
+    await reportStart(id, { scope_id: others });
+    await reportStart(id, { scope_id: foreign });
+    await reportStart(id, { scope_id: own, began: false });
+    await reportStart(id, { scope_id: own });
     await bench.call('DELETE', `${SCOPES}/${own}`);
-    await started(id, { scope_id: own });
+    await reportStart(id, { scope_id: own });
     expect(reaches()).toEqual([
       [false, null],
       [false, null],
@@ -258,8 +258,8 @@ describe('the start of a step', () => {
 
   it('of a step without hosts is recorded too, with the state of its network', async () => {
     const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
-    const id = await planSession(await frozen([offline]));
-    expect((await started(id, { step_id: 'sort' })).status).toBe(204);
+    const id = await planSession(await freezePlan([offline]));
+    expect((await reportStart(id, { step_id: 'sort' })).status).toBe(204);
     expect(bench.sink.events[0]?.data).toEqual({
       'svc.step.id': 'sort',
       'svc.reach.hosts': [],
@@ -272,22 +272,22 @@ describe('the start of a step', () => {
     ['revoked', async (_id: string, scopeId: string) => bench.call('DELETE', `${SCOPES}/${scopeId}`)],
     ['ended with its session', async (id: string) => bench.sessions.end(id)],
   ])('that nobody reports is recorded as such when the scope is %s', async (_how, end) => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     const scope = stepScopeReply.parse((await scopeFor(id)).body);
     await end(id, scope.scope_id);
     expect(reaches()).toEqual([[false, 'step_start_unknown']]);
   });
 
   it('accepts no reach and no verdict from the caller, and only steps of the lock', async () => {
-    const id = await planSession(await frozen());
+    const id = await planSession(await freezePlan());
     for (const more of [{ hosts: ['evil.example'] }, { effect: 'write' }, { enforced: true }]) {
-      expect((await started(id, more)).code).toBe('invalid_input');
+      expect((await reportStart(id, more)).code).toBe('invalid_input');
     }
-    expect(await started(id, { step_id: 'x' })).toMatchObject({ status: 404, code: 'step_not_in_lock' });
+    expect(await reportStart(id, { step_id: 'x' })).toMatchObject({ status: 404, code: 'step_not_in_lock' });
     const { id: plain } = await bench.createSession();
-    expect((await started(plain)).code).toBe('session_without_plan');
+    expect((await reportStart(plain)).code).toBe('session_without_plan');
     bench.sink.accepting = false;
-    expect((await started(id)).code).toBe('audit_unavailable');
+    expect((await reportStart(id)).code).toBe('audit_unavailable');
     expect(bench.sink.events).toEqual([]);
   });
 });

@@ -60,7 +60,7 @@ function newest(): FakeGateway {
   return gateway;
 }
 
-async function asked(): Promise<string> {
+async function openSocket(): Promise<string> {
   const socket = child.socket();
   newest().listens();
   const found = await socket;
@@ -88,12 +88,12 @@ describe("the sidecar's gateway process", () => {
       { ok: true, value: '/home/mcp/0.sock' },
       { ok: true, value: '/home/mcp/0.sock' },
     ]);
-    expect(await asked()).toBe('/home/mcp/0.sock');
+    expect(await openSocket()).toBe('/home/mcp/0.sock');
     expect(started).toHaveLength(1);
   });
 
   test('is restarted on another socket when needed after it died, after a pause', async () => {
-    await asked();
+    await openSocket();
     await dies();
     expect(started).toHaveLength(1);
     expect(removed).toEqual(['/home/mcp/0.sock']);
@@ -106,12 +106,12 @@ describe("the sidecar's gateway process", () => {
   });
 
   test('is restarted after growing pauses if it keeps dying; then callers are refused at once', async () => {
-    await asked();
+    await openSocket();
     for (const pauseMs of [500, 1_000, 2_000]) {
       await dies();
       expect(warnings.at(-1)).toContain(`after ${pauseMs / 1000} s`);
       nowMs += pauseMs;
-      await asked();
+      await openSocket();
     }
     await dies();
     expect(await child.socket()).toMatchObject({ ok: false });
@@ -119,10 +119,10 @@ describe("the sidecar's gateway process", () => {
   });
 
   test('is restarted quickly if it ran for long', async () => {
-    await asked();
+    await openSocket();
     await dies();
     nowMs += 500;
-    await asked();
+    await openSocket();
     nowMs += 60_000;
     await dies();
     expect(warnings.at(-1)).toContain('after 0.5 s');
@@ -144,7 +144,7 @@ describe("the sidecar's gateway process", () => {
   });
 
   test('ends with the sidecar, and is not restarted', async () => {
-    await asked();
+    await openSocket();
     await child.stop();
     expect(newest().killed).toEqual(['SIGTERM']);
     expect(removed).toContain('/home/mcp/0.sock');
@@ -153,7 +153,7 @@ describe("the sidecar's gateway process", () => {
   });
 
   test('is killed if it does not end when asked to', async () => {
-    await asked();
+    await openSocket();
     newest().obeys = false;
     const stopping = child.stop();
     expect(pauses.at(-1)?.ms).toBe(GATEWAY_STOP_MS);

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 
 /** A startable server; a test changes one field. */
-const known = (more: Partial<KnownServer> = {}): KnownServer => ({
+const knownServer = (more: Partial<KnownServer> = {}): KnownServer => ({
   server: localServer(),
   authorization: null,
   consent: 'given',
@@ -36,25 +36,30 @@ function say(gatewayId: string, state: McpHealthState, more: Partial<ReportedSer
 describe('the state of a server', () => {
   test('is what its gateway reports', () => {
     say('one', 'failed', { last_error: 'it ended', restarts: 3 });
-    expect(board.stateOf(known())).toMatchObject({ state: 'failed', lastError: 'it ended', restarts: 3, gateways: 0 });
+    expect(board.stateOf(knownServer())).toMatchObject({
+      state: 'failed',
+      lastError: 'it ended',
+      restarts: 3,
+      gateways: 0,
+    });
   });
 
   test('is the best that any gateway reports', () => {
     say('one', 'failed');
     say('two', 'running', { tools: 4 });
     say('three', 'running');
-    expect(board.stateOf(known())).toMatchObject({ state: 'running', tools: 4, gateways: 2 });
+    expect(board.stateOf(knownServer())).toMatchObject({ state: 'running', tools: 4, gateways: 2 });
   });
 
   test("has the time of its gateway's latest report, even if the state is older", () => {
     say('one', 'running');
     clock.advance(60_000);
     say('one', 'running');
-    expect(board.stateOf(known()).checkedAt).toBe(clock.now());
+    expect(board.stateOf(knownServer()).checkedAt).toBe(clock.now());
   });
 
   test('is stopped if no gateway runs it', () => {
-    expect(board.stateOf(known())).toMatchObject({ state: 'stopped', restarts: null });
+    expect(board.stateOf(knownServer())).toMatchObject({ state: 'stopped', restarts: null });
   });
 
   test.each([
@@ -64,24 +69,24 @@ describe('the state of a server', () => {
     ['needs_authorisation', { server: remoteServer(), authorization: 'authorisation_required' }],
   ] as const)('is %s, even if a gateway has not heard of it yet', (state, more) => {
     say('one', 'running');
-    expect(board.stateOf(known(more))).toMatchObject({ state, gateways: 0 });
+    expect(board.stateOf(knownServer(more))).toMatchObject({ state, gateways: 0 });
   });
 
   test('ignores a gateway that has ended or has long been silent', () => {
     say('one', 'running');
     board.end('one');
-    expect(board.stateOf(known()).state).toBe('stopped');
+    expect(board.stateOf(knownServer()).state).toBe('stopped');
     say('two', 'running');
     clock.advance(150_000);
-    expect(board.stateOf(known()).state).toBe('running');
+    expect(board.stateOf(knownServer()).state).toBe('running');
     clock.advance(1);
-    expect(board.stateOf(known()).state).toBe('stopped');
+    expect(board.stateOf(knownServer()).state).toBe('stopped');
   });
 
   test('is listed for every server, also those without a gateway', () => {
     say('one', 'running');
-    const other = known({ server: localServer({ id: `mcp_${'0'.repeat(25)}2` }), consent: 'needed' });
-    expect(healthReport([known(), other], board).servers.map(({ state }) => state)).toEqual([
+    const other = knownServer({ server: localServer({ id: `mcp_${'0'.repeat(25)}2` }), consent: 'needed' });
+    expect(healthReport([knownServer(), other], board).servers.map(({ state }) => state)).toEqual([
       'running',
       'needs_consent',
     ]);

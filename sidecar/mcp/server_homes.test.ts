@@ -36,7 +36,7 @@ afterEach(() => {
 });
 
 const warn = (message: string): void => void warnings.push(message);
-const old = () => ({ version: 1, ageSeconds: 60 });
+const oldStatus = () => ({ version: 1, ageSeconds: 60 });
 const nothing = (): null => null;
 const pathOf = (id: string) => join(mcpHome, 'servers', id);
 const left = () => readdirSync(join(mcpHome, 'servers')).toSorted();
@@ -132,7 +132,7 @@ describe('the known servers', () => {
     mcpServers: () => [{ server, authorization: null }],
     listUnreadableMcpServers: () => [{ id: GONE, message: 'x' }],
   };
-  const known = (more: object = {}, uptimeMs = 10_000) =>
+  const findKnownServers = (more: object = {}, uptimeMs = 10_000) =>
     findExistingServers({
       policy: z.custom<ExistingServersOptions['policy']>().parse({ ...policy, ...more }),
       clock: { now: () => 1_000_000 + uptimeMs },
@@ -140,11 +140,11 @@ describe('the known servers', () => {
     });
 
   test('come from a policy that was confirmed while this program ran, and include unusable ones', () => {
-    expect(known()).toEqual(new Set([KEPT, GONE]));
+    expect(findKnownServers()).toEqual(new Set([KEPT, GONE]));
   });
 
   test.each([
-    ['a policy that an earlier run stored', { status: old }],
+    ['a policy that an earlier run stored', { status: oldStatus }],
     ['no policy', { mcpServers: nothing, status: nothing }],
     ['the unusable policy of a revoked sidecar', { current: () => ({ ok: false }), mcpServers: () => [] }],
     [
@@ -152,7 +152,7 @@ describe('the known servers', () => {
       { listUnreadableMcpServers: () => [{ id: null, message: 'x' }] },
     ],
   ])('are unknown from %s', (_, more) => {
-    expect(known(more)).toBeNull();
+    expect(findKnownServers(more)).toBeNull();
   });
 });
 

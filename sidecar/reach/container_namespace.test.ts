@@ -64,20 +64,20 @@ describe('the process of a container', () => {
 
   afterEach(() => rmSync(proc, { recursive: true }));
 
-  const wanted = (cgroup: string, pidOf: number | null = null, pid = process.pid) => {
+  const processWith = (cgroup: string, pidOf: number | null = null, pid = process.pid) => {
     writeFileSync(join(proc, String(process.pid), 'cgroup'), cgroup);
     return { pid, containerId: ID, pidOf: () => Promise.resolve(pidOf), proc };
   };
 
   it('is identified by its cgroup, without asking the engine', async () => {
     const pidOf = vi.fn<() => Promise<null>>();
-    const checked = await checkContainerProcess({ ...wanted(`0::/docker/${ID}`), pidOf });
+    const checked = await checkContainerProcess({ ...processWith(`0::/docker/${ID}`), pidOf });
     expect(checked).toMatchObject({ ok: true, value: { pid: process.pid } });
     expect(pidOf).not.toHaveBeenCalled();
   });
 
   it('is identified by the engine if the cgroup does not tell', async () => {
-    expect(await checkContainerProcess(wanted('0::/', process.pid))).toMatchObject({ ok: true });
+    expect(await checkContainerProcess(processWith('0::/', process.pid))).toMatchObject({ ok: true });
   });
 
   it.each([
@@ -85,25 +85,25 @@ describe('the process of a container', () => {
     ['of no container', '0::/', null],
     ['not the one that the engine reports', '0::/', 1],
   ])('is refused if %s', async (_what, cgroup, pidOf) => {
-    expect(await checkContainerProcess(wanted(cgroup, pidOf))).toMatchObject({
+    expect(await checkContainerProcess(processWith(cgroup, pidOf))).toMatchObject({
       ok: false,
       error: { reason: 'not_the_container' },
     });
   });
 
   it('is refused if it does not run', async () => {
-    expect(await checkContainerProcess(wanted(`0::/docker/${ID}`, null, NO_PID))).toMatchObject({ ok: false });
+    expect(await checkContainerProcess(processWith(`0::/docker/${ID}`, null, NO_PID))).toMatchObject({ ok: false });
   });
 
   it("is refused if it shares the sidecar's own network namespace", async () => {
-    const opened = await openContainerNamespace(wanted(`0::/docker/${ID}`));
+    const opened = await openContainerNamespace(processWith(`0::/docker/${ID}`));
     expect(opened).toMatchObject({ ok: true, value: { process: { pid: process.pid } } });
     if (opened.ok) await opened.value.close();
     rmSync(join(proc, 'self'), { recursive: true });
     mkdirSync(join(proc, 'self', 'ns'), { recursive: true });
     const linked = spawnSync('ln', [join(proc, String(process.pid), 'ns', 'net'), join(proc, 'self', 'ns', 'net')]);
     expect(linked.status).toBe(0);
-    expect(await openContainerNamespace(wanted(`0::/docker/${ID}`))).toMatchObject({
+    expect(await openContainerNamespace(processWith(`0::/docker/${ID}`))).toMatchObject({
       ok: false,
       error: { reason: 'shared_network' },
     });
@@ -111,10 +111,10 @@ describe('the process of a container', () => {
 
   it('has another refusal if its namespace cannot be opened', async () => {
     rmSync(join(proc, String(process.pid), 'ns', 'user'));
-    expect(await openContainerNamespace(wanted(`0::/docker/${ID}`))).toMatchObject({
+    expect(await openContainerNamespace(processWith(`0::/docker/${ID}`))).toMatchObject({
       error: { reason: 'namespace_forbidden' },
     });
-    expect(await openContainerNamespace(wanted('0::/'))).toMatchObject({ error: { reason: 'not_the_container' } });
+    expect(await openContainerNamespace(processWith('0::/'))).toMatchObject({ error: { reason: 'not_the_container' } });
   });
 });
 

@@ -65,13 +65,13 @@ afterEach(async () => {
   rmSync(home, { recursive: true });
 });
 
-async function launched(): Promise<Session> {
+async function launchSession(): Promise<Session> {
   const { session } = await sessions.create({ name: null, ttlSeconds: 60, sandbox: SANDBOX });
   session.containerId = CONTAINER;
   return session;
 }
 
-function said(port: number): Promise<string> {
+function readGreeting(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('data', (data) => resolve(data.toString()));
@@ -96,7 +96,7 @@ describe("the proxy's address for a container", () => {
     expect(one).toEqual(two);
     expect(one).toMatchObject({ ok: true, value: { listener: 'gateway', address: '127.0.0.1' } });
     expect(kinds).toEqual([{ kind: 'gateway', address: '127.0.0.1' }]);
-    expect(one.ok && (await said(one.value.port))).toBe('here');
+    expect(one.ok && (await readGreeting(one.value.port))).toBe('here');
   });
 
   it("has the sidecar's own port at the gateway, or a free one", async () => {
@@ -135,7 +135,7 @@ describe("the proxy's address for a container", () => {
 
 describe("opening a container's listener", () => {
   it('with a gateway only checks the process, and the session ends with it', async () => {
-    const session = await launched();
+    const session = await launchSession();
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, false)).toMatchObject({
       ok: true,
@@ -145,7 +145,7 @@ describe("opening a container's listener", () => {
   });
 
   it('is refused for a process that the engine does not name', async () => {
-    const session = await launched();
+    const session = await launchSession();
     engine.pids.set(CONTAINER, 1);
     expect(await listeners.open(session, process.pid, false)).toMatchObject({
       error: { reason: 'not_the_container' },
@@ -154,7 +154,7 @@ describe("opening a container's listener", () => {
   });
 
   it('opens no relay on a bridge, where it would act for every container', async () => {
-    const session = await launched();
+    const session = await launchSession();
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'egress_unavailable' } });
     expect(session.container).toBeNull();
@@ -162,7 +162,7 @@ describe("opening a container's listener", () => {
 
   it("is refused in the host's own network, and nothing listens", async () => {
     rights = 'root';
-    const session = await launched();
+    const session = await launchSession();
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'shared_network' } });
     expect([kinds, session.container]).toEqual([[], null]);

@@ -41,7 +41,7 @@ beforeEach(() => {
   engine = new FakeContainerEngine();
   gone = new Set();
   warnings = [];
-  sessions = made();
+  sessions = newSessions();
 });
 
 afterEach(async () => {
@@ -49,7 +49,7 @@ afterEach(async () => {
   rmSync(home, { recursive: true });
 });
 
-function made(): Sessions {
+function newSessions(): Sessions {
   return new Sessions({
     directory,
     clock,
@@ -65,7 +65,7 @@ function made(): Sessions {
   });
 }
 
-async function launched(change: Partial<NewSession> = {}): Promise<{ session: Session; token: string }> {
+async function launchSession(change: Partial<NewSession> = {}): Promise<{ session: Session; token: string }> {
   const { session, token } = await sessions.create({
     name: null,
     ttlSeconds: 3_600,
@@ -81,7 +81,7 @@ async function launched(change: Partial<NewSession> = {}): Promise<{ session: Se
 
 describe('a session with a container', () => {
   it('has an owner-only record of its engine from the start', async () => {
-    const { session } = await launched();
+    const { session } = await launchSession();
     expect(await readContainerRecord(session.directory)).toEqual({
       sessionId: session.id,
       containerId: null,
@@ -93,7 +93,7 @@ describe('a session with a container', () => {
   it.each([{ listener: 'namespace' as const, address: '127.0.0.1', port: 7421, relay: false }, null])(
     'is known to its own listener only (%o)',
     async (listener) => {
-      const { session, token } = await launched();
+      const { session, token } = await launchSession();
       session.listener = listener;
       expect(sharedDirectory(sessions).authenticate(session.id, token)).toBeNull();
       expect(sessionDirectory(sessions, session.id).authenticate(session.id, token)).toBe(session);
@@ -101,21 +101,21 @@ describe('a session with a container', () => {
   );
 
   it('is known on the bridge if it has no listener of its own', async () => {
-    const { session, token } = await launched();
+    const { session, token } = await launchSession();
     session.listener = { listener: 'gateway', address: '172.17.0.1', port: 7421, relay: false };
     expect(sharedDirectory(sessions).authenticate(session.id, token)).toBe(session);
     expect(sharedDirectory(sessions).authenticate(session.id, `${token}x`)).toBeNull();
   });
 
   it('lives while its owner and its container run', async () => {
-    const { session, token } = await launched();
+    const { session, token } = await launchSession();
     await sessions.sweep();
     expect(sessions.authenticate(session.id, token)).toBe(session);
     expect(engine.removed).toEqual([]);
   });
 
   it('ends when its owner exits, and removes its container', async () => {
-    const { session, token } = await launched();
+    const { session, token } = await launchSession();
     const closed: string[] = [];
     session.openTunnel(() => void closed.push('tunnel'));
     gone.add(OWNER.pid);
@@ -125,7 +125,7 @@ describe('a session with a container', () => {
   });
 
   it('ends with its container; the container itself is kept for its owner', async () => {
-    const { session, token } = await launched();
+    const { session, token } = await launchSession();
     gone.add(INIT.pid);
     await sessions.sweep();
     expect(sessions.authenticate(session.id, token)).toBeNull();
@@ -137,7 +137,7 @@ describe('a session with a container', () => {
   });
 
   it('keeps its ended container for its logs if detached, until it is stopped', async () => {
-    const { session } = await launched({ owner: null, sandbox: { ...SANDBOX, detached: true } });
+    const { session } = await launchSession({ owner: null, sandbox: { ...SANDBOX, detached: true } });
     gone.add(INIT.pid);
     await sessions.sweep();
     await sessions.sweep();
@@ -147,16 +147,16 @@ describe('a session with a container', () => {
   });
 
   it('removes its container when it is ended, and when the sidecar stops', async () => {
-    const { session } = await launched();
+    const { session } = await launchSession();
     await sessions.end(session.id);
     expect(engine.removed).toEqual(['c1']);
-    await launched();
+    await launchSession();
     await sessions.stop();
     expect([engine.removed, readdirSync(directory)]).toEqual([['c1', 'c1'], []]);
   });
 
   it('leaves containers without our labels alone', async () => {
-    const { session } = await launched();
+    const { session } = await launchSession();
     engine.containers = [];
     engine.add('other-home', session.id, 'another');
     engine.add('no-home', session.id, null);
@@ -166,7 +166,7 @@ describe('a session with a container', () => {
   });
 
   it('closes everything opened for it, once', async () => {
-    const { session } = await launched();
+    const { session } = await launchSession();
     let closed = 0;
     session.onEnd(() => {
       closed += 1;
@@ -209,7 +209,7 @@ describe('after a crash', () => {
     expect(warnings).toEqual([expect.stringContaining('the engine is down')]);
     engine.down = false;
     await sessions.stop();
-    sessions = made();
+    sessions = newSessions();
     await sessions.start();
     expect([engine.removed, existsSync(at)]).toEqual([['c0'], false]);
   });
@@ -245,12 +245,12 @@ describe('after a crash', () => {
   });
 
   it('what cannot be removed at the end of a session is removed by the next start', async () => {
-    const { session } = await launched();
+    const { session } = await launchSession();
     engine.down = true;
     await sessions.end(session.id);
     expect(readdirSync(session.directory)).toEqual(['container.json']);
     engine.down = false;
-    sessions = made();
+    sessions = newSessions();
     await sessions.start();
     expect([engine.removed, readdirSync(directory)]).toEqual([['c1'], []]);
   });

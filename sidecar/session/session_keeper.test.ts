@@ -78,7 +78,7 @@ function runOf(change: Partial<SessionKeeperOptions> = {}, Keeper = SessionKeepe
   });
 }
 
-async function opened(
+async function openSession(
   sessions: Sessions,
   change: Partial<NewSession> = {},
 ): Promise<{ readonly session: Session; readonly token: string }> {
@@ -118,7 +118,7 @@ function changeSigned(session: Session, edit: (facts: Record<string, unknown>) =
 describe('a session that is restored', () => {
   it('has the same id, token, CA and facts', async () => {
     const before = runOf();
-    const { session, token } = await opened(before, { mcpServers: ['mcp_1'], unsealed: [UNSEALED] });
+    const { session, token } = await openSession(before, { mcpServers: ['mcp_1'], unsealed: [UNSEALED] });
     before.notePaused(session.id, [{ binding: 'bnd_1', host: 'api.example.test' }]);
     await before.save(session);
     const context = await session.ca.secureContextFor('api.example.test');
@@ -142,7 +142,7 @@ describe('a session that is restored', () => {
 
   it('has its container and listener', async () => {
     const before = runOf();
-    const { session, token } = await opened(before, { sandbox: { ...SANDBOX, detached: true } });
+    const { session, token } = await openSession(before, { sandbox: { ...SANDBOX, detached: true } });
     expect(existsSync(fileOf(session))).toBe(false);
     session.containerId = CONTAINER;
     session.container = OWNER;
@@ -160,7 +160,7 @@ describe('a session that is restored', () => {
   });
 
   it('is restored again and again, and its file has no token', async () => {
-    const { session, token } = await opened(runOf());
+    const { session, token } = await openSession(runOf());
     expect(readFileSync(fileOf(session), 'utf8')).not.toContain(token);
     expect(statSync(fileOf(session)).mode & 0o777).toBe(0o600);
     expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
@@ -169,7 +169,7 @@ describe('a session that is restored', () => {
 
   it('is one of many: all are restored, a few at a time', async () => {
     const before = runOf();
-    await Promise.all(Array.from({ length: 40 }, () => opened(before)));
+    await Promise.all(Array.from({ length: 40 }, () => openSession(before)));
     let open = 0;
     let most = 0;
     const openCa: SessionKeeperOptions['openCa'] = async (at, sessionId, digest) => {
@@ -184,7 +184,7 @@ describe('a session that is restored', () => {
   });
 
   it('lives as long as its launcher: days later it is still there', async () => {
-    const { session, token } = await opened(runOf());
+    const { session, token } = await openSession(runOf());
     clock.advance(40 * 24 * 3_600_000);
     const { sessions } = await nextRun();
     const restored = sessions.authenticate(session.id, token);
@@ -239,20 +239,22 @@ describe('stays dead:', () => {
   ];
 
   it.each(dead)('%s (%s)', async (_title, reason, spoil) => {
-    const { session, token } = await opened(runOf());
+    const { session, token } = await openSession(runOf());
     const options = (await spoil(session)) ?? {};
     await expectDead(session, token, reason, options);
   });
 
   it('a session whose launcher’s process id belongs to another process now', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions, { owner: { pid: process.pid, started: `${OWNER.started}1` } });
+    const { session, token } = await openSession(sessions, {
+      owner: { pid: process.pid, started: `${OWNER.started}1` },
+    });
     await expectDead(session, token, 'launcher_ended');
   });
 
   it('a session whose container’s process id belongs to another process now', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions, { sandbox: SANDBOX });
+    const { session, token } = await openSession(sessions, { sandbox: SANDBOX });
     session.containerId = CONTAINER;
     session.container = { pid: process.pid, started: `${OWNER.started}1` };
     session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
@@ -261,13 +263,13 @@ describe('stays dead:', () => {
   });
 
   it('a session of a sidecar that was revoked and enrolled again', async () => {
-    const { session, token } = await opened(runOf());
+    const { session, token } = await openSession(runOf());
     identity = await sampleIdentity();
     await expectDead(session, token, 'session_file_foreign');
   });
 
   it('a text that this sidecar has signed for something else', async () => {
-    const { session, token } = await opened(runOf());
+    const { session, token } = await openSession(runOf());
     const payload = Buffer.from(readFileSync(fileOf(session), 'utf8').split('.')[1] ?? '', 'base64url');
     const signer = new CompactSign(payload).setProtectedHeader({ alg: 'EdDSA', typ: 'svc-plan-lock+jws' });
     writeFileSync(fileOf(session), await signer.sign(identity.signingKey));
@@ -275,7 +277,7 @@ describe('stays dead:', () => {
   });
 
   it('a file in the folder of another session', async () => {
-    const { session, token } = await opened(runOf());
+    const { session, token } = await openSession(runOf());
     const other = join(directory, `ses_${'0'.repeat(26)}`);
     renameSync(session.directory, other);
     const { sessions, reasons } = await nextRun();
@@ -285,14 +287,14 @@ describe('stays dead:', () => {
   });
 
   it('a session whose time was over while the sidecar was down', async () => {
-    const { session, token } = await opened(runOf(), { ttlSeconds: 60 });
+    const { session, token } = await openSession(runOf(), { ttlSeconds: 60 });
     clock.advance(60_000);
     await expectDead(session, token, 'session_expired');
   });
 
   it('a container that reaches the proxy at a bridge’s gateway: another user could listen there meanwhile', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions, { sandbox: { ...SANDBOX, egress: 'open' } });
+    const { session, token } = await openSession(sessions, { sandbox: { ...SANDBOX, egress: 'open' } });
     session.containerId = CONTAINER;
     session.container = OWNER;
     session.listener = { listener: 'gateway', address: '172.17.0.1', port: 7421, relay: false };
@@ -302,7 +304,7 @@ describe('stays dead:', () => {
 
   it('a container at a gateway that an earlier version has saved', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions, { sandbox: { ...SANDBOX, egress: 'open' } });
+    const { session, token } = await openSession(sessions, { sandbox: { ...SANDBOX, egress: 'open' } });
     session.containerId = CONTAINER;
     session.container = OWNER;
     session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
@@ -317,7 +319,7 @@ describe('stays dead:', () => {
 
   it('a session that was ended: its file goes first, before its tunnels are closed', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions);
+    const { session, token } = await openSession(sessions);
     let wasThere: boolean | null = null;
     session.openTunnel(() => void (wasThere = existsSync(fileOf(session))));
     await sessions.end(session.id);
@@ -329,7 +331,7 @@ describe('stays dead:', () => {
 
   it('every session after its sidecar was revoked, though it goes on until then', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions);
+    const { session, token } = await openSession(sessions);
     await sessions.forgetSaved();
     expect(sessions.authenticate(session.id, token)).toBe(session);
     await sessions.save(session);
@@ -339,7 +341,7 @@ describe('stays dead:', () => {
   it('a plan’s session with the scopes of its steps', async () => {
     const sessions = runOf();
     const lock = await samplePlanLockPayload();
-    const { session } = await opened(sessions, { lock, sandbox: SANDBOX });
+    const { session } = await openSession(sessions, { lock, sandbox: SANDBOX });
     session.containerId = CONTAINER;
     session.container = OWNER;
     session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
@@ -354,13 +356,13 @@ describe('stays dead:', () => {
     ['a session whose owner’s start time is not known', { owner: { pid: process.pid, started: null } }],
     ['a container without a listener', { sandbox: SANDBOX }],
   ])('%s', async (_title, wanted) => {
-    const { session, token } = await opened(runOf(), wanted);
+    const { session, token } = await openSession(runOf(), wanted);
     await expectDead(session, token, 'absent');
   });
 
   it('a session that could not be saved again', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions);
+    const { session, token } = await openSession(sessions);
     const seal = createSessionSeal(identity);
     const failing = runOf({ seal: { ...seal, seal: () => Promise.reject(new Error('no space')) } });
     await failing.start();
@@ -375,7 +377,7 @@ describe('stays dead:', () => {
 describe('a session whose file cannot be removed', () => {
   it('ends nevertheless: its tunnels close, its CA is gone, and the failure is reported', async () => {
     const sessions = runOf({}, FailingKeeper);
-    const { session, token } = await opened(sessions);
+    const { session, token } = await openSession(sessions);
     const closed: string[] = [];
     session.openTunnel(() => void closed.push('tunnel'));
     await expect(sessions.end(session.id)).rejects.toThrow('read-only folder');
@@ -386,8 +388,8 @@ describe('a session whose file cannot be removed', () => {
 
   it('does not stop the sweep, or the others when the sidecar is revoked or stops', async () => {
     const sessions = runOf({}, FailingKeeper);
-    const { session } = await opened(sessions, { ttlSeconds: 60 });
-    await opened(sessions, { owner: null });
+    const { session } = await openSession(sessions, { ttlSeconds: 60 });
+    await openSession(sessions, { owner: null });
     clock.advance(60_000);
     await sessions.sweep();
     await sessions.forgetSaved();
@@ -398,7 +400,7 @@ describe('a session whose file cannot be removed', () => {
 
   it('can still be paused and saved: a write that fails does not end the sidecar', async () => {
     const sessions = runOf();
-    const { session } = await opened(sessions);
+    const { session } = await openSession(sessions);
     rmSync(session.directory, { recursive: true });
     writeFileSync(session.directory, '');
     await sessions.save(session);
@@ -410,8 +412,8 @@ describe('a session whose file cannot be removed', () => {
 describe('a sidecar that stops', () => {
   it('closes the tunnels of saved sessions and leaves their files; it ends the others', async () => {
     const sessions = runOf();
-    const { session, token } = await opened(sessions);
-    const other = await opened(sessions, { owner: null });
+    const { session, token } = await openSession(sessions);
+    const other = await openSession(sessions, { owner: null });
     const closed: string[] = [];
     session.openTunnel(() => void closed.push('tunnel'));
     await sessions.stop();

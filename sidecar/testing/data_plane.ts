@@ -270,19 +270,19 @@ function rawExchange(
 export function readUntil(socket: TLSSocket, enough: (got: string) => boolean): Promise<string> {
   return new Promise((resolve) => {
     let got = '';
-    const done = (): void => {
+    const finish = (): void => {
       socket.off('data', onData);
-      socket.off('end', done);
-      socket.off('close', done);
+      socket.off('end', finish);
+      socket.off('close', finish);
       resolve(got);
     };
     const onData = (data: Buffer): void => {
       got += data.toString('latin1');
-      if (enough(got)) done();
+      if (enough(got)) finish();
     };
     socket.on('data', onData);
-    socket.once('end', done);
-    socket.once('close', done);
+    socket.once('end', finish);
+    socket.once('close', finish);
   });
 }
 

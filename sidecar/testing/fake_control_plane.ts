@@ -239,14 +239,14 @@ export class FakeControlPlane {
   }
 
   async #credentialsReply(asked: CredentialsRequest): Promise<Reply> {
-    const found = (ref: { owner: string; path: string }): StoredSecret | undefined =>
+    const findSecret = (ref: { owner: string; path: string }): StoredSecret | undefined =>
       this.secrets.find(({ owner, path }) => owner === ref.owner && path === ref.path);
-    const released = asked.credentials.map(found).filter((secret) => secret !== undefined);
+    const released = asked.credentials.map(findSecret).filter((secret) => secret !== undefined);
     const credentials = await Promise.all(
       released.map(async ({ value, ...rest }) => ({ ...rest, sealed: await this.seal(value) })),
     );
     const { unavailable } = this;
-    const missing = asked.credentials.filter((ref) => found(ref) === undefined);
+    const missing = asked.credentials.filter((ref) => findSecret(ref) === undefined);
     const answered = { sidecar_id: this.sidecarId, request_id: asked.request_id, ...lifetime(60) };
     const payload = { ...answered, credentials, missing, unavailable };
     return { status: 200, body: await this.#sign(CREDENTIALS_TYP, payload) };

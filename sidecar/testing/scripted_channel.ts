@@ -169,17 +169,17 @@ export class ScriptedChannel implements ControlChannel {
   }
 
   #credentialsReply(refs: readonly CredentialRef[]): Result<CredentialsReply, ChannelFailure> {
-    const found = (ref: CredentialRef): { value: string; version: string } | undefined =>
+    const findSecret = (ref: CredentialRef): { value: string; version: string } | undefined =>
       this.secrets.get(`${ref.owner} ${ref.path}`);
     const released = refs.flatMap((ref) => {
-      const secret = found(ref);
+      const secret = findSecret(ref);
       if (secret === undefined) return [];
       const { value, ...rest } = secret;
       return [{ ref, credential: { secret: new Secret(value), ...rest } }];
     });
     const { unavailable } = this;
     const isKnown = (ref: CredentialRef): boolean =>
-      found(ref) !== undefined || unavailable.some((other) => other.ref.path === ref.path);
+      findSecret(ref) !== undefined || unavailable.some((other) => other.ref.path === ref.path);
     return ok({ released, missing: refs.filter((ref) => !isKnown(ref)), unavailable });
   }
 

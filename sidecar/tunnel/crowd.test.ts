@@ -46,7 +46,8 @@ const request = async () => {
   tunnel.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
   return { tunnel, reply: await readUntil(tunnel, (got) => got.endsWith('ok')) };
 };
-const dropped = (reason: string) => plane.metrics.counts.get(`svc_connections_dropped_total{reason="${reason}"}`) ?? 0;
+const countDropped = (reason: string) =>
+  plane.metrics.counts.get(`svc_connections_dropped_total{reason="${reason}"}`) ?? 0;
 
 test.each([
   ['one byte', 'G'],
@@ -58,7 +59,7 @@ test.each([
   const { gone } = await crowdOf(100, text);
   expect((await request()).reply).toContain('200 OK');
   await Promise.all(gone.slice(0, 92));
-  expect(dropped('waiting_of_peer')).toBeGreaterThanOrEqual(92);
+  expect(countDropped('waiting_of_peer')).toBeGreaterThanOrEqual(92);
   expect((await request()).reply).toContain('200 OK');
 });
 
@@ -78,7 +79,7 @@ test('tunnels without a request make room when descriptors run short', async () 
   for (const _ of [2, 3, 4]) await plane.open(HOST);
   expect((await request()).reply).toContain('200 OK');
   await gone;
-  expect(dropped('descriptors')).toBe(1);
+  expect(countDropped('descriptors')).toBe(1);
 });
 
 test('a first head has a shorter deadline than a tunnel', async () => {

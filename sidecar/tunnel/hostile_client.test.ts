@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 /** A TCP connection to the proxy port that has sent `text`. */
-async function dialled(text: string): Promise<Socket> {
+async function dialProxy(text: string): Promise<Socket> {
   const raw = connectTcp({ port: plane.port, host: '127.0.0.1' });
   raws.push(raw);
   raw.on('error', () => undefined);
@@ -42,8 +42,8 @@ function connectLine(target = `${HOST}:443`): string {
   return `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
 }
 
-async function established(): Promise<Socket> {
-  const raw = await dialled(connectLine());
+async function openTunnel(): Promise<Socket> {
+  const raw = await dialProxy(connectLine());
   await new Promise((resolve) => raw.once('data', resolve));
   return raw;
 }
@@ -52,8 +52,8 @@ async function established(): Promise<Socket> {
  * TLS over an open tunnel, with the TCP connection below it. With TLS 1.2 the server has nothing left to send after the
  * handshake, so a reset meets an idle connection.
  */
-async function secured(maxVersion: SecureVersion = 'TLSv1.2'): Promise<{ raw: Socket; tls: TLSSocket }> {
-  const raw = await established();
+async function openTls(maxVersion: SecureVersion = 'TLSv1.2'): Promise<{ raw: Socket; tls: TLSSocket }> {
+  const raw = await openTunnel();
   const tls = connectTls({ socket: raw, servername: HOST, ca: plane.caPem, maxVersion });
   tls.on('error', () => undefined);
   await new Promise((resolve) => tls.once('secureConnect', resolve));
@@ -73,7 +73,7 @@ test('accepts a ClientHello in the same packet as the CONNECT', async () => {
     HOST,
     createAnswering(() => DONE),
   );
-  const raw = await dialled('');
+  const raw = await dialProxy('');
   // Collects the first TLS bytes and prepends the CONNECT.
   const first = vi.spyOn(raw, 'write');
   const hello = await helloOf(HOST);
@@ -123,25 +123,25 @@ test.each([
     (raw: Socket) => raw.write(Buffer.from([0x16, 3, 1, 2, 0]), () => raw.resetAndDestroy()),
   ],
 ])('records a client that %s, once', async (_name, act) => {
-  act(await established());
+  act(await openTunnel());
   await allClosed();
   expect(reasons()).toEqual(['client_tls_failed']);
 });
 
 test('survives a client that resets with its CONNECT', async () => {
   for (let attempt = 0; attempt < 20; attempt += 1) {
-    const raw = await dialled(connectLine());
+    const raw = await dialProxy(connectLine());
     raw.resetAndDestroy();
   }
   await allClosed();
-  const raw = await established();
+  const raw = await openTunnel();
   raw.destroy();
   await allClosed();
   expect(plane.audit.events.length).toBeGreaterThan(0);
 });
 
 test('records a truncated head together with its connection', async () => {
-  const { raw, tls } = await secured();
+  const { raw, tls } = await openTls();
   await new Promise((resolve) => tls.write('GET / HTTP/1.1\r\nHo', resolve));
   raw.end();
   await allClosed();
@@ -150,7 +150,7 @@ test('records a truncated head together with its connection', async () => {
 
 test('returns the budget when a client resets in the middle of a body, and records its request', async () => {
   plane.policy.use([bearerBinding(HOST)]);
-  const { raw, tls } = await secured();
+  const { raw, tls } = await openTls();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000\r\n\r\npart`);
   await vi.waitFor(() => expect(plane.budget.heldBytes).toBe(4), { timeout: 20_000 });
   raw.resetAndDestroy();
@@ -168,7 +168,7 @@ test('records a credentialed request whose client resets before the reply, and d
     socket.once('end', () => dropped.resolve());
   });
   plane.policy.use([bearerBinding(HOST)]);
-  const { raw, tls } = await secured();
+  const { raw, tls } = await openTls();
   tls.write(GET);
   await asked.promise;
   raw.resetAndDestroy();
@@ -182,7 +182,7 @@ test('records a request once if its client resets in the middle of the reply', a
   await plane.upstream(HOST, (socket) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart'));
   });
-  const { raw, tls } = await secured();
+  const { raw, tls } = await openTls();
   tls.write(GET);
   await readUntil(tls, (got) => got.endsWith('part'));
   raw.resetAndDestroy();
@@ -191,7 +191,7 @@ test('records a request once if its client resets in the middle of the reply', a
 });
 
 async function sendAndReset(): Promise<void> {
-  const { raw, tls } = await secured('TLSv1.3');
+  const { raw, tls } = await openTls('TLSv1.3');
   tls.write(GET);
   await new Promise(setImmediate);
   raw.resetAndDestroy();
@@ -217,7 +217,7 @@ test('does not retry a request for a client that is gone', async () => {
     });
     socket.on('end', () => socket.end());
   });
-  const { raw, tls } = await secured();
+  const { raw, tls } = await openTls();
   tls.write(GET);
   await readUntil(tls, (got) => got.endsWith('done'));
   tls.write(GET);
@@ -235,7 +235,7 @@ test('frees the tunnel and stops dialling when the client leaves while the upstr
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
   const address = silent.address();
   plane.pin(HOST, typeof address === 'object' && address !== null ? address.port : 0);
-  const { raw, tls } = await secured();
+  const { raw, tls } = await openTls();
   tls.write(GET);
   const upstream = await accepted.promise;
   const gone = new Promise((resolve) => upstream.once('close', resolve));
@@ -260,14 +260,14 @@ test('asks for no body (100 Continue) if the request will be refused', async () 
     createAnswering(() => DONE),
   );
   plane.policy.use([bearerBinding(HOST)]);
-  const { tls } = await secured();
+  const { tls } = await openTls();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n`);
   expect(await readUntil(tls, () => false)).toMatch(/^HTTP\/1\.1 413 /);
 });
 
 test('answers a refused request whose body still arrives, and closes', async () => {
   plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
-  const { tls } = await secured();
+  const { tls } = await openTls();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 4000000\r\n\r\n`);
   tls.write(Buffer.alloc(4_000_000));
   tls.write(GET);
@@ -282,7 +282,7 @@ test('serves the requests after a refusal, and stops at garbage', async () => {
     createAnswering(() => DONE),
   );
   plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
-  const { tls } = await secured();
+  const { tls } = await openTls();
   tls.write(`DELETE / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n${GET}garbage\r\n\r\n${GET}`);
   const got = await readUntil(tls, () => false);
   expect(got.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 403', 'HTTP/1.1 200', 'HTTP/1.1 400']);
@@ -291,7 +291,7 @@ test('serves the requests after a refusal, and stops at garbage', async () => {
 
 test('passes pipelined and later requests of a connection to the local API', async () => {
   const one = 'GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
-  const raw = await dialled(one + one);
+  const raw = await dialProxy(one + one);
   let got = '';
   raw.on('data', (data) => (got += data.toString()));
   await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(2), { timeout: 20_000 });

@@ -27,11 +27,11 @@ const CODINGS: Readonly<Record<string, Coding>> = {
 type Framing = (body: Buffer) => readonly [header: string, body: Buffer];
 const FRAMINGS: Readonly<Record<string, Framing>> = {
   'Content-Length': (body) => [`Content-Length: ${body.length}\r\n`, body],
-  chunks: (body) => ['Transfer-Encoding: chunked\r\n', chunked(body)],
+  chunks: (body) => ['Transfer-Encoding: chunked\r\n', chunkBody(body)],
   'the end of the connection': (body) => ['', body],
 };
 
-function chunked(body: Buffer): Buffer {
+function chunkBody(body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n0\r\n\r\n')]);
 }
 

@@ -193,18 +193,18 @@ describe('while a person decides', () => {
   });
 });
 
-const removed = () => plane.policy.use([]);
-const revoked = () => plane.policy.refuse('control_plane_unavailable');
+const removeBindings = () => plane.policy.use([]);
+const revokePolicy = () => plane.policy.refuse('control_plane_unavailable');
 
 describe('while the upstream is dialled', () => {
   const ask = `GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const run = `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const changes: readonly [string, string, () => void, RegExp][] = [
-    ['the binding is removed', ask, removed, GONE],
+    ['the binding is removed', ask, removeBindings, GONE],
     ['it names another secret', ask, () => plane.policy.use([otherSecret(BINDING)], [CONNECTOR]), GONE],
-    ['the sidecar is revoked', ask, revoked, /^HTTP\/1\.1 503 .*"control_plane_/s],
+    ['the sidecar is revoked', ask, revokePolicy, /^HTTP\/1\.1 503 .*"control_plane_/s],
     ['the connector is removed', run, () => plane.policy.use([BINDING]), GONE],
-    ['the sidecar is revoked before an operation', run, revoked, /^HTTP\/1\.1 503 .*"control_plane_/s],
+    ['the sidecar is revoked before an operation', run, revokePolicy, /^HTTP\/1\.1 503 .*"control_plane_/s],
   ];
 
   test.each(changes)('%s: the request is refused and nothing is sent', async (_what, request, change, refusal) => {
@@ -273,7 +273,7 @@ describe('while a reply is streamed', () => {
     client.on('error', () => undefined);
     client.write(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\n${lines}\r\n`);
     await readUntil(client, (got) => got.includes(begun));
-    const ends = [closed(client), closed(upstream)];
+    const ends = [waitForClose(client), waitForClose(upstream)];
     plane.policy.use([structuredClone(BINDING)]);
     expect([client.destroyed, plane.policy.watched]).toEqual([false, 1]);
     plane.policy.use([]);
@@ -304,7 +304,7 @@ function otherSecret(binding: HostBinding): HostBinding {
   return { ...binding, credential: { owner: 'personal', path: 'user/other' } };
 }
 
-function closed(socket: TLSSocket | null): Promise<void> {
+function waitForClose(socket: TLSSocket | null): Promise<void> {
   return new Promise((resolve) => {
     if (socket === null) throw new Error('there is no connection');
     socket.resume();

@@ -28,7 +28,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
 });
 
-async function started(server: Server): Promise<number> {
+async function listenOn(server: Server): Promise<number> {
   servers.push(server);
   server.on('connection', (socket) => {
     sockets.push(socket);
@@ -44,7 +44,7 @@ async function tlsUpstream(certified: string, options: TlsOptions = {}, authorit
     socket.on('error', () => undefined);
     socket.write(socket.isSessionReused() ? 'resumed' : 'new');
   });
-  return started(server);
+  return listenOn(server);
 }
 
 function dialer(pinned: Record<string, number>, change: Partial<DialerOptions> = {}) {
@@ -62,7 +62,7 @@ test.each([
   ['for another name', async () => tlsUpstream('other.example.test')],
   ['for a parent name', async () => tlsUpstream('example.test')],
   ['of an unknown authority', async () => tlsUpstream(HOST, {}, await createAuthority('unknown', Date.now()))],
-  ['that has expired', async () => tlsUpstream(HOST, await expired())],
+  ['that has expired', async () => tlsUpstream(HOST, await expiredCertificate())],
   ['over an outdated protocol', async () => tlsUpstream(HOST, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })],
 ])('refuses a certificate %s, every time', async (_name, upstream) => {
   const upstreams = dialer({ [HOST]: await upstream() });
@@ -71,7 +71,7 @@ test.each([
   }
 });
 
-async function expired(): Promise<TlsOptions> {
+async function expiredCertificate(): Promise<TlsOptions> {
   const leaf = await issueLeaf(ca, HOST, Date.now() - 90 * 24 * 3_600_000);
   return { key: leaf.keyPem, cert: leaf.certificatePem };
 }
@@ -156,7 +156,7 @@ test.each([
   ['speaks no TLS', (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n')],
 ])('refuses, and survives, an upstream that %s', async (_name, handler) => {
   const server = createServer((socket) => handler?.(socket));
-  const port = await started(server);
+  const port = await listenOn(server);
   if (handler === null) await new Promise((resolve) => server.close(resolve));
   const dialled = await dialer({ [HOST]: port }).dial(HOST).connected;
   expect(dialled.ok ? '' : dialled.error.reason).toMatch(/^upstream_(unreachable|tls_failed)$/);
@@ -168,7 +168,7 @@ test('gives up on an upstream that sends its handshake too slowly', async () => 
     socket.once('close', () => clearInterval(drip));
     socket.write(Buffer.from([0x16, 3, 3, 0x3f, 0xff, 2, 0, 0x3f, 0xf0]));
   });
-  const port = await started(dripping);
+  const port = await listenOn(dripping);
   const dialled = await dialer({ [HOST]: port }, { timeoutSeconds: 0.2 }).dial(HOST).connected;
   expect(dialled).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
 });
@@ -177,7 +177,7 @@ test('lanes keep one connection each, and drop one that sent data or ended while
   const accepted: Socket[] = [];
   const leaf = await issueLeaf(ca, HOST, Date.now());
   const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (socket) => accepted.push(socket));
-  const lanes = new TunnelLanes(dialer({ [HOST]: await started(server) }), HOST);
+  const lanes = new TunnelLanes(dialer({ [HOST]: await listenOn(server) }), HOST);
   const first = await lanes.take('a');
   if (!first.ok) throw new Error(first.error.message);
   lanes.give('a', first.value.connection);
@@ -194,7 +194,7 @@ test('lanes keep one connection each, and drop one that sent data or ended while
 test('closed lanes drop every connection, stop dialling, and dial no more', async () => {
   const silent = createServer();
   const reached = once(silent, 'connection');
-  const lanes = new TunnelLanes(dialer({ [HOST]: await started(silent) }), HOST);
+  const lanes = new TunnelLanes(dialer({ [HOST]: await listenOn(silent) }), HOST);
   const taken = lanes.take('');
   await reached;
   lanes.close();

@@ -1,4 +1,4 @@
-import { mutated, SeededRandom } from './fuzz_random.ts';
+import { mutate, SeededRandom } from './fuzz_random.ts';
 
 /** A part of our code that reads untrusted input, and the property that must hold for every input. */
 export interface FuzzTarget {
@@ -44,7 +44,7 @@ export function fuzz(target: FuzzTarget, options: FuzzOptions): FuzzResult {
   while (failing === null && options.goOn(run.runs)) failing = run.batch();
   const { runs, kept, blocks } = run;
   if (failing === null) return { runs, kept, seedBlocks, blocks, failure: null };
-  const input = minimised(target, failing);
+  const input = minimise(target, failing);
   return {
     runs,
     kept,
@@ -83,7 +83,7 @@ class FuzzRun {
   /** Tries the seeds, whose blocks are then known. */
   trySeeds(): string | null {
     const failing = this.try(this.#target.seeds);
-    for (const block of this.reached()) this.#known.add(block);
+    for (const block of this.takeReached()) this.#known.add(block);
     return failing;
   }
 
@@ -91,10 +91,10 @@ class FuzzRun {
   batch(): string | null {
     const random = this.#random;
     const inputs = Array.from({ length: BATCH }, () =>
-      mutated(random.pick(this.#corpus), random, this.#target.words, random.pick(this.#corpus)),
+      mutate(random.pick(this.#corpus), random, this.#target.words, random.pick(this.#corpus)),
     );
     const failing = this.try(inputs);
-    const reached = this.reached();
+    const reached = this.takeReached();
     if (failing === null && reached.size > 0 && this.#readingsLeft() >= READINGS_TO_BEGIN) this.#keep(inputs);
     return failing;
   }
@@ -108,7 +108,7 @@ class FuzzRun {
   }
 
   /** The blocks that ran since the last call and that no input of the corpus reaches. */
-  reached(): ReadonlySet<string> {
+  takeReached(): ReadonlySet<string> {
     this.#readings += 1;
     const ran = this.#options.blocksRun?.() ?? NOTHING;
     for (const block of ran) this.#seen.add(block);
@@ -123,7 +123,7 @@ class FuzzRun {
   #keep(inputs: readonly string[]): void {
     if (this.#readingsLeft() <= 0) return;
     this.try(inputs);
-    const reached = this.reached();
+    const reached = this.takeReached();
     if (reached.size === 0) return;
     const [only] = inputs;
     if (inputs.length === 1 && only !== undefined) {
@@ -148,7 +148,7 @@ export function problemOf(target: FuzzTarget, input: string): string | null {
 }
 
 /** The smallest input that still fails, made by removing parts. */
-function minimised(target: FuzzTarget, input: string): string {
+function minimise(target: FuzzTarget, input: string): string {
   let smallest = input;
   for (let size = Math.ceil(input.length / 2); size > 0; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < smallest.length;) {

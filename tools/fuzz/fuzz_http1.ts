@@ -6,7 +6,7 @@ import { Buffer } from 'node:buffer';
 import { argv, exit, stdout } from 'node:process';
 import * as fc from 'fast-check';
 import { damagedText, reply, request } from './http1_arbitraries.ts';
-import { disagreement, ourReply, ourRequests } from './http1_readings.ts';
+import { findDisagreement, ourReply, ourRequests } from './http1_readings.ts';
 import { llhttpReply, llhttpRequests } from './llhttp_oracle.ts';
 
 const seconds = Number(argv[2] ?? 60);
@@ -20,14 +20,14 @@ const requestsAgree = fc.asyncProperty(
   ),
   async (text) => {
     const input = Buffer.from(text + follower, 'latin1');
-    const problem = disagreement(ourRequests(input), await llhttpRequests(input));
+    const problem = findDisagreement(ourRequests(input), await llhttpRequests(input));
     if (problem !== null) throw new Error(problem);
   },
 );
 
 const repliesAgree = fc.asyncProperty(damagedText(reply), async (text) => {
   const input = Buffer.from(text, 'latin1');
-  const problem = disagreement(ourReply(input, 'GET'), await llhttpReply(input, 'GET'));
+  const problem = findDisagreement(ourReply(input, 'GET'), await llhttpReply(input, 'GET'));
   if (problem !== null) throw new Error(problem);
 });
 

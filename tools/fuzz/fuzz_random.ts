@@ -41,24 +41,24 @@ export function piecesOf(bytes: Uint8Array, seed: number, most: number): Uint8Ar
 
 type Change = (text: string, random: SeededRandom, words: readonly [string, ...string[]], other: string) => string;
 
-const spliced = (text: string, at: number, removed: number, inserted: string): string =>
+const splice = (text: string, at: number, removed: number, inserted: string): string =>
   text.slice(0, at) + inserted + text.slice(at + removed);
 
 const CHANGES: readonly [Change, ...Change[]] = [
-  (text, random) => spliced(text, random.below(text.length + 1), 1, String.fromCharCode(random.below(256))),
-  (text, random) => spliced(text, random.below(text.length + 1), 0, String.fromCharCode(random.below(256))),
-  (text, random) => spliced(text, random.below(text.length + 1), 1 + random.below(4), ''),
-  (text, random, words) => spliced(text, random.below(text.length + 1), random.below(3), random.pick(words)),
-  (text, random, words) => spliced(text, random.below(text.length + 1), 0, random.pick(words)),
+  (text, random) => splice(text, random.below(text.length + 1), 1, String.fromCharCode(random.below(256))),
+  (text, random) => splice(text, random.below(text.length + 1), 0, String.fromCharCode(random.below(256))),
+  (text, random) => splice(text, random.below(text.length + 1), 1 + random.below(4), ''),
+  (text, random, words) => splice(text, random.below(text.length + 1), random.below(3), random.pick(words)),
+  (text, random, words) => splice(text, random.below(text.length + 1), 0, random.pick(words)),
   (text, random) => {
     const from = random.below(text.length + 1);
-    return spliced(text, random.below(text.length + 1), 0, text.slice(from, from + 1 + random.below(24)));
+    return splice(text, random.below(text.length + 1), 0, text.slice(from, from + 1 + random.below(24)));
   },
   (text, random, _words, other) =>
     text.slice(0, random.below(text.length + 1)) + other.slice(random.below(other.length + 1)),
   (text, random) => {
     const at = random.below(text.length + 1);
-    return spliced(text, at, 1, otherCase(text[at] ?? ''));
+    return splice(text, at, 1, otherCase(text[at] ?? ''));
   },
 ];
 
@@ -73,7 +73,7 @@ function otherCase(character: string): string {
 const MOST_CHARACTERS = 2000;
 
 /** `text` after one to five small changes: bytes, words of the dictionary, copies of its own parts, parts of another input. */
-export function mutated(
+export function mutate(
   text: string,
   random: SeededRandom,
   words: readonly [string, ...string[]],

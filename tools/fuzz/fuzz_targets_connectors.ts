@@ -18,7 +18,7 @@ const INDEX = compileConnectors([
 ]);
 
 /** The path with dot segments applied, empty segments dropped, and no final slash: the form that routers compare. */
-function resolved(path: string): string {
+function resolvePath(path: string): string {
   const kept: string[] = [];
   for (const segment of path.split('/')) {
     if (segment === '..') kept.pop();
@@ -37,19 +37,19 @@ function resolvedUnmerged(path: string): string {
   return `/${kept.join('/')}`;
 }
 
-const decoded = (text: string): string =>
+const decodeText = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_escape, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 const withoutParameters = (path: string): string => path.replaceAll(/;[^/]*/g, '');
 
 /** The ways in which servers read a path before routing. */
 const SERVERS: Readonly<Record<string, (path: string) => string>> = {
-  'one that only applies dot segments': resolved,
-  'one that keeps empty segments': (path) => resolvedUnmerged(decoded(path)),
-  'one that decodes first': (path) => resolved(decoded(path)),
-  'one that decodes each segment': (path) => resolved(path.split('/').map(decoded).join('/')),
-  'one that drops parameters, then decodes': (path) => resolved(decoded(withoutParameters(path))),
-  'one that decodes, then drops parameters': (path) => resolved(withoutParameters(decoded(path))),
-  'one that takes backslashes for slashes': (path) => resolved(decoded(path).replaceAll('\\', '/')),
+  'one that only applies dot segments': resolvePath,
+  'one that keeps empty segments': (path) => resolvedUnmerged(decodeText(path)),
+  'one that decodes first': (path) => resolvePath(decodeText(path)),
+  'one that decodes each segment': (path) => resolvePath(path.split('/').map(decodeText).join('/')),
+  'one that drops parameters, then decodes': (path) => resolvePath(decodeText(withoutParameters(path))),
+  'one that decodes, then drops parameters': (path) => resolvePath(withoutParameters(decodeText(path))),
+  'one that takes backslashes for slashes': (path) => resolvePath(decodeText(path).replaceAll('\\', '/')),
 };
 
 /** The operation that a server would run: the one whose path has only matching literals, else one with templates. */
@@ -110,10 +110,10 @@ const LETTERS_AND_DIGITS = /[\p{L}\p{N}]/u;
 
 /** The steps that servers apply to a path, in this order, each with its variants. */
 const STEPS: readonly (readonly Step[])[] = [
-  [asIs, decoded, (text) => decoded(decoded(text)), (text) => decoded(decoded(decoded(text)))],
+  [asIs, decodeText, (text) => decodeText(decodeText(text)), (text) => decodeText(decodeText(decodeText(text)))],
   [asIs, (text) => text.replaceAll('\\', '/')],
   [asIs, withoutParameters],
-  [asIs, resolved],
+  [asIs, resolvePath],
   [asIs, (text) => text.replace(/^.*?\.php(?=\/)/i, '')],
 ];
 const LAST_STEPS: readonly Step[] = [
@@ -136,7 +136,7 @@ function slowReadings(path: string): string[][] {
     text
       .split('/')
       .filter((segment) => segment !== '')
-      .map(decoded),
+      .map(decodeText),
   );
   return plain.flatMap((segments) =>
     LAST_STEPS.map((way) =>
@@ -146,7 +146,7 @@ function slowReadings(path: string): string[][] {
 }
 
 /** The operation that a server's router picks for the segments: a matching one than which none is more literal. */
-function routed(segments: readonly string[]): readonly string[] {
+function route(segments: readonly string[]): readonly string[] {
   const fitting = TEMPLATES.filter((template) => {
     const names = template.slice(1).toLowerCase().split('/');
     return names.length === segments.length && names.every((name, at) => name.startsWith('{') || name === segments[at]);
@@ -183,7 +183,7 @@ const unapproved: FuzzTarget = {
     if (taken.kind === 'ambiguous_target') return null;
     const raw = taken.kind === 'connector' ? taken.match.operation.name : null;
     for (const segments of slowReadings(path)) {
-      const run = routed(segments).find((template) => GUARDED.includes(template) && template !== raw);
+      const run = route(segments).find((template) => GUARDED.includes(template) && template !== raw);
       if (run !== undefined && (raw === null || !isMoreLiteral(raw, run)))
         return `passes as ${raw}, but ${segments.join('/')} runs ${run}`;
     }

@@ -12,7 +12,7 @@ const SCHEMA = buildSchema(
 );
 
 /** The fields that the executor of graphql-js runs for a document: every field of a root type whose resolver it calls, without validation. */
-function executed(document: DocumentNode, operationName: string | null): readonly string[] {
+function runExecutor(document: DocumentNode, operationName: string | null): readonly string[] {
   const ran: string[] = [];
   const result = execute({
     schema: SCHEMA,
@@ -31,13 +31,13 @@ function executed(document: DocumentNode, operationName: string | null): readonl
 }
 
 /** A field that some operation of a text runs but our reading does not list; null if there is none. */
-function untold(text: string, told: GraphqlDocument): string | null {
+function findUntold(text: string, told: GraphqlDocument): string | null {
   const document = parse(text);
   const names = document.definitions.flatMap((each) =>
     each.kind === Kind.OPERATION_DEFINITION ? [each.name?.value ?? null] : [],
   );
   const fields = new Set([...told.fields.keys()].map((name) => `${told.type} ${name}`));
-  const missing = names.flatMap((name) => executed(document, name)).find((field) => !fields.has(field));
+  const missing = names.flatMap((name) => runExecutor(document, name)).find((field) => !fields.has(field));
   return missing === undefined ? null : `tells ${[...fields].join(', ')} of a document that runs ${missing}`;
 }
 
@@ -58,7 +58,7 @@ const documents: FuzzTarget = {
     const names = [null, ...new Set([...text.matchAll(/\b[A-Z]\b/g)].map(([name]) => name))];
     for (const name of names) {
       const read = readGraphqlDocument(text, name);
-      const problem = read.ok ? untold(text, read.value) : null;
+      const problem = read.ok ? findUntold(text, read.value) : null;
       if (problem !== null) return problem;
     }
     return null;
@@ -125,7 +125,7 @@ const bodies: FuzzTarget = {
 function problemAt(read: (body: string) => unknown, body: string, told: GraphqlDocument): string | null {
   try {
     const text = read(body);
-    return typeof text === 'string' ? untold(text, told) : null;
+    return typeof text === 'string' ? findUntold(text, told) : null;
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof GraphQLError) return null;
     throw error;

@@ -94,9 +94,9 @@ const replyHead: FuzzTarget = {
 
 /** The framing that the header lines declare, derived from the lines themselves; 'refused' if ambiguous. */
 function slowFraming(fields: readonly HeaderField[], version: string, isReply: boolean): BodyFraming | 'refused' {
-  const named = (name: string): string[] =>
+  const valuesOf = (name: string): string[] =>
     fields.map((field) => field.line).filter((line) => line.toLowerCase().startsWith(`${name}:`));
-  const [lengths, codings] = [named('content-length'), named('transfer-encoding')];
+  const [lengths, codings] = [valuesOf('content-length'), valuesOf('transfer-encoding')];
   if (lengths.length + codings.length > 1) return 'refused';
   const [length] = lengths;
   const [coding] = codings;
@@ -192,12 +192,12 @@ const chunkedBodies: FuzzTarget = {
     const slow = slowDechunked(input);
     if (JSON.stringify(whole) !== JSON.stringify(inPieces)) return 'is read differently in pieces';
     if (JSON.stringify(whole) !== JSON.stringify(slow)) return `${JSON.stringify(whole)}, not ${JSON.stringify(slow)}`;
-    return whole === null ? null : rewritten(whole);
+    return whole === null ? null : findRewriteProblem(whole);
   },
 };
 
 /** Our writer's output must parse back to the same. */
-function rewritten({ data, trailers }: Dechunked): string | null {
+function findRewriteProblem({ data, trailers }: Dechunked): string | null {
   const body = [...encodeChunk([Buffer.from(data, 'latin1')]), encodeLastChunk(trailers)];
   const again = slowDechunked(Buffer.concat(body).toString('latin1'));
   return again?.data === data && again.trailers === trailers ? null : 'is written as another body';

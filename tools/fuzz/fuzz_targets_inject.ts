@@ -32,7 +32,11 @@ function requestOf(target: string, fields: readonly HeaderField[] = []): Outgoin
 }
 
 /** The value written in the scheme's place; null if refused. */
-function written(injection: Injection, request: OutgoingRequest, sentinel: string | null): OutgoingRequest | null {
+function writeCredential(
+  injection: Injection,
+  request: OutgoingRequest,
+  sentinel: string | null,
+): OutgoingRequest | null {
   const write = adapterOf(injection).write(injection, {
     request,
     sentinel,
@@ -96,7 +100,7 @@ const queryParams: FuzzTarget = {
     for (const sentinel of presented === 'sentinel' ? [null, SENTINEL] : [null]) {
       const problem = queryProblem(
         target,
-        written(injection, requestOf(target), sentinel)?.target ?? null,
+        writeCredential(injection, requestOf(target), sentinel)?.target ?? null,
         sentinel !== null,
       );
       if (problem !== null) return problem;
@@ -235,7 +239,13 @@ const headers: FuzzTarget = {
       const isThere = request.fields.some(({ name }) => isVariable(name, place));
       if ((presented === 'absent') === isThere) return `${injection.scheme}: presented ${presented}`;
       for (const sentinel of presented === 'sentinel' ? [null, SENTINEL] : [null]) {
-        const problem = headerProblem(request, written(injection, request, sentinel), place, value, sentinel !== null);
+        const problem = headerProblem(
+          request,
+          writeCredential(injection, request, sentinel),
+          place,
+          value,
+          sentinel !== null,
+        );
         if (problem !== null) return `${injection.scheme}: ${problem}`;
       }
     }

@@ -179,12 +179,12 @@ const targets: FuzzTarget = {
   check(input) {
     const parsed = parseTarget(input, 'OPTIONS');
     if (!parsed.ok) return input.startsWith('/') ? 'a path is refused' : null;
-    const { form, path, query, authority } = parsed.value;
+    const { path, query, authority } = parsed.value;
     const whole = query === null ? path : `${path}?${query}`;
-    if (form === 'origin') return whole === input && authority === null ? null : `is read as ${whole}`;
-    if (form === 'asterisk') return input === '*' ? null : 'is no asterisk';
+    if (authority === null) return whole === input ? null : `is read as ${whole}`;
+    if (input.startsWith('/')) return 'a path is read with an authority';
     const url = URL.canParse(input) ? new URL(input) : null;
-    if (url === null || authority === null) return url === null ? null : 'has no authority';
+    if (url === null) return null;
     if (url.username !== '' || url.password !== '') return 'hides a user name';
     return url.hostname.replace(/\.$/, '') === authority.host
       ? null

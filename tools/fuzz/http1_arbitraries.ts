@@ -119,14 +119,14 @@ interface Damage {
   readonly atLine: boolean;
 }
 
-const damage: fc.Arbitrary<Damage> = fc.record({
+const damages: fc.Arbitrary<Damage> = fc.record({
   place: fc.nat(),
   removed: fc.constantFrom(0, 0, 1, 2),
   inserted: fc.constantFrom('', ...NASTY),
   atLine: fc.boolean(),
 });
 
-function damaged(text: string, { place, removed, inserted, atLine }: Damage): string {
+function damage(text: string, { place, removed, inserted, atLine }: Damage): string {
   const starts = [...text.matchAll(/\r\n/g)].map((match) => match.index + 2);
   const at = atLine && starts.length > 0 ? (starts[place % starts.length] ?? 0) : place % (text.length + 1);
   return text.slice(0, at) + inserted + text.slice(at + removed);
@@ -135,6 +135,6 @@ function damaged(text: string, { place, removed, inserted, atLine }: Damage): st
 /** Text of the given kind, damaged in up to four places with typical parts of smuggling attacks. */
 export function damagedText(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
-    .tuple(whole, fc.array(damage, { minLength: 1, maxLength: 4 }))
-    .map(([text, damages]) => damages.reduce(damaged, text));
+    .tuple(whole, fc.array(damages, { minLength: 1, maxLength: 4 }))
+    .map(([text, chosen]) => chosen.reduce(damage, text));
 }

@@ -141,7 +141,7 @@ function isListed(message: ReadMessage | undefined, code: string): boolean {
  * How two readings of one input disagree; null if they do not. Both must read the same messages. If one stops early, we may
  * be the stricter one, or llhttp may be for a listed reason.
  */
-export function disagreement(ours: Reading, llhttp: Reading): string | null {
+export function findDisagreement(ours: Reading, llhttp: Reading): string | null {
   const shared = Math.min(ours.messages.length, llhttp.messages.length);
   for (let at = 0; at < shared; at += 1) {
     const [mine, theirs] = [JSON.stringify(ours.messages[at]), JSON.stringify(llhttp.messages[at])];

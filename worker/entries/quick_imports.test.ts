@@ -11,14 +11,14 @@ const PROGRAM = `
   console.log(JSON.stringify([shared, ...modules.map((each) => Object.keys(each))]));
 `;
 
-async function seen(...flags: readonly string[]): Promise<unknown> {
+async function runProgram(...flags: readonly string[]): Promise<unknown> {
   const args = [...flags, '--input-type=module', '--eval', PROGRAM];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: new URL('../..', import.meta.url) });
   return JSON.parse(stdout);
 }
 
 it('finds the same modules as Node itself', async () => {
-  const found = await seen('--import', QUICK_IMPORTS);
+  const found = await runProgram('--import', QUICK_IMPORTS);
   expect(found).toEqual(expect.arrayContaining([true]));
-  expect(found).toEqual(await seen());
+  expect(found).toEqual(await runProgram());
 });

@@ -21,20 +21,20 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-async function kept(): Promise<(string | undefined)[]> {
+async function readKeys(): Promise<(string | undefined)[]> {
   const { masterKey, previousMasterKey } = await masterKeys({}, home);
   return [masterKey?.reveal(), previousMasterKey?.reveal()];
 }
 
 describe('the file of the master key', () => {
   test('has the old or the new key at each step, and both exist until the end', async () => {
-    expect(await kept()).toEqual([before.reveal(), undefined]);
+    expect(await readKeys()).toEqual([before.reveal(), undefined]);
     const change = await beginKeyChange(home, before);
     expect(change.before.reveal()).toBe(before.reveal());
-    expect(await kept()).toEqual([change.after.reveal(), before.reveal()]);
+    expect(await readKeys()).toEqual([change.after.reveal(), before.reveal()]);
     expect((await stat(join(home, 'vault.key.change'))).mode & 0o777).toBe(0o600);
     await endKeyChange(home, change);
-    expect(await kept()).toEqual([change.after.reveal(), undefined]);
+    expect(await readKeys()).toEqual([change.after.reveal(), undefined]);
     expect(await readdir(home)).toEqual(['vault.key']);
     expect((await stat(join(home, 'vault.key'))).mode & 0o777).toBe(0o600);
   });
@@ -42,17 +42,17 @@ describe('the file of the master key', () => {
   test('a killed run continues with the same new key', async () => {
     const first = await beginKeyChange(home, before);
     await writeFile(join(home, 'vault.key'), `${before.reveal()}\n`);
-    expect(await kept()).toEqual([before.reveal(), first.after.reveal()]);
+    expect(await readKeys()).toEqual([before.reveal(), first.after.reveal()]);
     const second = await beginKeyChange(home, before);
     expect(second.after.reveal()).toBe(first.after.reveal());
-    expect(await kept()).toEqual([first.after.reveal(), before.reveal()]);
+    expect(await readKeys()).toEqual([first.after.reveal(), before.reveal()]);
   });
 
   test('two runs at once have the same new key', async () => {
     const [one, other] = await Promise.all([beginKeyChange(home, before), beginKeyChange(home, before)]);
     expect(one.after.reveal()).toBe(other.after.reveal());
     await Promise.all([endKeyChange(home, one), endKeyChange(home, other)]);
-    expect(await kept()).toEqual([one.after.reveal(), undefined]);
+    expect(await readKeys()).toEqual([one.after.reveal(), undefined]);
   });
 
   test('a change of other keys, or a damaged one, is refused and overwrites nothing', async () => {
@@ -60,7 +60,7 @@ describe('the file of the master key', () => {
     await expect(beginKeyChange(home, before)).rejects.toMatchObject({ code: 'vault_key_damaged' });
     await writeFile(join(home, 'vault.key.change'), 'half a k');
     await expect(beginKeyChange(home, before)).rejects.toMatchObject({ code: 'vault_key_damaged' });
-    await expect(kept()).rejects.toMatchObject({ code: 'vault_key_damaged' });
+    await expect(readKeys()).rejects.toMatchObject({ code: 'vault_key_damaged' });
     expect((await readFile(join(home, 'vault.key'), 'utf8')).trim()).toBe(before.reveal());
   });
 

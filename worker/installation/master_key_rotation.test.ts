@@ -132,7 +132,7 @@ function textOf(cell: unknown): string {
 }
 
 /** How many of the sealed texts a key opens, and how many there are. */
-async function openedBy(key: Secret): Promise<{ opens: number; of: number }> {
+async function countOpened(key: Secret): Promise<{ opens: number; of: number }> {
   const vault = await Vault.open(key);
   const kinds = SEALED_KINDS.filter(({ name }) => !name.startsWith('audit_'));
   const pages = await Promise.all(kinds.map((kind) => kind.page(database, { after: '', limit: 1000 })));
@@ -152,14 +152,14 @@ async function openedBy(key: Secret): Promise<{ opens: number; of: number }> {
   return { opens, of: (await sealedTexts()).length };
 }
 
-async function rotated(on: Database = database) {
+async function rotate(on: Database = database) {
   const done = await rotateMasterKey(on, { before, after });
   if (!done.ok) throw new Error(done.error.message);
   return done.value;
 }
 
 /** Ends the run at one of its writes: before the write, or right after it with the reply lost. */
-function killedAt(write: number, when: 'before' | 'after'): Database {
+function killAt(write: number, when: 'before' | 'after'): Database {
   let count = 0;
   return {
     ...database,
@@ -177,9 +177,9 @@ function killedAt(write: number, when: 'before' | 'after'): Database {
 describe('changing the master key', () => {
   test('seals everything with the new key, and leaves nothing that the old one opens', async () => {
     const planted = await plant(await worker(before), 60);
-    const old = await openedBy(before);
+    const old = await countOpened(before);
     expect(old.opens).toBe(old.of);
-    const report = await rotated();
+    const report = await rotate();
     expect(report.damaged).toEqual([]);
     expect(report.resealed).toMatchObject({
       secrets: 60,
@@ -189,15 +189,15 @@ describe('changing the master key', () => {
       audit_beginnings: 1,
     });
     const count = (await sealedTexts()).length;
-    expect(await openedBy(before)).toEqual({ opens: 0, of: count });
-    expect(await openedBy(after)).toEqual({ opens: count, of: count });
+    expect(await countOpened(before)).toEqual({ opens: 0, of: count });
+    expect(await countOpened(after)).toEqual({ opens: count, of: count });
     await expectAllReadable(await worker(after), planted);
   });
 
   test("keeps the control plane's identity, and the fingerprints of stored secrets", async () => {
     const context = await worker(before);
     const planted = await plant(context);
-    await rotated();
+    await rotate();
     const anew = await worker(after);
     expect(anew.controlPlane.publicKey).toEqual(context.controlPlane.publicKey);
     const rows = await client.execute('SELECT fingerprint FROM secrets');
@@ -208,9 +208,9 @@ describe('changing the master key', () => {
 
   test('changes nothing when run again, and can continue to a third key', async () => {
     const planted = await plant(await worker(before));
-    await rotated();
+    await rotate();
     const rows = await sealedTexts();
-    const again = await rotated();
+    const again = await rotate();
     expect(Object.values(again.resealed).every((count) => count === 0)).toBe(true);
     expect(await sealedTexts()).toEqual(rows);
     const third = newMasterKey();
@@ -223,7 +223,7 @@ describe('changing the master key', () => {
     const planted = await plant(await worker(before));
     let kills = 0;
     for (let write = 0; ; write += 1) {
-      const done = await rotateMasterKey(killedAt(write, when), { before, after }).catch(() => null);
+      const done = await rotateMasterKey(killAt(write, when), { before, after }).catch(() => null);
       await expectAllReadable(await worker(after, before), planted);
       if (done !== null) break;
       kills += 1;
@@ -231,22 +231,22 @@ describe('changing the master key', () => {
       const back = await rotateMasterKey(database, { before: after, after: before });
       expect(back.ok ? 'is already' : back.error.message).toContain('is already');
       await expectAllReadable(await worker(before, after), planted);
-      expect((await openedBy(before)).opens).toBe((await sealedTexts()).length);
+      expect((await countOpened(before)).opens).toBe((await sealedTexts()).length);
     }
     expect(kills).toBeGreaterThan(6);
-    expect((await openedBy(before)).opens).toBe(0);
+    expect((await countOpened(before)).opens).toBe(0);
     await expectAllReadable(await worker(after), planted);
   });
 
   test('continues after every kill; meanwhile no worker starts that lacks a key', async () => {
     const planted = await plant(await worker(before));
     for (let run = 0; run < 4; run += 1) {
-      await expect(rotateMasterKey(killedAt(run === 0 ? 1 : 0, 'after'), { before, after })).rejects.toThrow('killed');
+      await expect(rotateMasterKey(killAt(run === 0 ? 1 : 0, 'after'), { before, after })).rejects.toThrow('killed');
       expect(await startWith(after)).toMatchObject({ error: { reason: 'missing_vault_key' } });
       expect(await startWith(before)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
       expect(await startWith(before, after)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
     }
-    await rotated();
+    await rotate();
     await expectAllReadable(await worker(after), planted);
   });
 });
@@ -267,10 +267,10 @@ describe('wrong keys', () => {
 
   test('with a third one during a change are refused', async () => {
     await plant(await worker(before));
-    await expect(rotateMasterKey(killedAt(1, 'after'), { before, after })).rejects.toThrow('killed');
+    await expect(rotateMasterKey(killAt(1, 'after'), { before, after })).rejects.toThrow('killed');
     const third = { before: after, after: newMasterKey() };
     expect(await rotateMasterKey(database, third)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
-    await rotated();
+    await rotate();
     await worker(after);
   });
 
@@ -279,7 +279,7 @@ describe('wrong keys', () => {
     await plant(context);
     await client.execute("UPDATE secrets SET sealed = 'v1.x.y' WHERE path = 'user/secret-0'");
     await client.execute('UPDATE audit_heads SET sequence = sequence - 1');
-    const { damaged } = await rotated();
+    const { damaged } = await rotate();
     expect(damaged.map((each) => each.split(' ')[0])).toEqual(['secrets', 'audit_heads']);
     const anew = await worker(after);
     expect(await verifyAudit(anew, await callerOf(anew))).toMatchObject({ ok: false });
@@ -305,7 +305,7 @@ describe('workers that serve meanwhile', () => {
     for (const context of serving) await expectAllReadable(context, planted);
     const [, ready] = serving;
     let writes = 0;
-    await rotated({
+    await rotate({
       ...database,
       async write(statements) {
         const written = await database.write(statements);
@@ -318,7 +318,7 @@ describe('workers that serve meanwhile', () => {
       },
     });
     expect(writes).toBeGreaterThan(6);
-    expect((await openedBy(before)).opens).toBe(0);
+    expect((await countOpened(before)).opens).toBe(0);
     await expectAllReadable(await worker(after), planted);
   });
 
@@ -326,7 +326,7 @@ describe('workers that serve meanwhile', () => {
     const planted = new Map(await plant(await worker(before)));
     const ready = await worker(after, before);
     let isBegun = false;
-    await rotated({
+    await rotate({
       ...database,
       async write(statements) {
         if (isBegun) await store(ready, 'user/secret-1', 'newer');
@@ -341,7 +341,7 @@ describe('workers that serve meanwhile', () => {
     const left = await worker(before);
     const behind = await worker(before, after);
     const planted = await plant(left);
-    await rotated();
+    await rotate();
     for (const context of [left, behind]) {
       await expect(store(context, 'user/late', 'lost')).rejects.toMatchObject({ code: 'write_contention' });
       await expect(store(context, 'user/secret-0', 'lost')).rejects.toMatchObject({ code: 'write_contention' });
@@ -362,7 +362,7 @@ describe('workers that serve meanwhile', () => {
 });
 
 /** A credential with a lease until this time. */
-async function leased(holder: string, until: number): Promise<void> {
+async function insertLease(holder: string, until: number): Promise<void> {
   await client.execute('DELETE FROM connector_credentials');
   await client.execute({
     sql: `INSERT INTO connector_credentials
@@ -376,7 +376,7 @@ describe('a refresh of an OAuth credential', () => {
   test('is waited for, so that a worker with the old key can store the result', async () => {
     const left = await worker(before);
     const clock = new TestClock();
-    await leased('somebody', clock.now() + 30_000);
+    await insertLease('somebody', clock.now() + 30_000);
     const told: string[] = [];
     let looks = 0;
     const sleep = async () => {
@@ -397,7 +397,7 @@ describe('a refresh of an OAuth credential', () => {
   test('is not waited for if its worker is dead, or if it is a pause', async () => {
     await worker(before);
     const clock = new TestClock();
-    await leased('backoff', clock.now() + 30_000);
+    await insertLease('backoff', clock.now() + 30_000);
     let slept = 0;
     const counting = {
       now: () => clock.now() + slept,
@@ -406,7 +406,7 @@ describe('a refresh of an OAuth credential', () => {
     const how = { clock: counting, onProgress: () => undefined };
     expect(await rotateMasterKey(database, { before, after }, how)).toMatchObject({ ok: true });
     expect(slept).toBe(0);
-    await leased('somebody', clock.now() + 3_600_000);
+    await insertLease('somebody', clock.now() + 3_600_000);
     const next = { before: after, after: newMasterKey() };
     expect(await rotateMasterKey(database, next, how)).toMatchObject({ ok: true });
     expect(slept).toBe(45_000);
@@ -427,11 +427,11 @@ describe('the report of which key seals what', () => {
     expect(await summary(before, null)).toEqual([true, true, false, 0]);
     expect(await summary(after, before)).toEqual([false, false, true, 0]);
     expect(await summary(after, null)).toBe('wrong_vault_key');
-    await expect(rotateMasterKey(killedAt(2, 'after'), { before, after })).rejects.toThrow('killed');
+    await expect(rotateMasterKey(killAt(2, 'after'), { before, after })).rejects.toThrow('killed');
     expect(await summary(after, before)).toEqual([false, true, true, 0]);
     expect(await summary(after, null)).toBe('missing_vault_key');
     expect(await summary(null, null)).toBe('missing_vault_key');
-    await rotated();
+    await rotate();
     await client.execute("UPDATE secrets SET sealed = 'v1.x.y' WHERE path = 'user/secret-0'");
     expect(await summary(after, null)).toEqual([true, true, false, 1]);
   });

@@ -62,7 +62,7 @@ describe('a list', () => {
   });
 
   test("comes from the primary while the replica lacks an event of the enterprise's sidecar", async () => {
-    const sidecar = await control.enrolled();
+    const sidecar = await control.enrolSidecar();
     await store('a', 'read at the primary');
     await replicate();
     const event = {
@@ -94,7 +94,7 @@ describe('a list', () => {
 });
 
 test('authorisation data never comes from the replica', async () => {
-  const sidecar = await control.enrolled();
+  const sidecar = await control.enrolSidecar();
   await replicate();
   await control.asUser('DELETE', `/v1/sidecars/${sidecar.enrolled.sidecar_id}`);
   const refused = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0');

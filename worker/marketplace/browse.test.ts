@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplacePage } from '../../shared/wire/marketplace.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
@@ -33,12 +33,12 @@ afterEach(async () => {
   await registry.stop();
 });
 
-const browse = (query = '') => parsed(marketplacePage, control.send(`/v1/marketplace/servers${query}`));
+const browse = (query = '') => parseReply(marketplacePage, control.send(`/v1/marketplace/servers${query}`));
 const searches = () => registry.calls.filter((call) => call.includes('search='));
 const names = (page: { readonly items: readonly { readonly name: string }[] }) => page.items.map(({ name }) => name);
 
 /** The mirror after the running sync. */
-async function mirrored(): Promise<void> {
+async function fillMirror(): Promise<void> {
   await browse();
   await lifetime.drain();
 }
@@ -78,7 +78,7 @@ describe('before there is a mirror', () => {
 
 describe('with a complete mirror', () => {
   test('the registry is not called for searches', async () => {
-    await mirrored();
+    await fillMirror();
     const page = await browse('?q=mcp&limit=100');
     expect([page.items.length, page.partial, page.stale]).toEqual([100, false, false]);
     expect(searches()).toEqual([]);
@@ -86,7 +86,7 @@ describe('with a complete mirror', () => {
   });
 
   test('names and descriptions are searched, ignoring case', async () => {
-    await mirrored();
+    await fillMirror();
     const { server } = registry.entry(77);
     const words = String(server['description']).split(' ').slice(0, 4).join(' ');
     expect(names(await browse(`?q=${encodeURIComponent(words.toUpperCase())}`))).toContain(server.name);
@@ -95,7 +95,7 @@ describe('with a complete mirror', () => {
   });
 
   test('lists can be filtered by transport and by package registry', async () => {
-    await mirrored();
+    await fillMirror();
     const local = await browse('?limit=100&transport=stdio');
     expect(local.items.length).toBeGreaterThan(20);
     expect(local.items.every(({ packages }) => packages[0]?.registry_type === 'npm')).toBe(true);
@@ -104,7 +104,7 @@ describe('with a complete mirror', () => {
   });
 
   test('changed entries appear and deleted ones disappear', async () => {
-    await mirrored();
+    await fillMirror();
     const [changed, deleted, deprecated] = [registry.entry(1), registry.entry(2), registry.entry(3)];
     const updatedAt = new Date(clock.now()).toISOString();
     registry.publish({ ...changed, server: { ...changed.server, version: '9.9.9' }, updatedAt });
@@ -112,7 +112,7 @@ describe('with a complete mirror', () => {
     registry.publish({ ...deprecated, status: 'deprecated', updatedAt });
     registry.publish({ server: { name: 'io.example/new', version: '1.0.0' }, status: 'active', updatedAt });
     clock.move(16 * MINUTE_MS);
-    await mirrored();
+    await fillMirror();
     clock.move(MINUTE_MS);
     const all = await everyPage('?limit=100');
     expect(all).toHaveLength(250);
@@ -126,7 +126,7 @@ describe('with a complete mirror', () => {
   });
 
   test('with the registry down, replies say how old they are', async () => {
-    await mirrored();
+    await fillMirror();
     const { fetched_at } = await browse();
     await registry.stop();
     clock.move(60 * MINUTE_MS);
@@ -137,7 +137,7 @@ describe('with a complete mirror', () => {
   });
 
   test('with the registry down, nothing is installed from an old entry', async () => {
-    await mirrored();
+    await fillMirror();
     const { name } = registry.entry(0).server;
     const install = () =>
       control.asUser('POST', `/v1/marketplace/servers/${name}/install`, { dry_run: true }).then(async (reply) => {
@@ -156,9 +156,9 @@ describe('with a complete mirror', () => {
   });
 
   test('another worker with the same database does not fetch it again', async () => {
-    await mirrored();
+    await fillMirror();
     const calls = registry.calls.length;
-    await mirrored();
+    await fillMirror();
     expect(registry.calls).toHaveLength(calls);
   });
 });
@@ -186,14 +186,14 @@ describe('a failing registry', () => {
 
   test('circular cursors are detected, and the mirror is not considered complete', async () => {
     registry.behaviour = 'cursor_loop';
-    await mirrored();
+    await fillMirror();
     expect(registry.calls.length).toBeLessThan(10);
     expect((await browse('?q=mcp')).partial).toBe(true);
   });
 
   test('invalid entries do not block the others', async () => {
     registry.behaviour = 'bad_entries';
-    await mirrored();
+    await fillMirror();
     expect(await everyPage('?limit=100')).toHaveLength(250);
   });
 

@@ -8,7 +8,7 @@ const lifetime = new ProgramLifetime(() => undefined);
 const context = { clock, defer: lifetime.defer };
 
 /** A value that many callers want, and how often it was fetched. */
-function wanted(fetchMs: number) {
+function sharedValue(fetchMs: number) {
   const state = { value: null as string | null, fetches: 0 };
   const work = async () => {
     state.fetches += 1;
@@ -19,14 +19,14 @@ function wanted(fetchMs: number) {
 }
 
 test('concurrent callers start one flight, and all get its result', async () => {
-  const { state, flight } = wanted(200);
+  const { state, flight } = sharedValue(200);
   const flights = new Flights();
   const got = await Promise.all(Array.from({ length: 50 }, () => flights.join(context, flight)));
   expect([new Set(got), state.fetches]).toEqual([new Set(['there']), 1]);
 });
 
 test('a caller that stops waiting gets nothing, and the flight continues for the others', async () => {
-  const { state, flight } = wanted(1_000);
+  const { state, flight } = sharedValue(1_000);
   const flights = new Flights();
   const hasty = flights.join(context, { ...flight, patienceMs: 100 });
   const patient = flights.join(context, flight);
@@ -34,7 +34,7 @@ test('a caller that stops waiting gets nothing, and the flight continues for the
 });
 
 test('a flight whose request is gone is started again', async () => {
-  const { state, flight } = wanted(10);
+  const { state, flight } = sharedValue(10);
   const flights = new Flights();
   const lost = flights.join(context, { ...flight, patienceMs: 50, work: () => new Promise<void>(() => undefined) });
   expect(await lost).toBeNull();
@@ -43,7 +43,7 @@ test('a flight whose request is gone is started again', async () => {
 });
 
 test('flights of different keys do not wait for each other', async () => {
-  const [slow, quick] = [wanted(3_000), wanted(10)];
+  const [slow, quick] = [sharedValue(3_000), sharedValue(10)];
   const flights = new Flights();
   const first = flights.join(context, slow.flight);
   const began = clock.now();

@@ -67,11 +67,11 @@ function publish(server: Readonly<Record<string, unknown>>): void {
 
 const post = (body?: unknown, id = NAME, action = 'install') =>
   control.asUser('POST', `/v1/marketplace/servers/${id}/${action}`, body);
-async function installed(body?: unknown, id = NAME) {
+async function installServer(body?: unknown, id = NAME) {
   const reply = await post(body, id);
   return { status: reply.status, ...marketplaceInstallReply.parse(await reply.json()) };
 }
-async function refused(body?: unknown, id = NAME) {
+async function readRefusal(body?: unknown, id = NAME) {
   const reply = await post(body, id);
   return { status: reply.status, ...errorBody.parse(await reply.json()).error };
 }
@@ -79,7 +79,7 @@ const servers = async () => (await control.asUser('GET', '/v1/mcp-servers')).tex
 
 describe('an install', () => {
   test('prefers npm, pins the version, and refers to a credential that is stored later', async () => {
-    const { status, server, required_credentials } = await installed();
+    const { status, server, required_credentials } = await installServer();
     expect(status).toBe(201);
     expect(server).toMatchObject({
       name: SERVER,
@@ -100,10 +100,10 @@ describe('an install', () => {
   });
 
   test('again changes nothing, and does not call the registry', async () => {
-    const first = await installed();
+    const first = await installServer();
     await registry.stop();
     clock.move(60 * MINUTE_MS);
-    const again = await installed();
+    const again = await installServer();
     expect([again.status, again.server?.id, again.required_credentials.map(({ name }) => name)]).toEqual([
       200,
       first.server?.id,
@@ -113,13 +113,13 @@ describe('an install', () => {
   });
 
   test('repeated concurrently creates one server', async () => {
-    const all = await Promise.all([1, 2, 3, 4, 5].map(() => installed()));
+    const all = await Promise.all([1, 2, 3, 4, 5].map(() => installServer()));
     expect(new Set(all.map(({ server }) => server?.id)).size).toBe(1);
     expect(all.filter(({ status }) => status === 201)).toHaveLength(1);
   });
 
   test('stores a given secret only in the vault', async () => {
-    const { server, required_credentials } = await installed({ inputs: { API_KEY: SECRET, REGION: 'us' } });
+    const { server, required_credentials } = await installServer({ inputs: { API_KEY: SECRET, REGION: 'us' } });
     expect(server?.env).toEqual({ API_KEY: `vault://mcp-servers/${server?.id}/API_KEY`, REGION: 'us' });
     expect(server?.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
     expect(required_credentials).toEqual([]);
@@ -128,7 +128,7 @@ describe('an install', () => {
   });
 
   test('of a remote server has its URL and the header', async () => {
-    const { server, required_credentials } = await installed({ remote: 0 });
+    const { server, required_credentials } = await installServer({ remote: 0 });
     expect(server).toMatchObject({
       mode: 'remote',
       url: 'https://weather.example.com/mcp',
@@ -140,24 +140,24 @@ describe('an install', () => {
 
   test('under another name creates another server; a name that is taken gets a number', async () => {
     await control.asUser('POST', '/v1/mcp-servers', { name: SERVER, command: ['/usr/bin/true'] });
-    expect((await installed()).server?.name).toBe(`${SERVER}-2`);
-    expect((await installed({ name: 'work' })).server?.name).toBe('work');
-    expect(await refused({ name: SERVER })).toMatchObject({ status: 409, code: 'name_taken' });
+    expect((await installServer()).server?.name).toBe(`${SERVER}-2`);
+    expect((await installServer({ name: 'work' })).server?.name).toBe('work');
+    expect(await readRefusal({ name: SERVER })).toMatchObject({ status: 409, code: 'name_taken' });
   });
 
   test('of an earlier version is pinned to that version', async () => {
     publish({ version: '2.0.0', packages: [{ ...npm, version: '2.0.0' }] });
-    expect((await installed({ version: '1.2.3' })).server?.version).toBe('1.2.3');
-    expect(await refused({ version: '3.0.0', name: 'other' })).toMatchObject({ status: 404 });
+    expect((await installServer({ version: '1.2.3' })).server?.version).toBe('1.2.3');
+    expect(await readRefusal({ version: '3.0.0', name: 'other' })).toMatchObject({ status: 404 });
   });
 
   test('as a dry run installs nothing', async () => {
-    expect(await installed({ dry_run: true })).toMatchObject({ status: 200, server: null });
+    expect(await installServer({ dry_run: true })).toMatchObject({ status: 200, server: null });
     expect(await servers()).not.toContain(NAME);
   });
 
   test('belongs to the caller; another user installs a server of their own', async () => {
-    await installed();
+    await installServer();
     const other = await addUser(control.context, null);
     const theirs = await install(control.context, other, NAME, {});
     expect(theirs).toMatchObject({ ok: true, value: { value: { isNew: true } } });
@@ -176,7 +176,7 @@ describe('an install is refused', () => {
     ['an option of the runner', { runtimeArguments: [{ type: 'named', name: '--call', value: 'id' }] }],
   ])('with %s', async (_, change) => {
     publish({ packages: [{ ...npm, ...change }] });
-    expect(await refused()).toMatchObject({ status: 422, code: 'package_not_installable' });
+    expect(await readRefusal()).toMatchObject({ status: 422, code: 'package_not_installable' });
     expect(await servers()).not.toContain(NAME);
   });
 
@@ -185,9 +185,9 @@ describe('an install is refused', () => {
       { type: 'positional', valueHint: 'directory', isRequired: true, description: 'Where to look' },
     ];
     publish({ packages: [{ ...npm, packageArguments }] });
-    const error = await refused();
+    const error = await readRefusal();
     expect(error).toMatchObject({ status: 422, code: 'inputs_required', details: { inputs: [{ name: 'directory' }] } });
-    expect((await installed({ inputs: { directory: '/tmp/x' } })).server?.command).toEqual([
+    expect((await installServer({ inputs: { directory: '/tmp/x' } })).server?.command).toEqual([
       'npx',
       '-y',
       '@acme/weather@1.2.3',
@@ -196,22 +196,22 @@ describe('an install is refused', () => {
   });
 
   test('if there are unknown inputs, or a reference as a value', async () => {
-    expect(await refused({ inputs: { NOTHING: 'x' } })).toMatchObject({ code: 'inputs_required' });
+    expect(await readRefusal({ inputs: { NOTHING: 'x' } })).toMatchObject({ code: 'inputs_required' });
     const value = 'vault://mcp-servers/mcp_00000000000000000000000000/API_KEY';
-    expect(await refused({ inputs: { REGION: value } })).toMatchObject({ code: 'inputs_required' });
+    expect(await readRefusal({ inputs: { REGION: value } })).toMatchObject({ code: 'inputs_required' });
   });
 
   test('without an entry', async () => {
-    expect(await refused(undefined, 'io.example/none')).toMatchObject({ status: 404, code: 'not_found' });
-    expect(await refused(undefined, '..%2f..%2fetc')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await readRefusal(undefined, 'io.example/none')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await readRefusal(undefined, '..%2f..%2fetc')).toMatchObject({ status: 404, code: 'not_found' });
   });
 
   test('when the registry is down, whatever it answered before', async () => {
     await control.send(`/v1/marketplace/servers/${NAME}`);
     await registry.stop();
-    expect((await installed({ dry_run: true })).status).toBe(200);
+    expect((await installServer({ dry_run: true })).status).toBe(200);
     clock.move(16 * MINUTE_MS);
-    expect(await refused()).toMatchObject({ status: 502, code: 'registry_unavailable' });
+    expect(await readRefusal()).toMatchObject({ status: 502, code: 'registry_unavailable' });
     expect((await control.send(`/v1/marketplace/servers/${NAME}`)).status).toBe(200);
     await registry.start();
   });
@@ -221,7 +221,7 @@ describe('an install is refused', () => {
     ['a field that is none', { command: ['sh'] }],
     ['a name that is none', { name: 'No Name' }],
   ])('with %s', async (_, body) => {
-    expect(await refused(body)).toMatchObject({ status: 400, code: 'invalid_input' });
+    expect(await readRefusal(body)).toMatchObject({ status: 400, code: 'invalid_input' });
   });
 
   test('without sign-in', async () => {

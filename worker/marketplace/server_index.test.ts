@@ -13,7 +13,7 @@ function indexOf(...servers: readonly IndexedServer[]): ServerIndex {
   return index;
 }
 
-function found(index: ServerIndex, text: string, more: Partial<ServerQuery> = {}): string[] {
+function search(index: ServerIndex, text: string, more: Partial<ServerQuery> = {}): string[] {
   return index.search({ ...ALL, ...more, text }, null, 100).map(({ name }) => name);
 }
 
@@ -30,7 +30,7 @@ describe('a search', () => {
       server('io.github.h/other', 'nothing'),
       server('io.github.i/other', 'for GitHub'),
     );
-    expect(found(index, 'GitHub')).toEqual([
+    expect(search(index, 'GitHub')).toEqual([
       'io.f/github',
       'io.e/github-tools',
       'io.d/my-github',
@@ -40,12 +40,12 @@ describe('a search', () => {
       'io.b/x',
       'io.github.h/other',
     ]);
-    expect(found(index, 'io.f/git')).toEqual(['io.f/github']);
-    expect(found(index, 'd/my')).toEqual(['io.d/my-github']);
+    expect(search(index, 'io.f/git')).toEqual(['io.f/github']);
+    expect(search(index, 'd/my')).toEqual(['io.d/my-github']);
   });
 
   test('does not match across the name and the description', () => {
-    expect(found(indexOf(server('io.a/abc', 'def')), 'abcdef')).toEqual([]);
+    expect(search(indexOf(server('io.a/abc', 'def')), 'abcdef')).toEqual([]);
   });
 
   test.each([
@@ -56,14 +56,14 @@ describe('a search', () => {
   ])('finds %s by %s, which Unicode considers equal', (one, other) => {
     const index = indexOf(server('io.a/x', one));
     expect(
-      found(index, other.normalize('NFKC') === one ? one : other).length + found(index, one).length,
+      search(index, other.normalize('NFKC') === one ? one : other).length + search(index, one).length,
     ).toBeGreaterThan(0);
-    expect(found(index, one)).toEqual(['io.a/x']);
+    expect(search(index, one)).toEqual(['io.a/x']);
   });
 
   test.each(['.*', '%', '_', '[', '\\', "'", '"', '(', '\u0000'])('treats %j as literal text', (text) => {
     const index = indexOf(server('io.a/plain', 'words'), server('io.b/odd', `with ${text} in it`));
-    expect(found(index, text)).toEqual(['io.b/odd']);
+    expect(search(index, text)).toEqual(['io.b/odd']);
   });
 
   test('can be filtered by transport and package registry, which match only as whole words', () => {
@@ -72,9 +72,9 @@ describe('a search', () => {
       server('io.b/remote', '', { transports: ['sse'], registryTypes: [] }),
       server('io.c/both', '', { transports: ['stdio', 'streamable-http'], registryTypes: ['npm-like', 'oci'] }),
     );
-    expect(found(index, '', { transport: 'stdio' })).toEqual(['io.a/local', 'io.c/both']);
-    expect(found(index, '', { registryType: 'npm' })).toEqual(['io.a/local']);
-    expect(found(index, '', { transport: 'sse', registryType: 'oci' })).toEqual([]);
+    expect(search(index, '', { transport: 'stdio' })).toEqual(['io.a/local', 'io.c/both']);
+    expect(search(index, '', { registryType: 'npm' })).toEqual(['io.a/local']);
+    expect(search(index, '', { transport: 'sse', registryType: 'oci' })).toEqual([]);
   });
 
   test('continues after a place, whatever was added or deleted meanwhile', () => {
@@ -97,7 +97,7 @@ test('a copy belongs to one mirror, and knows which write it has', () => {
   const index = indexOf(server('io.a/x'));
   expect([index.stateOf('mirror')?.change, index.stateOf('other'), index.size]).toEqual([1, null, 1]);
   index.update([server('io.b/x')], ['io.a/x'], { change: 7, nowMs: 3 });
-  expect([index.stateOf('mirror')?.change, found(index, '')]).toEqual([7, ['io.b/x']]);
+  expect([index.stateOf('mirror')?.change, search(index, '')]).toEqual([7, ['io.b/x']]);
   index.replace('other', [], STATE);
   expect([index.stateOf('mirror'), index.size]).toEqual([null, 0]);
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplaceDetail, marketplacePage } from '../../shared/wire/marketplace.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 const show = (id: string) => control.send(`/v1/marketplace/servers/${id}`);
-const detail = (id: string) => parsed(marketplaceDetail, show(id));
+const detail = (id: string) => parseReply(marketplaceDetail, show(id));
 async function codeOf(id: string): Promise<string> {
   const body = errorBody.safeParse(await (await show(id)).json());
   return body.data?.error.code ?? 'none';
@@ -115,7 +115,7 @@ describe('an entry', () => {
       },
       expect.objectContaining({ identifier: 'older', runtime_hint: 'uvx', registry_base_url: null }),
     ]);
-    const page = await parsed(marketplacePage, control.send('/v1/marketplace/servers?q=example/runtime'));
+    const page = await parseReply(marketplacePage, control.send('/v1/marketplace/servers?q=example/runtime'));
     expect(page.items.find((item) => item.name === name)?.packages).toEqual(packages);
   });
 

@@ -53,17 +53,17 @@ async function install(name: string, inputs: unknown = GIVEN) {
   if (server === null) throw new Error('no server');
   return server;
 }
-async function shown(id: string, query = '') {
+async function showUpgrade(id: string, query = '') {
   const reply = await control.asUser('GET', `/v1/mcp-servers/${id}/upgrade${query}`);
   return upgradeReply.parse(await reply.json());
 }
 const post = (id: string, body?: unknown) => control.asUser('POST', `/v1/mcp-servers/${id}/upgrade`, body);
-async function upgraded(id: string, body?: unknown) {
+async function upgrade(id: string, body?: unknown) {
   const { server } = marketplaceInstallReply.parse(await (await post(id, body)).json());
   if (server === null) throw new Error('no server');
   return server;
 }
-async function refused(id: string, body?: unknown) {
+async function readRefusal(id: string, body?: unknown) {
   return errorBody.parse(await (await post(id, body)).json()).error;
 }
 
@@ -72,9 +72,9 @@ describe('an upgrade', () => {
     const name = newName();
     publish(name, '1.0.0');
     const before = await install(name);
-    expect((await shown(before.id)).available).toBe(false);
+    expect((await showUpgrade(before.id)).available).toBe(false);
     publish(name, '2.0.0');
-    expect(await shown(before.id)).toMatchObject({
+    expect(await showUpgrade(before.id)).toMatchObject({
       from_version: '1.0.0',
       to_version: '2.0.0',
       available: true,
@@ -85,7 +85,7 @@ describe('an upgrade', () => {
       },
       problems: [],
     });
-    const { name: _name, ...configuration } = await upgraded(before.id);
+    const { name: _name, ...configuration } = await upgrade(before.id);
     expect(configuration).toMatchObject({ version: '2.0.0', revision: before.revision + 1, env: before.env });
     expect(configuration.command).toEqual(['npx', '-y', '@acme/weather@2.0.0', '--unit', 'celsius']);
     expect(configuration.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
@@ -99,13 +99,13 @@ describe('an upgrade', () => {
     const before = await install(name);
     const station = { type: 'named', name: '--station', isRequired: true };
     publish(name, '2.0.0', { environmentVariables: [apiKey], packageArguments: [station] });
-    const offered = await shown(before.id);
+    const offered = await showUpgrade(before.id);
     expect(offered.problems).toMatchObject([{ input: 'station', code: 'missing' }]);
-    expect(await refused(before.id)).toMatchObject({
+    expect(await readRefusal(before.id)).toMatchObject({
       code: 'inputs_required',
       details: { inputs: [{ name: 'station' }] },
     });
-    const after = await upgraded(before.id, { inputs: { station: 'north' } });
+    const after = await upgrade(before.id, { inputs: { station: 'north' } });
     expect(after.env).toEqual({ API_KEY: before.env['API_KEY'] });
     expect(after.command).toEqual(['npx', '-y', '@acme/weather@2.0.0', '--station', 'north']);
   });
@@ -125,9 +125,9 @@ describe('an upgrade', () => {
     };
     await control.asUser('PUT', `/v1/mcp-servers/${before.id}`, changed);
     publish(name, '2.0.0');
-    const offered = await shown(before.id);
+    const offered = await showUpgrade(before.id);
     expect(offered.customised).toBe(true);
-    const after = await upgraded(before.id, { inputs: { unit: 'kelvin' } });
+    const after = await upgrade(before.id, { inputs: { unit: 'kelvin' } });
     expect([after.command.slice(2), after.env['MORE'], after.env['REGION']]).toEqual([
       ['@acme/weather@2.0.0', '--unit', 'kelvin'],
       '1',
@@ -140,7 +140,7 @@ describe('an upgrade', () => {
     publish(name, '1.0.0');
     const before = await install(name);
     publish(name, '2.0.0', { runtimeHint: 'bash' });
-    expect(await refused(before.id)).toMatchObject({ code: 'package_not_installable' });
+    expect(await readRefusal(before.id)).toMatchObject({ code: 'package_not_installable' });
     expect(await (await control.asUser('GET', `/v1/mcp-servers/${before.id}`)).json()).toMatchObject({
       command: before.command,
       revision: before.revision,
@@ -153,24 +153,24 @@ describe('an upgrade', () => {
     const before = await install(name);
     publish(name, '2.0.0');
     publish(name, '3.0.0');
-    expect((await shown(before.id, '?version=2.0.0')).to_version).toBe('2.0.0');
-    const once = await upgraded(before.id, { version: '2.0.0' });
-    const twice = await upgraded(before.id, { version: '2.0.0' });
+    expect((await showUpgrade(before.id, '?version=2.0.0')).to_version).toBe('2.0.0');
+    const once = await upgrade(before.id, { version: '2.0.0' });
+    const twice = await upgrade(before.id, { version: '2.0.0' });
     expect([once.version, twice.revision]).toEqual(['2.0.0', once.revision]);
   });
 
   test('is for servers of the registry, for their owner, while the registry answers', async () => {
     const manual = await control.asUser('POST', '/v1/mcp-servers', { name: 'own', command: ['/usr/bin/true'] });
     const { id }: { readonly id: string } = JSON.parse(await manual.text());
-    expect(await refused(id)).toMatchObject({ code: 'not_found' });
-    expect(await refused('mcp_00000000000000000000000000')).toMatchObject({ code: 'not_found' });
+    expect(await readRefusal(id)).toMatchObject({ code: 'not_found' });
+    expect(await readRefusal('mcp_00000000000000000000000000')).toMatchObject({ code: 'not_found' });
     const name = newName();
     publish(name, '1.0.0');
     const before = await install(name);
     await registry.stop();
     clock.move(16 * MINUTE_MS);
-    expect(await refused(before.id)).toMatchObject({ code: 'registry_unavailable' });
-    expect((await shown(before.id)).stale).toBe(true);
+    expect(await readRefusal(before.id)).toMatchObject({ code: 'registry_unavailable' });
+    expect((await showUpgrade(before.id)).stale).toBe(true);
     await registry.start();
     clock.move(MINUTE_MS);
   });

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const PATH = '/v1/marketplace/servers?limit=1';
 /** The same control plane as if it were hosted, at a fixed time. */
-function hosted(address: string | null) {
+function hostedContext(address: string | null) {
   const { clock } = control.context;
   const now = clock.now();
   const still = { now: () => now, sleep: clock.sleep.bind(clock) };
@@ -41,11 +41,11 @@ function hosted(address: string | null) {
 
 describe('a caller who is not signed in', () => {
   test('is limited by address on a hosted control plane, and not on their own machine', async () => {
-    const look = hosted('203.0.113.7');
+    const look = hostedContext('203.0.113.7');
     const answers: number[] = [];
     for (let index = 0; index < 121; index += 1) answers.push(await look());
     expect([answers.filter((status) => status === 200).length, answers.at(-1)]).toEqual([120, 429]);
-    expect(await hosted('203.0.113.8')()).toBe(200);
+    expect(await hostedContext('203.0.113.8')()).toBe(200);
     expect((await control.send(PATH)).status).toBe(200);
   });
 
@@ -61,9 +61,13 @@ test('does not see what anybody has installed', async () => {
   const [one, other] = [await addUser(control.context, null), await addUser(control.context, null)];
   await install(control.context, one, name, {});
   const query = marketplaceQuery.parse({ q: name });
-  const installed = async (caller: typeof one | null) => {
+  const findInstalled = async (caller: typeof one | null) => {
     const page = await browse(control.context, caller, query);
     return page.ok ? page.value.items[0]?.installed : null;
   };
-  expect([await installed(one), await installed(other), await installed(null)]).toEqual([true, false, false]);
+  expect([await findInstalled(one), await findInstalled(other), await findInstalled(null)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
 });

@@ -40,7 +40,7 @@ beforeAll(async () => {
   await storeSecret(context, owner, secret('personal'));
   const created = await createHostBinding(context, owner, binding());
   bindingId = created.ok ? created.value.value.id : '';
-  sidecarId = (await control.enrolled()).enrolled.sidecar_id;
+  sidecarId = (await control.enrolSidecar()).enrolled.sidecar_id;
 });
 afterAll(() => control.stop());
 

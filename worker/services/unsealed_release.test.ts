@@ -14,7 +14,7 @@ let sidecar: TestSidecar;
 let planted = '';
 beforeEach(async () => {
   control = await startInProcess();
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
   planted = `planted-${randomBytes(16).toString('hex')}`;
 });
 afterEach(() => control.stop());
@@ -31,7 +31,7 @@ const ask = (from: TestSidecar, change: object = {}) =>
   from.call('POST', '/v1/sidecar/unsealed', { body: { ...valid(), ...change } });
 
 async function take(from: TestSidecar, change: object = {}) {
-  return from.verified(await (await ask(from, change)).text(), CREDENTIALS_TYP, credentialsPayload);
+  return from.verify(await (await ask(from, change)).text(), CREDENTIALS_TYP, credentialsPayload);
 }
 async function releases() {
   const reply = await control.asUser('GET', '/v1/audit-events?type=control.credential.released');
@@ -65,7 +65,7 @@ describe('an unsealed credential', () => {
     const payload = await take(sidecar, { request_id: requestId, host: 'DB.example.test' });
     expect(payload).toMatchObject({ request_id: requestId, missing: [], sidecar_id: sidecar.enrolled.sidecar_id });
     expect(payload.credentials).toMatchObject([{ owner: 'personal', path: 'user/demo' }]);
-    expect(await sidecar.unsealed(payload.credentials[0]!.sealed)).toEqual({ value: planted });
+    expect(await sidecar.unseal(payload.credentials[0]!.sealed)).toEqual({ value: planted });
     expect(await releases()).toMatchObject([
       {
         actor: sidecar.enrolled.sidecar_id,

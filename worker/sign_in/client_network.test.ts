@@ -24,10 +24,10 @@ afterAll(() => control.stop());
 
 test('a client with many addresses of one network gets no more attempts than one with a single address', async () => {
   const throttle = { kind: 'of a test', most: 3, windowSeconds: 60 };
-  const tried = async (address: string) => (await takeClientAttempt(control.context, throttle, address)).ok;
+  const takeTry = async (address: string) => (await takeClientAttempt(control.context, throttle, address)).ok;
   const ofOne = ['1', '2', '3', '4'].map((last) => `2001:db8:0:7::${last}`);
   const answers: boolean[] = [];
-  for (const address of ofOne) answers.push(await tried(address));
+  for (const address of ofOne) answers.push(await takeTry(address));
   expect(answers).toEqual([true, true, true, false]);
-  expect(await tried('2001:db8:0:8::1')).toBe(true);
+  expect(await takeTry('2001:db8:0:8::1')).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import {
   CODE_HOST_CLIENT_ID,
   CODE_HOST_CLIENT_SECRET,
@@ -99,8 +99,8 @@ async function expectRefused(reply: Response, status: number, words: string) {
   expect([reply.status, await reply.text()]).toEqual([status, expect.stringContaining(words)]);
 }
 
-const settings = async (browser = admin) => parsed(enterpriseSettings, browser.get('/v1/enterprise'));
-const me = async (browser: TestBrowser) => parsed(meReply, browser.get('/v1/me'));
+const settings = async (browser = admin) => parseReply(enterpriseSettings, browser.get('/v1/enterprise'));
+const me = async (browser: TestBrowser) => parseReply(meReply, browser.get('/v1/me'));
 
 function put(more: object = {}, browser = admin): Promise<Response> {
   const { name, billing_email } = enterprise;
@@ -130,7 +130,7 @@ const post = (path: string, body: object) =>
 
 /** The device code of a program that a browser's user approved and that has no tokens yet. */
 async function approvedCode(browser: TestBrowser): Promise<string> {
-  const device = await parsed(deviceReply, post('/auth/device/code', { client_name: 'svc on laptop' }));
+  const device = await parseReply(deviceReply, post('/auth/device/code', { client_name: 'svc on laptop' }));
   const answer = { user_code: device.user_code, decision: 'approve' };
   expect((await browser.submit('/device/decide', answer)).status).toBe(200);
   return device.device_code;
@@ -138,11 +138,11 @@ async function approvedCode(browser: TestBrowser): Promise<string> {
 
 /** A program signed in by a browser, as by `svc login`. */
 async function programOf(browser: TestBrowser): Promise<TokenPair> {
-  return parsed(tokenPair, post('/auth/device/token', { device_code: await approvedCode(browser) }));
+  return parseReply(tokenPair, post('/auth/device/token', { device_code: await approvedCode(browser) }));
 }
 
 /** Whether a browser and a program are signed in, and whether the program can refresh. */
-async function signedIn(browser: TestBrowser, program: TokenPair): Promise<readonly number[]> {
+async function listSignedIn(browser: TestBrowser, program: TokenPair): Promise<readonly number[]> {
   const headers = { authorization: `Bearer ${program.access_token}` };
   const calls = [
     await browser.get('/v1/me'),
@@ -416,7 +416,7 @@ describe('sso_required', () => {
     const [ended, waiting] = [await programOf(other), await approvedCode(other)];
     const [kept, due] = [await programOf(admin), await approvedCode(admin)];
     await withProvider({ sso_required: true });
-    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+    expect([await listSignedIn(other, ended), await listSignedIn(admin, kept)]).toEqual([OUT, STAY]);
     expect(await refusal(post('/auth/device/token', { device_code: waiting }))).toMatchObject({
       code: 'expired_token',
     });
@@ -444,7 +444,7 @@ describe('settings that some users could not sign in with', () => {
     await signIn(other, 'codehost');
     const program = await programOf(other);
     await withProvider(more());
-    expect(await signedIn(other, program)).toEqual(STAY);
+    expect(await listSignedIn(other, program)).toEqual(STAY);
   });
 
   test('end sign-ins by a provider that is no longer allowed', async () => {
@@ -452,7 +452,7 @@ describe('settings that some users could not sign in with', () => {
     await signIn(admin, enterprise.id);
     const [ended, kept] = [await programOf(other), await programOf(admin)];
     await withProvider({ allowed_providers: [] });
-    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+    expect([await listSignedIn(other, ended), await listSignedIn(admin, kept)]).toEqual([OUT, STAY]);
   });
 
   test('end sign-ins with an address of a domain that is no longer allowed', async () => {
@@ -461,7 +461,7 @@ describe('settings that some users could not sign in with', () => {
     await signIn(other, 'codehost');
     const ended = await programOf(other);
     await withProvider({ allowed_domains: ['acme.test'] });
-    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+    expect([await listSignedIn(other, ended), await listSignedIn(admin, kept)]).toEqual([OUT, STAY]);
   });
 
   test.each([
@@ -472,7 +472,7 @@ describe('settings that some users could not sign in with', () => {
     await signIn(other, enterprise.id);
     const [ended, kept] = [await programOf(other), await programOf(admin)];
     await withProvider(more());
-    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+    expect([await listSignedIn(other, ended), await listSignedIn(admin, kept)]).toEqual([OUT, STAY]);
   });
 
   test('do not affect another enterprise', async () => {
@@ -481,6 +481,6 @@ describe('settings that some users could not sign in with', () => {
     const program = await programOf(other);
     await signIn(admin, enterprise.id);
     await withProvider({ sso_required: true });
-    expect(await signedIn(other, program)).toEqual(STAY);
+    expect(await listSignedIn(other, program)).toEqual(STAY);
   });
 });

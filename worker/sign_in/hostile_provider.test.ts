@@ -39,21 +39,21 @@ let calls: string[];
 beforeEach(() => {
   metadata = METADATA;
   keys = [publicJwk];
-  idToken = (claims) => signed(claims);
+  idToken = (claims) => signClaims(claims);
   changes = {};
   calls = [];
 });
 
-const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const encodeObject = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-function signed(claims: Claims, header: object = {}, pair = own): Promise<string> {
+function signClaims(claims: Claims, header: object = {}, pair = own): Promise<string> {
   const protectedHeader: JWTHeaderParameters = { alg: 'ES256', kid: 'one', ...header };
   return new SignJWT(claims).setProtectedHeader(protectedHeader).sign(pair.privateKey);
 }
 
 /** A token signed with a shared secret. */
 function shared(claims: Claims, key: string): string {
-  const text = `${encoded({ alg: 'HS256', kid: 'one' })}.${encoded(claims)}`;
+  const text = `${encodeObject({ alg: 'HS256', kid: 'one' })}.${encodeObject(claims)}`;
   return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
 }
 
@@ -100,14 +100,14 @@ test('the provider of these tests signs in if it is honest', async () => {
 
 describe('nobody is signed in by an ID token', () => {
   test.each<[string, (claims: Claims) => string | Promise<string>]>([
-    ['that nobody signed', (claims) => `${encoded({ alg: 'none', kid: 'one' })}.${encoded(claims)}.`],
+    ['that nobody signed', (claims) => `${encodeObject({ alg: 'none', kid: 'one' })}.${encodeObject(claims)}.`],
     ['signed with the secret of the client', (claims) => shared(claims, CLIENT_SECRET)],
     ['signed with the public key as a shared secret', (claims) => shared(claims, JSON.stringify(publicJwk))],
-    ['that another key signed', (claims) => signed(claims, {}, other)],
-    ['whose key is one that it carries', (claims) => signed(claims, { jwk: publicJwk }, other)],
-    ['whose key is at an address that it names', (claims) => signed(claims, { jku: `${ISSUER}/others` }, other)],
-    ['whose key’s name is a path', (claims) => signed(claims, { kid: '../keys' })],
-    ['whose key’s name is every object’s', (claims) => signed(claims, { kid: '__proto__' })],
+    ['that another key signed', (claims) => signClaims(claims, {}, other)],
+    ['whose key is one that it carries', (claims) => signClaims(claims, { jwk: publicJwk }, other)],
+    ['whose key is at an address that it names', (claims) => signClaims(claims, { jku: `${ISSUER}/others` }, other)],
+    ['whose key’s name is a path', (claims) => signClaims(claims, { kid: '../keys' })],
+    ['whose key’s name is every object’s', (claims) => signClaims(claims, { kid: '__proto__' })],
     ['that is no text of three parts', () => 'a.b'],
   ])('%s', async (_, make) => {
     idToken = make;

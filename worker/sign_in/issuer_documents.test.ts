@@ -71,7 +71,7 @@ async function signIn(provider = oidcProvider(settings('general'))): Promise<str
   return done.ok ? null : done.error.reason;
 }
 
-const asked = (path: string) => calls.filter((each) => each === path).length;
+const countCalls = (path: string) => calls.filter((each) => each === path).length;
 
 async function newSigner(kid: string): Promise<void> {
   const pair = pairs.get(kid) ?? (await generateKeyPair('RS256'));
@@ -93,17 +93,17 @@ describe('the documents of an OpenID provider', () => {
     for (const name of ['general', 'general', 'of an enterprise']) {
       expect(await signIn(oidcProvider(settings(name)))).toBe(null);
     }
-    expect([asked(PATHS.discovery), asked(PATHS.keys), asked(PATHS.token)]).toEqual([1, 1, 3]);
+    expect([countCalls(PATHS.discovery), countCalls(PATHS.keys), countCalls(PATHS.token)]).toEqual([1, 1, 3]);
   });
 
   test('are fetched again after ten minutes', async () => {
     await signIn();
     clock.ms += HELD_MS - 1;
     await signIn();
-    expect(asked(PATHS.discovery)).toBe(1);
+    expect(countCalls(PATHS.discovery)).toBe(1);
     clock.ms += 1;
     expect(await signIn()).toBe(null);
-    expect(asked(PATHS.discovery)).toBe(2);
+    expect(countCalls(PATHS.discovery)).toBe(2);
   });
 
   test('are separate for each issuer', async () => {
@@ -129,7 +129,7 @@ describe('the documents of an OpenID provider', () => {
     expect(await signIn()).toBe('provider_failed');
     published = ['two'];
     expect(await signIn()).toBe(null);
-    expect(asked(PATHS.discovery)).toBe(2);
+    expect(countCalls(PATHS.discovery)).toBe(2);
   });
 
   test('are cached for the newest of many issuers', async () => {
@@ -152,16 +152,16 @@ describe('the keys of an OpenID provider', () => {
     await newSigner('two');
     published = ['one', 'two'];
     expect(await signIn()).toBe(null);
-    expect([asked(PATHS.discovery), asked(PATHS.keys)]).toEqual([1, 2]);
+    expect([countCalls(PATHS.discovery), countCalls(PATHS.keys)]).toEqual([1, 2]);
     expect(await signIn()).toBe(null);
-    expect(asked(PATHS.keys)).toBe(2);
+    expect(countCalls(PATHS.keys)).toBe(2);
   });
 
   test('are fetched once more, and not again, if a token names an unknown one', async () => {
     await signIn();
     await newSigner('two');
     expect(await signIn()).toBe('provider_failed');
-    expect(asked(PATHS.keys)).toBe(2);
+    expect(countCalls(PATHS.keys)).toBe(2);
   });
 
   test('do not verify a signature of another key with the same id', async () => {

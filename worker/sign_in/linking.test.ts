@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import {
   CODE_HOST_CLIENT_ID,
   CODE_HOST_CLIENT_SECRET,
@@ -109,8 +109,8 @@ async function link(by = alice): Promise<Response> {
   return by.submit('/identities/link', await question(await by.get(await agree(by))));
 }
 
-const identities = async (by = alice) => (await parsed(identitiesPage, by.get('/v1/identities'))).items;
-const userId = async (by: TestBrowser) => (await parsed(meReply, by.get('/v1/me'))).id;
+const identities = async (by = alice) => (await parseReply(identitiesPage, by.get('/v1/identities'))).items;
+const userId = async (by: TestBrowser) => (await parseReply(meReply, by.get('/v1/me'))).id;
 const codeHosts = async (by = alice) => (await identities(by)).filter(({ provider }) => provider === 'codehost');
 
 /** An API call from one of our own pages. */
@@ -147,7 +147,7 @@ describe('an added way to sign in', () => {
     await link();
     const [added] = await codeHosts();
     const path = '/v1/audit-events?type=control.identity.linked';
-    expect((await parsed(auditEventsPage, alice.get(path))).items).toMatchObject([
+    expect((await parseReply(auditEventsPage, alice.get(path))).items).toMatchObject([
       { actor: await userId(alice), data: { 'svc.control.resource': added?.id, 'svc.control.provider': 'codehost' } },
     ]);
   });
@@ -314,7 +314,7 @@ describe('removing a way to sign in', () => {
     await signInAtCodeHost(other);
     expect(await userId(other)).not.toBe(await userId(alice));
     const path = '/v1/audit-events?type=control.identity.unlinked';
-    expect((await parsed(auditEventsPage, alice.get(path))).items).toMatchObject([
+    expect((await parseReply(auditEventsPage, alice.get(path))).items).toMatchObject([
       { data: { 'svc.control.resource': second, 'svc.control.provider': 'codehost' } },
     ]);
   });
@@ -327,7 +327,7 @@ describe('removing a way to sign in', () => {
     expect((await alice.submit('/identities/remove', { id: first! })).status).toBe(303);
     expect((await alice.get('/v1/me')).status).toBe(200);
     expect((await other.get('/v1/me')).status).toBe(401);
-    expect((await parsed(signInsPage, alice.get('/v1/sessions'))).items).toMatchObject([{ current: true }]);
+    expect((await parseReply(signInsPage, alice.get('/v1/sessions'))).items).toMatchObject([{ current: true }]);
   });
 
   test('is refused for the last one, and for the last usable one', async () => {
@@ -366,7 +366,7 @@ describe('removing a way to sign in', () => {
 
   test('is refused for a personal token', async () => {
     const scopes = { name: 'of a test', scopes: ['account:read'] };
-    const { token } = await parsed(createdToken, call('POST', '/v1/tokens', scopes));
+    const { token } = await parseReply(createdToken, call('POST', '/v1/tokens', scopes));
     const headers = { authorization: `Bearer ${token}` };
     const [first] = await ids();
     expect((await control.send('/v1/identities', { headers })).status).toBe(403);
@@ -376,8 +376,8 @@ describe('removing a way to sign in', () => {
 
 test('a list continues where a page ended', async () => {
   await link();
-  const first = await parsed(identitiesPage, alice.get('/v1/identities?limit=1'));
+  const first = await parseReply(identitiesPage, alice.get('/v1/identities?limit=1'));
   expect(first).toMatchObject({ items: [{ provider: 'general' }] });
-  const second = await parsed(identitiesPage, alice.get(`/v1/identities?limit=1&cursor=${first.next_cursor}`));
+  const second = await parseReply(identitiesPage, alice.get(`/v1/identities?limit=1&cursor=${first.next_cursor}`));
   expect(second).toMatchObject({ items: [{ provider: 'codehost' }], next_cursor: null });
 });

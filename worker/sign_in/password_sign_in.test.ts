@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { CHEAP_PASSWORDS, type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { CHEAP_PASSWORDS, type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { providersReply, signupReply } from '../../shared/wire/auth.ts';
@@ -40,7 +40,7 @@ const lastCode = () => /\b(\d{8})\b/.exec(mails.at(-1)?.['text'] ?? '')?.[1] ?? 
 const wrongCode = () => lastCode().replace(/^./, (digit) => String((Number(digit) + 1) % 10));
 
 async function begun(more: object = {}) {
-  return parsed(signupReply, signUp(more));
+  return parseReply(signupReply, signUp(more));
 }
 
 async function account(more: object = {}): Promise<Response> {
@@ -64,7 +64,7 @@ async function existing(): Promise<void> {
 
 const cookieOf = (reply: Response) => (reply.headers.getSetCookie()[0] ?? '').split(';')[0] ?? '';
 const me = async (reply: Response) =>
-  parsed(meReply, control.inBrowser('/v1/me', { headers: { cookie: cookieOf(reply) } }));
+  parseReply(meReply, control.inBrowser('/v1/me', { headers: { cookie: cookieOf(reply) } }));
 
 async function refusal(reply: Promise<Response>) {
   const answered = await reply;
@@ -221,7 +221,7 @@ describe('a password', () => {
       expect((await plain.inBrowser(path, { method: 'POST', headers, body })).status).toBe(404);
     }
     expect((await plain.inBrowser('/sign-up')).status).toBe(404);
-    expect(await parsed(providersReply, plain.inBrowser('/auth/providers'))).toMatchObject({ password: false });
+    expect(await parseReply(providersReply, plain.inBrowser('/auth/providers'))).toMatchObject({ password: false });
     await plain.stop();
   });
 });

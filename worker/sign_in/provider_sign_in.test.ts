@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import {
   CODE_HOST_CLIENT_ID,
   CODE_HOST_CLIENT_SECRET,
@@ -90,10 +90,10 @@ async function signIn(provider: string, by = browser) {
 }
 
 async function me(by = browser) {
-  return parsed(meReply, by.get('/v1/me'));
+  return parseReply(meReply, by.get('/v1/me'));
 }
 
-async function signedIn(provider: string, by = newBrowser()) {
+async function expectSignedIn(provider: string, by = newBrowser()) {
   const reply = await signIn(provider, by);
   expect([reply.status, reply.headers.get('location')]).toEqual([303, '/']);
   return me(by);
@@ -106,7 +106,7 @@ async function expectRefused(reply: Response, status: number, words: string) {
 
 describe('the ways to sign in', () => {
   test('are listed for a page', async () => {
-    expect(await parsed(providersReply, control.send('/auth/providers'))).toEqual({
+    expect(await parseReply(providersReply, control.send('/auth/providers'))).toEqual({
       providers: [
         { name: 'general', title: 'Single sign-on', login_url: '/auth/general/login' },
         { name: 'codehost', title: 'Code hosting', login_url: '/auth/codehost/login' },
@@ -119,7 +119,7 @@ describe('the ways to sign in', () => {
 
   test('are empty if none is configured', async () => {
     const plain = await startInProcess({ localKey: null });
-    expect(await parsed(providersReply, plain.send('/auth/providers'))).toEqual({ providers: [], password: false });
+    expect(await parseReply(providersReply, plain.send('/auth/providers'))).toEqual({ providers: [], password: false });
     expect((await plain.send('/auth/general/login')).status).toBe(404);
     await plain.stop();
   });
@@ -148,14 +148,14 @@ describe('a sign-in with the general provider', () => {
       /^__Host-session=[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
     );
     expect(await me()).toMatchObject({ email: 'alice@acme.test', display_name: 'Alice', role: 'owner' });
-    expect(await parsed(enterpriseReply, browser.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme' });
+    expect(await parseReply(enterpriseReply, browser.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme' });
     expect([...browser.cookies.keys()]).toEqual(['__Host-session']);
   });
 
   test('finds the same user again, even if the email has changed', async () => {
-    const first = await signedIn('general');
+    const first = await expectSignedIn('general');
     openId.person = { sub: 'alice', email: 'new@acme.test', email_verified: false };
-    expect((await signedIn('general')).id).toBe(first.id);
+    expect((await expectSignedIn('general')).id).toBe(first.id);
   });
 
   test('continues to one of our own pages, and to no other', async () => {
@@ -442,7 +442,7 @@ describe('the callback URL', () => {
 
 describe('the code-hosting provider', () => {
   test('requests its two scopes; the subject is the id as text', async () => {
-    await signedIn('codehost');
+    await expectSignedIn('codehost');
     expect(codeHost.scopes()).toBe('user:email read:user');
     const rows = await control.context.database.client.execute('SELECT issuer, subject FROM identities');
     expect(rows.rows).toEqual([expect.objectContaining({ issuer: 'https://code.acme.test', subject: '583231' })]);
@@ -450,7 +450,7 @@ describe('the code-hosting provider', () => {
 
   test('uses the login if there is no name', async () => {
     codeHost.user = { ...codeHost.user, name: '' };
-    expect(await signedIn('codehost')).toMatchObject({ display_name: 'alice' });
+    expect(await expectSignedIn('codehost')).toMatchObject({ display_name: 'alice' });
   });
 
   test('uses the primary, verified entry if the profile has no email', async () => {
@@ -459,7 +459,7 @@ describe('the code-hosting provider', () => {
       { email: 'other@acme.test', primary: false, verified: true },
       { email: 'Main@Acme.test', primary: true, verified: true },
     ];
-    expect(await signedIn('codehost')).toMatchObject({ email: 'main@acme.test' });
+    expect(await expectSignedIn('codehost')).toMatchObject({ email: 'main@acme.test' });
     expect(await findAccountByVerifiedEmail(control.context.database, 'main@acme.test')).not.toBeNull();
   });
 
@@ -480,7 +480,7 @@ describe('the code-hosting provider', () => {
     ['cannot be looked up', null],
   ])('signs in with a profile email that %s, as unverified', async (_, emails) => {
     codeHost.emails = emails;
-    expect(await signedIn('codehost')).toMatchObject({ email: 'alice@acme.test' });
+    expect(await expectSignedIn('codehost')).toMatchObject({ email: 'alice@acme.test' });
     expect(await findAccountByVerifiedEmail(control.context.database, 'alice@acme.test')).toBeNull();
   });
 
@@ -493,9 +493,9 @@ describe('the code-hosting provider', () => {
 
 describe('an account', () => {
   test('is shared by two providers that both verified the address', async () => {
-    const first = await signedIn('general');
-    expect((await signedIn('codehost')).id).toBe(first.id);
-    const events = await (await loggedIn('codehost')).get('/v1/audit-events?type=control.identity.linked');
+    const first = await expectSignedIn('general');
+    expect((await expectSignedIn('codehost')).id).toBe(first.id);
+    const events = await (await openSignedIn('codehost')).get('/v1/audit-events?type=control.identity.linked');
     expect(await events.text()).toContain('"svc.control.provider":"codehost"');
   });
 
@@ -509,34 +509,34 @@ describe('an account', () => {
   });
 
   test('is not joined by an address that the new provider did not verify', async () => {
-    const first = await signedIn('general');
+    const first = await expectSignedIn('general');
     codeHost.emails = [];
-    expect((await signedIn('codehost')).id).not.toBe(first.id);
+    expect((await expectSignedIn('codehost')).id).not.toBe(first.id);
   });
 
   test('is not joined if its own address is unverified', async () => {
     codeHost.emails = [];
-    const squatter = await signedIn('codehost');
-    const owner = await signedIn('general');
+    const squatter = await expectSignedIn('codehost');
+    const owner = await expectSignedIn('general');
     expect(owner.id).not.toBe(squatter.id);
     expect(owner.enterprise_id).not.toBe(squatter.enterprise_id);
   });
 
   test.each([['true'], [1], [undefined]])('is not joined if email_verified is %j', async (verified) => {
-    const first = await signedIn('codehost');
+    const first = await expectSignedIn('codehost');
     openId.person = { sub: 'mallory', email: 'alice@acme.test', email_verified: verified };
-    expect((await signedIn('general')).id).not.toBe(first.id);
+    expect((await expectSignedIn('general')).id).not.toBe(first.id);
   });
 
   test('gets a distinct slug if another one has it', async () => {
     codeHost.emails = [];
-    await signedIn('codehost');
-    const by = await loggedIn('general');
-    expect(await parsed(enterpriseReply, by.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme-2' });
+    await expectSignedIn('codehost');
+    const by = await openSignedIn('general');
+    expect(await parseReply(enterpriseReply, by.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme-2' });
   });
 
   test('that is suspended cannot sign in, nor can another provider with its address', async () => {
-    const by = await loggedIn('general');
+    const by = await openSignedIn('general');
     await control.context.database.client.execute("UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'");
     expect((await by.get('/v1/me')).status).toBe(401);
     await expectRefused(await signIn('general'), 401, 'this account cannot sign in');
@@ -545,7 +545,7 @@ describe('an account', () => {
 
   test('that is suspended while it signs in gets no session, even after it is reinstated', async () => {
     const { context } = control;
-    const owner = await signedIn('general');
+    const owner = await expectSignedIn('general');
     const { client } = context.database;
     const chain = { enterpriseId: owner.enterprise_id, writer: owner.enterprise_id };
     const suspend = () =>
@@ -575,9 +575,9 @@ describe('an account', () => {
   });
 
   test('is limited to the domains of its enterprise; an unverified address has no domain', async () => {
-    await signedIn('codehost');
+    await expectSignedIn('codehost');
     await control.context.database.client.execute(`UPDATE enterprises SET allowed_domains = '["acme.test"]'`);
-    await signedIn('codehost');
+    await expectSignedIn('codehost');
     codeHost.emails = [];
     await expectRefused(await signIn('codehost'), 403, 'only verified addresses of its own domains');
     codeHost.user = { ...codeHost.user, email: 'alice@other.test' };
@@ -586,16 +586,16 @@ describe('an account', () => {
   });
 
   test('is limited to the providers of its enterprise', async () => {
-    await signedIn('codehost');
+    await expectSignedIn('codehost');
     await control.context.database.client.execute(`UPDATE enterprises SET allowed_providers = '["general"]'`);
     await expectRefused(await signIn('codehost'), 403, 'use general');
-    await signedIn('general');
+    await expectSignedIn('general');
   });
 });
 
-async function loggedIn(provider: string): Promise<TestBrowser> {
+async function openSignedIn(provider: string): Promise<TestBrowser> {
   const by = newBrowser();
-  await signedIn(provider, by);
+  await expectSignedIn(provider, by);
   return by;
 }
 

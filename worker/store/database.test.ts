@@ -46,7 +46,7 @@ test('a database file keeps acknowledged writes when the machine fails', async (
 
 const failureOf = (call: Promise<unknown>) => call.then(() => null).catch((error: unknown) => isDatabaseFailure(error));
 
-const settled = async () => {
+const settle = async () => {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
@@ -61,7 +61,7 @@ test('a program sends a server at most two writes at a time, because waiting one
   const limited = openDatabase(client, null, createWriteSlots(client));
   const writes = Array.from({ length: 5 }, () => failureOf(limited.write([statement(sql`SELECT 1`)])));
   for (let ended = 0; ended < 5; ended += 1) {
-    await settled();
+    await settle();
     expect(sent.length).toBe(Math.min(ended + 2, 5));
     sent[ended]?.();
   }

@@ -23,18 +23,18 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-const countedIn = async ({ read }: Database) => (await read.all(sql`SELECT n FROM counted`)).length;
+const countRows = async ({ read }: Database) => (await read.all(sql`SELECT n FROM counted`)).length;
 const fail = () => Promise.reject(new Error('of this test'));
 const count = () => database.write([statement(sql`INSERT INTO counted VALUES (1)`)]);
 
 test('reads of one transaction do not see concurrent writes, and the next ones do', async () => {
   const seen = await database.readTogether(async (together) => {
-    const before = await countedIn(together);
+    const before = await countRows(together);
     expect(await count()).toEqual({ ok: true, value: [1] });
-    return [before, await countedIn(together)];
+    return [before, await countRows(together)];
   });
   expect(seen).toEqual([0, 0]);
-  expect(await database.readTogether(countedIn)).toBe(1);
+  expect(await database.readTogether(countRows)).toBe(1);
 });
 
 test("transactions beyond the limit of a file's connections wait, and leave some connections for others", async () => {
@@ -43,7 +43,7 @@ test("transactions beyond the limit of a file's connections wait, and leave some
   const readings = Array.from({ length: 50 }, () =>
     database.readTogether(async (together) => {
       most = Math.max(most, (open += 1));
-      const counted = await countedIn(together);
+      const counted = await countRows(together);
       await setImmediate();
       open -= 1;
       return counted;
@@ -58,5 +58,5 @@ test('a failed read returns its connection', async () => {
   for (let number = 0; number < 30; number += 1) {
     await expect(database.readTogether(fail)).rejects.toThrow('of this test');
   }
-  expect(await database.readTogether(countedIn)).toBe(0);
+  expect(await database.readTogether(countRows)).toBe(0);
 });

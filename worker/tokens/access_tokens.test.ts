@@ -16,7 +16,7 @@ import {
   signInProgram,
   startHosted,
 } from '../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
 import { keySet } from '../../shared/wire/tokens.ts';
 import { revokeFamily } from '../store/refresh_tokens.ts';
 import { ACCESS_TOKEN_SECONDS, AccessKeys, RETIRED_KEY_SECONDS } from './access_keys.ts';
@@ -32,10 +32,10 @@ beforeEach(async () => {
 afterAll(() => control.stop());
 
 const me = (token: string) => callAs(control, token, 'GET', '/v1/me');
-const jwks = () => parsed(keySet, control.send('/.well-known/jwks.json'));
+const jwks = () => parseReply(keySet, control.send('/.well-known/jwks.json'));
 
 /** The claims and header of a valid token, with some changed, signed by the current key. */
-async function signed(change: { claims?: object; header?: object } = {}): Promise<string> {
+async function signToken(change: { claims?: object; header?: object } = {}): Promise<string> {
   const { kid, privateKey } = await control.context.accessKeys.signer(control.context.database);
   const claims = { ...decodeJwt(user.tokens.access_token), ...change.claims };
   return new SignJWT(claims)
@@ -101,7 +101,7 @@ describe('an access token', () => {
   });
 
   test('signed by the test with unchanged claims is accepted', async () => {
-    expect((await me(await signed())).status).toBe(200);
+    expect((await me(await signToken())).status).toBe(200);
   });
 
   test.each([
@@ -117,12 +117,12 @@ describe('an access token', () => {
     ['without a sign-in', { claims: { family: undefined } }],
     ['of a user who is not there', { claims: { sub: 'usr_00000000000000000000000000' } }],
   ])('%s is refused', async (_, change) => {
-    expect((await me(await signed(change))).status).toBe(401);
+    expect((await me(await signToken(change))).status).toBe(401);
   });
 
   test('of another user’s sign-in is refused', async () => {
     const other = await hostedUser(control);
-    expect((await me(await signed({ claims: { sub: other.caller.userId } }))).status).toBe(401);
+    expect((await me(await signToken({ claims: { sub: other.caller.userId } }))).status).toBe(401);
   });
 
   test('with no signature, an altered one, or one by the caller’s own key is refused', async () => {

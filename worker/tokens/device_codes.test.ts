@@ -7,7 +7,7 @@ import {
   signInBrowser,
   startHosted,
 } from '../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
 import { type DeviceReply, deviceReply, tokenPair } from '../../shared/wire/device.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { createApp } from '../app.ts';
@@ -39,7 +39,7 @@ afterEach(() => control.stop());
 
 const post = (path: string, body: unknown) =>
   send(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-const ask = (name = 'svc on laptop') => parsed(deviceReply, post('/auth/device/code', { client_name: name }));
+const ask = (name = 'svc on laptop') => parseReply(deviceReply, post('/auth/device/code', { client_name: name }));
 const poll = (device: DeviceReply) => post('/auth/device/token', { device_code: device.device_code });
 
 /** A form from one of our own pages, as a browser sends it. */
@@ -73,8 +73,8 @@ describe('a program that requests a sign-in', () => {
     expect(await outcome(poll(device))).toBe('authorization_pending');
     expect((await decide(device.user_code, 'approve')).status).toBe(200);
     wait(5);
-    const tokens = await parsed(tokenPair, poll(device));
-    const me = await parsed(meReply, callAs(control, tokens.access_token, 'GET', '/v1/me'));
+    const tokens = await parseReply(tokenPair, poll(device));
+    const me = await parseReply(meReply, callAs(control, tokens.access_token, 'GET', '/v1/me'));
     expect(me.id).toBe(user.caller.userId);
     wait(60);
     expect(await outcome(poll(device))).toBe('expired_token');
@@ -222,7 +222,7 @@ describe('the page', () => {
 
 test('a program refreshes its tokens and signs out', async () => {
   const body = { refresh_token: user.tokens.refresh_token };
-  const next = await parsed(tokenPair, post('/auth/refresh', body));
+  const next = await parseReply(tokenPair, post('/auth/refresh', body));
   expect((await post('/auth/revoke', { refresh_token: next.refresh_token })).status).toBe(204);
   expect(await outcome(post('/auth/refresh', { refresh_token: next.refresh_token }))).toBe('sign_in_over');
   expect((await post('/auth/revoke', { refresh_token: 'nobody' })).status).toBe(204);

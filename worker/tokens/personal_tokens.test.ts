@@ -7,7 +7,7 @@ import {
   signInBrowser,
   startHosted,
 } from '../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { createdToken, type Scope, SCOPES, tokensPage } from '../../shared/wire/tokens.ts';
 import { scopeOf } from './scopes.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => control.stop());
 
 const make = (scopes: readonly Scope[], more: object = {}) =>
-  parsed(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes, ...more }));
+  parseReply(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes, ...more }));
 
 describe('a personal token', () => {
   test('allows what its scopes say and nothing else', async () => {
@@ -79,7 +79,7 @@ describe('a personal token', () => {
     const listed = tokensPage.parse(JSON.parse(text)).items.find((each) => each.id === id);
     expect(listed).toMatchObject({ name: 'listed', scopes: ['account:read', 'secrets:read'], revoked_at: null });
     const colleague = await hostedUser(control, user.caller.enterpriseId);
-    expect((await parsed(tokensPage, colleague.call('GET', '/v1/tokens'))).items).toEqual([]);
+    expect((await parseReply(tokensPage, colleague.call('GET', '/v1/tokens'))).items).toEqual([]);
     expect((await control.databaseBytes()).includes(token)).toBe(false);
   });
 
@@ -132,7 +132,7 @@ test('a browser can create a token only from our own pages', async () => {
 test('the local user can create tokens too, and they work beside the local key', async () => {
   const local = await startInProcess();
   const reply = local.asUser('POST', '/v1/tokens', { name: 'script', scopes: ['account:read'] });
-  const { token } = await parsed(createdToken, reply);
+  const { token } = await parseReply(createdToken, reply);
   expect((await callAs(local, token, 'GET', '/v1/me')).status).toBe(200);
   expect((await callAs(local, token, 'GET', '/v1/secrets')).status).toBe(403);
   await local.stop();

@@ -6,7 +6,7 @@ import {
   signInProgram,
   startHosted,
 } from '../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
 import { signInsPage } from '../../shared/wire/sign_ins.ts';
 
 let control: InProcess;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => control.stop());
 
-const list = async (of = user) => (await parsed(signInsPage, of.call('GET', '/v1/sessions'))).items;
+const list = async (of = user) => (await parseReply(signInsPage, of.call('GET', '/v1/sessions'))).items;
 
 test("a user's browsers and programs are listed, with the calling one marked, and can be signed out", async () => {
   const cookie = await signInBrowser(control, user.caller);
@@ -26,7 +26,7 @@ test("a user's browsers and programs are listed, with the calling one marked, an
   const shown = items.map(({ kind, client, current }) => `${kind} ${client}${current ? ' asks' : ''}`);
   expect(new Set(shown)).toEqual(new Set(['browser Browser', 'program build server', 'program laptop asks']));
   const asBrowser = () => control.send('/v1/sessions', { headers: { cookie } });
-  const seen = (await parsed(signInsPage, asBrowser())).items;
+  const seen = (await parseReply(signInsPage, asBrowser())).items;
   expect(seen.filter(({ current }) => current).map(({ kind }) => kind)).toEqual(['browser']);
   for (const { id } of items.filter(({ current }) => !current)) {
     expect((await user.call('DELETE', `/v1/sessions/${id}`)).status).toBe(204);
@@ -64,7 +64,7 @@ test('a long list continues where a page ended, browsers and programs together, 
   let cursor: string | null = '';
   while (cursor !== null) {
     const next: string = cursor === '' ? '' : `&cursor=${cursor}`;
-    const page = await parsed(signInsPage, own.call('GET', `/v1/sessions?limit=2${next}`));
+    const page = await parseReply(signInsPage, own.call('GET', `/v1/sessions?limit=2${next}`));
     expect(page.items.length).toBeLessThanOrEqual(2);
     seen.push(...page.items);
     cursor = page.next_cursor;

@@ -29,7 +29,7 @@ export class FakePorts implements GatewayPorts {
 
   constructor(servers: readonly McpServer[], secrets: Readonly<Record<string, string>> = {}) {
     this.secrets = secrets;
-    this.#servers = servers.map(known);
+    this.#servers = servers.map(toGatewayServer);
   }
 
   async watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void> {
@@ -40,7 +40,7 @@ export class FakePorts implements GatewayPorts {
 
   /** What the control plane says from now on. */
   change(servers: readonly (McpServer | GatewayServer)[]): void {
-    this.#servers = servers.map((one) => ('server' in one ? one : known(one)));
+    this.#servers = servers.map((one) => ('server' in one ? one : toGatewayServer(one)));
     this.#onChange?.(this.#servers);
   }
 
@@ -74,7 +74,7 @@ export class FakePorts implements GatewayPorts {
   }
 }
 
-function known(server: McpServer): GatewayServer {
+function toGatewayServer(server: McpServer): GatewayServer {
   return { server, consent: server.mode === 'local' ? 'given' : 'not_needed', missing: [] };
 }
 

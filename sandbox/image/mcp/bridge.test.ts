@@ -308,7 +308,7 @@ describe('messages', () => {
   });
 });
 
-async function unanswered(given: Answer): Promise<unknown> {
+async function readErrorFor(given: Answer): Promise<unknown> {
   answer = given;
   say({ id: 1, method: 'tools/call', params: { name: 'x', ...OWN } });
   await bridge.waitForAnswers();
@@ -319,7 +319,7 @@ async function unanswered(given: Answer): Promise<unknown> {
 describe('a request that is not answered', () => {
   it('because the sidecar refuses it gets the reason, also on stderr', async () => {
     const error = { code: 'unauthenticated', message: 'The session is over.' };
-    expect(await unanswered((_one, response) => json(response, { error }, 401))).toEqual({
+    expect(await readErrorFor((_one, response) => json(response, { error }, 401))).toEqual({
       jsonrpc: '2.0',
       id: 1,
       error: { code: -32_000, message: 'svc: The session is over.', data: { code: 'unauthenticated', status: 401 } },
@@ -329,7 +329,7 @@ describe('a request that is not answered', () => {
 
   it.each([1, null])('because the server answers %j with an error gets that error', async (id) => {
     const error = { code: -32_001, message: 'mismatch', data: { a: 1 } };
-    expect(await unanswered((_one, response) => json(response, { jsonrpc: '2.0', id, error }, 400))).toEqual({
+    expect(await readErrorFor((_one, response) => json(response, { jsonrpc: '2.0', id, error }, 400))).toEqual({
       jsonrpc: '2.0',
       id: 1,
       error,
@@ -346,7 +346,7 @@ describe('a request that is not answered', () => {
       'may have been executed',
     ],
   ])('because %s is an error', async (_why, given: (one: Seen, response: ServerResponse) => unknown, text) => {
-    expect(await unanswered((one, response) => void given(one, response))).toMatchObject({
+    expect(await readErrorFor((one, response) => void given(one, response))).toMatchObject({
       id: 1,
       error: { code: -32_000, message: expect.stringContaining(text) },
     });
@@ -362,6 +362,6 @@ describe('a request that is not answered', () => {
 
   it('is answered once, even if the server answers twice', async () => {
     const twice: Answer = (_one, response) => void stream(response, result(1), result(1)).end();
-    expect(await unanswered(twice)).toEqual(result(1));
+    expect(await readErrorFor(twice)).toEqual(result(1));
   });
 });

@@ -18,12 +18,12 @@ const SPELLINGS: Readonly<Record<string, (secret: string, before: string, after:
       .replaceAll('/', String.raw`\/`),
   'base64, percent-encoded': (secret, before, after) =>
     encodeURIComponent(Buffer.from(before + secret + after).toString('base64')),
-  'base64 wrapped at 64 columns': (secret, before, after) => wrapped(60, before + secret + after, 64, '\n'),
+  'base64 wrapped at 64 columns': (secret, before, after) => wrapBase64(60, before + secret + after, 64, '\n'),
   'base64 wrapped at 76 columns, with CRLF': (secret, before, after) =>
-    wrapped(70, before + secret + after, 76, '\r\n'),
-  'base64 wrapped and indented': (secret, before, after) => wrapped(60, before + secret + after, 64, '\n      '),
+    wrapBase64(70, before + secret + after, 76, '\r\n'),
+  'base64 wrapped and indented': (secret, before, after) => wrapBase64(60, before + secret + after, 64, '\n      '),
   'base64 wrapped, in a JSON string': (secret, before, after) =>
-    wrapped(60, before + secret + after, 64, String.raw`\n`),
+    wrapBase64(60, before + secret + after, 64, String.raw`\n`),
   percent: (secret) => encodeURIComponent(secret),
   'percent, lower-case hex': (secret) => percentEncode(secret).replaceAll(/%../g, (escape) => escape.toLowerCase()),
   'percent, every byte': (secret) => Buffer.from(secret).toString('hex').replaceAll(/../g, '%$&'),
@@ -66,7 +66,7 @@ const SPELLINGS: Readonly<Record<string, (secret: string, before: string, after:
 };
 
 /** Base64 of the secret behind `filler` characters, broken into lines. */
-function wrapped(filler: number, text: string, columns: number, lineEnd: string): string {
+function wrapBase64(filler: number, text: string, columns: number, lineEnd: string): string {
   const encoded = Buffer.from('.'.repeat(filler / 2) + text + '.'.repeat(filler)).toString('base64');
   return encoded.replaceAll(new RegExp(`.{${columns}}(?!$)`, 'g'), `$&${lineEnd}`);
 }
@@ -84,7 +84,7 @@ function unit(character: string): string {
 }
 
 /** The output for `text` (latin1) with a split at each of `cuts`. */
-function scrubbed(secrets: readonly string[], text: string, cuts: readonly number[]): string {
+function scrubText(secrets: readonly string[], text: string, cuts: readonly number[]): string {
   const scrubber = new StreamScrubber(compileScrubPatterns(secrets, SAMPLE_SEARCH_KEY));
   return latin1Text(joinBytes([...pieces(text, cuts).flatMap((piece) => scrubber.push(piece)), ...scrubber.flush()]));
 }
@@ -112,17 +112,17 @@ describe('StreamScrubber', () => {
           const planted = spell(secret, 'xyz'.slice(0, shift), 'q');
           // No other escape may precede the secret, because it could change the secret's meaning.
           const text = `${before}.${planted}.${after}`;
-          const result = scrubbed([secret], text, cuts);
+          const result = scrubText([secret], text, cuts);
           expect(result.length).toBe(text.length);
           const region = result.slice(before.length + 1, before.length + 1 + planted.length);
           const unmasked = region.replaceAll(/[*\r\n]/g, '').length;
           // Characters at the ends of base64 also have bits of their neighbours; they may stay, like the filler.
           const filling = name.startsWith('base64 wrapped')
-            ? wrapped(name.includes('76') ? 70 : 60, '', 999, '').length
+            ? wrapBase64(name.includes('76') ? 70 : 60, '', 999, '').length
             : 0;
           const blanks = filling === 0 ? 0 : 40;
           expect(unmasked).toBeLessThanOrEqual(name.startsWith('base64') ? 4 + 8 + filling + blanks : 0);
-          expect(scrubbed([secret], result, [])).toBe(result);
+          expect(scrubText([secret], result, [])).toBe(result);
         }),
         { numRuns: 100 },
       );
@@ -134,7 +134,7 @@ describe('StreamScrubber', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.uint8Array({ maxLength: 80 }), anyCuts, (head, tail, cuts) => {
         const [before, after] = [latin1Text(head), latin1Text(tail)];
-        expect(scrubbed([secret], before + secret + after, cuts)).toBe(before + '*'.repeat(secret.length) + after);
+        expect(scrubText([secret], before + secret + after, cuts)).toBe(before + '*'.repeat(secret.length) + after);
       }),
     );
   });
@@ -142,7 +142,7 @@ describe('StreamScrubber', () => {
   it('returns a stream without the secret byte for byte', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), anyCuts, (bytes, cuts) => {
-        expect(scrubbed(['S3CR3T-TOKEN'], latin1Text(bytes), cuts)).toBe(latin1Text(bytes));
+        expect(scrubText(['S3CR3T-TOKEN'], latin1Text(bytes), cuts)).toBe(latin1Text(bytes));
       }),
     );
   });
@@ -150,41 +150,41 @@ describe('StreamScrubber', () => {
   it('masks every byte of overlapping matches', () => {
     const secrets = ['abcdefgh', 'efghijklmn', 'defghijk'];
     for (let cut = 0; cut <= 18; cut += 1) {
-      expect(scrubbed(secrets, '..abcdefghijklmn..', [cut])).toBe('..**************..');
-      expect(scrubbed(secrets, '..defghijklm..', [cut])).toBe('..********lm..');
+      expect(scrubText(secrets, '..abcdefghijklmn..', [cut])).toBe('..**************..');
+      expect(scrubText(secrets, '..defghijklm..', [cut])).toBe('..********lm..');
     }
   });
 
   it('waits for the earliest of several started patterns', () => {
     for (let cut = 0; cut <= 16; cut += 1) {
-      expect(scrubbed(['abcdefghijklmnop', 'cdefghijkQRSTU', '01234567'], 'abcdefghijklmnop', [cut])).toBe(
+      expect(scrubText(['abcdefghijklmnop', 'cdefghijkQRSTU', '01234567'], 'abcdefghijklmnop', [cut])).toBe(
         '*'.repeat(16),
       );
     }
   });
 
   it('knows the forms and the escapes of text writers', () => {
-    expect(scrubbed(["it's *a~b"], 'a=it%27s+*a%7Eb&c', [])).toBe(`a=${'*'.repeat(13)}&c`);
+    expect(scrubText(["it's *a~b"], 'a=it%27s+*a%7Eb&c', [])).toBe(`a=${'*'.repeat(13)}&c`);
   });
 
   it('masks a secret within a longer unfinished one, and nothing else', () => {
     for (let cut = 0; cut <= 12; cut += 1) {
-      expect(scrubbed(['wxabcdefghyz12', 'abcdefgh'], 'wxabcdefgh!!', [cut])).toBe('wx********!!');
+      expect(scrubText(['wxabcdefghyz12', 'abcdefgh'], 'wxabcdefgh!!', [cut])).toBe('wx********!!');
     }
   });
 
   it('masks a secret at the end of the stream that is also the beginning of a longer one', () => {
     for (let cut = 0; cut <= 10; cut += 1) {
-      expect(scrubbed(['wxabcdefghyz12', 'abcdefgh', 'wxabcdef'], 'wxabcdefgh', [cut])).toBe('*'.repeat(10));
+      expect(scrubText(['wxabcdefghyz12', 'abcdefgh', 'wxabcdef'], 'wxabcdefgh', [cut])).toBe('*'.repeat(10));
     }
-    expect(scrubbed(['abcdefg\\\\'], '{"a":"abcdefg\\\\', [])).toBe('{"a":"*********');
+    expect(scrubText(['abcdefg\\\\'], '{"a":"abcdefg\\\\', [])).toBe('{"a":"*********');
   });
 
   it('agrees with a search of the whole text, for any split', () => {
     const secrets = ['aaaaaaab', 'abaababa', 'babababab', 'abaababaabab', 'aaaaaaabbbabab'];
     fc.assert(
       fc.property(fc.string({ maxLength: 80, unit: fc.constantFrom('a', 'b') }), anyCuts, (text, cuts) => {
-        expect(scrubbed(secrets, text, cuts)).toBe(maskedByHand(secrets, text));
+        expect(scrubText(secrets, text, cuts)).toBe(maskByHand(secrets, text));
       }),
       { numRuns: 500 },
     );
@@ -226,14 +226,14 @@ describe('StreamScrubber', () => {
 
   it('does not search for secrets under eight bytes', () => {
     expect(compileScrubPatterns(['1234567'], SAMPLE_SEARCH_KEY).isEmpty).toBe(true);
-    expect(scrubbed(['1234567'], 'id=1234567', [])).toBe('id=1234567');
-    expect(scrubbed(['12345678'], 'id=12345678', [])).toBe('id=********');
+    expect(scrubText(['1234567'], 'id=1234567', [])).toBe('id=1234567');
+    expect(scrubText(['12345678'], 'id=12345678', [])).toBe('id=********');
   });
 
   it('finds secrets longer than the largest step of the search', () => {
     const secret = Array.from({ length: 700 }, (_, index) => String.fromCharCode(48 + ((index * 7) % 60))).join('');
     for (const cut of [0, 1, 255, 256, 699, 701]) {
-      expect(scrubbed([secret], `<${secret}>`, [cut])).toBe(`<${'*'.repeat(700)}>`);
+      expect(scrubText([secret], `<${secret}>`, [cut])).toBe(`<${'*'.repeat(700)}>`);
     }
   });
 });
@@ -264,7 +264,7 @@ describe('the work of a StreamScrubber', () => {
   });
 });
 
-function maskedByHand(secrets: readonly string[], text: string): string {
+function maskByHand(secrets: readonly string[], text: string): string {
   const characters = text.split('');
   for (const secret of secrets) {
     for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + 1))

@@ -20,7 +20,7 @@ interface Frame {
   readonly lengthBytes?: 0 | 2 | 8;
 }
 
-function encoded({ opcode, final, payload, lengthBytes = 0 }: Frame): string {
+function encodeFrame({ opcode, final, payload, lengthBytes = 0 }: Frame): string {
   const { length } = payload;
   const bytes = length > 65_535 || lengthBytes === 8 ? 8 : length > 125 || lengthBytes === 2 ? 2 : 0;
   const extended = Array.from({ length: bytes }, (_, index) => Math.floor(length / 256 ** (bytes - 1 - index)) % 256);
@@ -28,7 +28,7 @@ function encoded({ opcode, final, payload, lengthBytes = 0 }: Frame): string {
   return String.fromCharCode((final ? 0x80 : 0) | opcode, short, ...extended) + payload;
 }
 
-function scrubbed(stream: string, cuts: readonly number[] = []): string {
+function scrubFrames(stream: string, cuts: readonly number[] = []): string {
   const scrubber = new WebSocketScrubber(PATTERNS);
   const output: Uint8Array[] = [];
   const ends = cuts.map((cut) => cut % (stream.length + 1)).toSorted((a, b) => a - b);
@@ -82,11 +82,11 @@ const anyMessage = fc
   .map(([payload, splits, pings, lengthBytes]) => message(payload, splits, pings, lengthBytes));
 
 function whole(opcode: number, payload: string): string {
-  return encoded({ opcode, final: true, payload });
+  return encodeFrame({ opcode, final: true, payload });
 }
 
 /** A client's view of the frames: whole messages with their opcode, and control frames in between; `open`: not ended. */
-function received(stream: string): string[] {
+function readMessages(stream: string): string[] {
   const told: string[] = [];
   let text = '';
   for (let at = 0; at < stream.length;) {
@@ -111,7 +111,7 @@ function received(stream: string): string[] {
 }
 
 /** The same with the secret masked by hand in each. */
-function masked(told: readonly string[]): string[] {
+function maskMessages(told: readonly string[]): string[] {
   return told.map((each) => each.replaceAll(SECRET, '*'.repeat(SECRET.length)));
 }
 
@@ -122,12 +122,12 @@ describe('WebSocketScrubber', () => {
         fc.array(anyMessage, { maxLength: 4 }),
         fc.array(fc.nat(2000), { maxLength: 8 }),
         (messages, cuts) => {
-          const stream = messages.flat().map(encoded).join('');
-          const result = received(scrubbed(stream, cuts));
+          const stream = messages.flat().map(encodeFrame).join('');
+          const result = readMessages(scrubFrames(stream, cuts));
           // Messages in order, and control frames in order: a control frame does not wait for the message around it.
           for (const kind of ['message', 'control']) {
             const ofKind = (told: string): boolean => told.startsWith(kind);
-            expect(result.filter(ofKind)).toEqual(masked(received(stream)).filter(ofKind));
+            expect(result.filter(ofKind)).toEqual(maskMessages(readMessages(stream)).filter(ofKind));
           }
         },
       ),
@@ -138,34 +138,36 @@ describe('WebSocketScrubber', () => {
   it('masks in frames with 16-bit and 64-bit lengths', () => {
     for (const filler of [200, 70_000]) {
       const frame: Frame = { opcode: 2, final: true, payload: `${'x'.repeat(filler)}${SECRET}y` };
-      expect(received(scrubbed(encoded(frame), [3, filler + 8]))).toEqual(masked([`message 2: ${frame.payload}`]));
+      expect(readMessages(scrubFrames(encodeFrame(frame), [3, filler + 8]))).toEqual(
+        maskMessages([`message 2: ${frame.payload}`]),
+      );
     }
   });
 
   it('sends the end of a message at once', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
-    const frame = encoded({ opcode: TEXT, final: true, payload: 'ends like S3CR3T' });
+    const frame = encodeFrame({ opcode: TEXT, final: true, payload: 'ends like S3CR3T' });
     expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(frame))))).toBe(frame);
   });
 
   it('sends held-back bytes before a close frame', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
     const frames =
-      encoded({ opcode: TEXT, final: false, payload: 'a S3CR3T' }) +
-      encoded({ opcode: CLOSE, final: true, payload: '' });
+      encodeFrame({ opcode: TEXT, final: false, payload: 'a S3CR3T' }) +
+      encodeFrame({ opcode: CLOSE, final: true, payload: '' });
     expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(frames))))).toBe(frames);
   });
 
   it('never masks part of the secret nor delays a control frame, however many come within a message', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
-    const first = encoded({ opcode: TEXT, final: false, payload: `a ${SECRET.slice(0, -1)}` });
-    const ping = encoded({ opcode: PING, final: true, payload: '' });
+    const first = encodeFrame({ opcode: TEXT, final: false, payload: `a ${SECRET.slice(0, -1)}` });
+    const ping = encodeFrame({ opcode: PING, final: true, payload: '' });
     expect(scrubber.push(latin1Bytes(first))).toEqual([]);
     for (let count = 0; count < 32_000; count += 1) {
       expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(ping))))).toBe(ping);
     }
-    const last = encoded({ opcode: CONTINUATION, final: true, payload: '!' });
-    expect(received(latin1Text(joinBytes(scrubber.push(latin1Bytes(last)))))).toEqual([
+    const last = encodeFrame({ opcode: CONTINUATION, final: true, payload: '!' });
+    expect(readMessages(latin1Text(joinBytes(scrubber.push(latin1Bytes(last)))))).toEqual([
       `message 1: a ${SECRET.slice(0, -1)}!`,
     ]);
   });
@@ -173,8 +175,8 @@ describe('WebSocketScrubber', () => {
   it('masks the reason of a close frame and the payload of a ping', () => {
     for (const opcode of [CLOSE, PING]) {
       const payload = `${opcode === CLOSE ? '\x03\xe8' : ''}no ${SECRET} here`;
-      expect(received(scrubbed(encoded({ opcode, final: true, payload }), [5]))).toEqual(
-        masked([`control ${opcode}: ${payload}`]),
+      expect(readMessages(scrubFrames(encodeFrame({ opcode, final: true, payload }), [5]))).toEqual(
+        maskMessages([`control ${opcode}: ${payload}`]),
       );
     }
   });
@@ -191,7 +193,7 @@ describe('WebSocketScrubber', () => {
     let count = 0;
     const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
     const fragment = (opcode: number): Uint8Array =>
-      latin1Bytes(encoded({ opcode, final: false, payload: `${SECRET} ${'-'.repeat(PATTERNS.tailBytes)}` }));
+      latin1Bytes(encodeFrame({ opcode, final: false, payload: `${SECRET} ${'-'.repeat(PATTERNS.tailBytes)}` }));
     scrubber.push(fragment(TEXT));
     expect(count).toBe(1);
     scrubber.push(fragment(CONTINUATION));
@@ -202,18 +204,18 @@ describe('WebSocketScrubber', () => {
   it('counts a truncated message', () => {
     let count = 0;
     const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
-    scrubber.push(latin1Bytes(encoded({ opcode: TEXT, final: false, payload: SECRET })));
+    scrubber.push(latin1Bytes(encodeFrame({ opcode: TEXT, final: false, payload: SECRET })));
     scrubber.flush();
     expect(count).toBe(1);
   });
 
   it('passes a frame with the mask bit unread', () => {
     const frame = String.fromCharCode(0x81, 0x80 | SECRET.length, 0, 0, 0, 0) + SECRET;
-    expect(scrubbed(frame, [1, 4, 9])).toBe(frame);
+    expect(scrubFrames(frame, [1, 4, 9])).toBe(frame);
   });
 
   it('passes everything if there is nothing to search for', () => {
-    const chunk = latin1Bytes(encoded({ opcode: TEXT, final: true, payload: SECRET }));
+    const chunk = latin1Bytes(encodeFrame({ opcode: TEXT, final: true, payload: SECRET }));
     expect(new WebSocketScrubber(compileScrubPatterns([], SAMPLE_SEARCH_KEY)).push(chunk)).toEqual([chunk]);
   });
 });

@@ -29,15 +29,15 @@ const view: BindingsView = {
   mayChange: () => true,
 };
 
-async function shown(changes: Partial<BindingsView>): Promise<string> {
+async function textOfPage(changes: Partial<BindingsView>): Promise<string> {
   const text = String(await bindingsPage({ ...view, ...changes }).content);
   return text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
 }
 
 test('the list of bindings says which are read-only because operations of their hosts need an approval, and what to choose', async () => {
   const limited = new Map([['bnd_01m7yjc1391a5krmyacsgq908t', ['api.example.com']]]);
-  const text = await shown({ limited });
+  const text = await textOfPage({ limited });
   expect(text).toContain('On api.example.com, operations of a connector need an approval.');
   expect(text).toContain('only reads on api.example.com');
-  expect(await shown({})).not.toMatch(/need an approval|only reads/);
+  expect(await textOfPage({})).not.toMatch(/need an approval|only reads/);
 });

@@ -29,7 +29,7 @@ const found: MarketplacePage = {
 };
 const query = { q: '', registry_type: '', transport: '', cursor: '' };
 
-async function shown(changes: Partial<MarketplacePage>): Promise<string> {
+async function textOfPage(changes: Partial<MarketplacePage>): Promise<string> {
   const page = marketplacePage({ query, found: { ...found, ...changes }, nowMs: NOW });
   return String(await page.content)
     .replaceAll(/<[^>]+>/g, ' ')
@@ -38,23 +38,23 @@ async function shown(changes: Partial<MarketplacePage>): Promise<string> {
 
 describe('the list of the marketplace', () => {
   test('says how old it is, and whether the registry does not answer', async () => {
-    expect(await shown({})).toContain('As of 12 min ago');
-    expect(await shown({})).not.toContain('does not answer');
-    expect(await shown({ stale: true })).toContain('As of 12 min ago ; the registry does not answer');
+    expect(await textOfPage({})).toContain('As of 12 min ago');
+    expect(await textOfPage({})).not.toContain('does not answer');
+    expect(await textOfPage({ stale: true })).toContain('As of 12 min ago ; the registry does not answer');
   });
 
   test('says that it is partial', async () => {
-    expect(await shown({})).not.toContain('partial');
-    expect(await shown({ partial: true })).toContain('This list is incomplete');
+    expect(await textOfPage({})).not.toContain('partial');
+    expect(await textOfPage({ partial: true })).toContain('This list is incomplete');
   });
 
   test('says that an entry is deprecated, and shows invisible characters', async () => {
     const hostile = { ...item, status: 'deprecated' as const, description: 'a\u202eb' };
-    expect(await shown({ items: [hostile] })).toMatch(/Deprecated.*a &lt;U\+202E&gt; b/);
+    expect(await textOfPage({ items: [hostile] })).toMatch(/Deprecated.*a &lt;U\+202E&gt; b/);
   });
 });
 
-async function shownOf(packages: MarketplaceItem['packages']): Promise<string> {
+async function textOfEntry(packages: MarketplaceItem['packages']): Promise<string> {
   const { installed: _, ...fields } = item;
   const rest = { installed_servers: [], versions: [], options: [], preview: null, stale: false };
   const entry = { ...fields, ...rest, installed: false, packages, fetched_at: found.fetched_at };
@@ -78,9 +78,9 @@ const npm = {
 
 describe('the page of an entry', () => {
   test('shows how its publisher starts it, with invisible characters', async () => {
-    expect(await shownOf([npm])).toContain('Started by its publisher with npx @acme/one');
-    expect(await shownOf([{ ...npm, runtime_hint: 'n\u202epx' }])).toMatch(/publisher with n &lt;U\+202E&gt; px/);
-    expect(await shownOf([{ ...npm, runtime_hint: null }])).not.toContain('Started by its publisher');
+    expect(await textOfEntry([npm])).toContain('Started by its publisher with npx @acme/one');
+    expect(await textOfEntry([{ ...npm, runtime_hint: 'n\u202epx' }])).toMatch(/publisher with n &lt;U\+202E&gt; px/);
+    expect(await textOfEntry([{ ...npm, runtime_hint: null }])).not.toContain('Started by its publisher');
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { listHiddenCharacters } from '../../../shared/model/shown_text.ts';
 import { signInLinkReply } from '../../../shared/wire/account.ts';
 
@@ -10,7 +10,7 @@ let control: InProcess;
 let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
-  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
   const reply = await control.send(url);
   cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
   await Promise.all([

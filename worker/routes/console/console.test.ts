@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { meReply, signInLinkReply } from '../../../shared/wire/account.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { createdToken } from '../../../shared/wire/tokens.ts';
@@ -10,7 +10,7 @@ let control: InProcess;
 let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
-  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
   const reply = await control.send(url);
   cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 });
@@ -65,7 +65,7 @@ describe('a form of the console', () => {
     };
     const reply = await submit('/bindings', fields);
     expect([reply.status, reply.headers.get('location')]).toEqual([303, '/bindings?done=binding_created']);
-    const { items } = await parsed(
+    const { items } = await parseReply(
       hostBindingsPage,
       control.asUser('GET', '/v1/host-bindings?host=header.example.test'),
     );
@@ -120,8 +120,8 @@ describe('a page of the console', () => {
 
   test('that revokes an item is not found once it is revoked', async () => {
     const input = { name: 'ci', scopes: ['account:read'] };
-    const { id: tokenId } = await parsed(createdToken, control.asUser('POST', '/v1/tokens', input));
-    const { sidecar_id: sidecarId } = (await control.enrolled()).enrolled;
+    const { id: tokenId } = await parseReply(createdToken, control.asUser('POST', '/v1/tokens', input));
+    const { sidecar_id: sidecarId } = (await control.enrolSidecar()).enrolled;
     for (const [page, item] of [
       [`/account/tokens/${tokenId}/revoke`, `/v1/tokens/${tokenId}`],
       [`/sidecars/${sidecarId}/revoke`, `/v1/sidecars/${sidecarId}`],
@@ -147,7 +147,7 @@ describe('a page of the console', () => {
 });
 
 test('counts requests by outcome in the requested period', async () => {
-  const sidecar = await control.enrolled();
+  const sidecar = await control.enrolSidecar();
   const now = control.clock.now();
   const event = (n: number, type: string, minutesAgo: number) => ({
     id: `evt_${String(n).padStart(26, '0')}`,
@@ -166,7 +166,7 @@ test('counts requests by outcome in the requested period', async () => {
   ];
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
   const { userId = '' } = control.context.local ?? {};
-  const { enterprise_id: enterpriseId } = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const { enterprise_id: enterpriseId } = await parseReply(meReply, control.asUser('GET', '/v1/me'));
   const caller = { userId, enterpriseId, role: 'owner' } as const;
   const counts = await countRequests(control.context, caller, {});
   if (!counts.ok) throw new Error(counts.error.message);
@@ -180,7 +180,7 @@ test('counts requests by outcome in the requested period', async () => {
 const timeAt = (ms: number) => new Date(ms).toISOString();
 
 test('puts every request of the period into one span of a readable length', async () => {
-  const sidecar = await control.enrolled();
+  const sidecar = await control.enrolSidecar();
   const now = control.clock.now();
   const events = Array.from({ length: 90 }, (_, n) => ({
     id: `evt_${String(n + 100).padStart(26, '0')}`,
@@ -193,7 +193,7 @@ test('puts every request of the period into one span of a readable length', asyn
   }));
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
   const { userId = '' } = control.context.local ?? {};
-  const { enterprise_id: enterpriseId } = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const { enterprise_id: enterpriseId } = await parseReply(meReply, control.asUser('GET', '/v1/me'));
   const caller = { userId, enterpriseId, role: 'owner' } as const;
   const asked = { host: 'spread.example.test', since: timeAt(now - 20_000_000), until: timeAt(now - 1_000_000) };
   for (const [query, seconds] of [[{ host: asked.host }, 1_800] as const, [asked, 600] as const]) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { signInLinkReply } from '../../../shared/wire/account.ts';
 import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
 import { hostBindingRecord } from '../../../shared/wire/host_binding.ts';
@@ -8,7 +8,7 @@ let control: InProcess;
 let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
-  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
   cookie = cookieOf(await control.send(url));
 });
 afterAll(() => control.stop());
@@ -21,7 +21,7 @@ const save = (id: string, fields: Record<string, string>) =>
     headers: { cookie, origin: control.consoleOrigin },
     body: new URLSearchParams(fields),
   });
-const stored = (id: string) => parsed(hostBindingRecord, control.asUser('GET', `/v1/host-bindings/${id}`));
+const readBinding = (id: string) => parseReply(hostBindingRecord, control.asUser('GET', `/v1/host-bindings/${id}`));
 
 const SIGNED = {
   scheme: 'sigv4-resign',
@@ -32,7 +32,7 @@ const SIGNED = {
 };
 async function bind(host: string, change: object = {}) {
   const body = { host, scheme: 'bearer', credential_ref: 'vault://user/one', ...change };
-  return parsed(hostBindingRecord, control.asUser('POST', '/v1/host-bindings', body));
+  return parseReply(hostBindingRecord, control.asUser('POST', '/v1/host-bindings', body));
 }
 
 /** The form as on the page. */
@@ -62,14 +62,14 @@ describe('the form of an existing binding', () => {
     });
     const reply = await save(made.id, await formOf(made.id));
     expect([reply.status, reply.headers.get('location')]).toEqual([303, `/bindings/${made.id}?done=binding_changed`]);
-    expect(await stored(made.id)).toEqual({ ...made, updated_at: expect.any(String) });
+    expect(await readBinding(made.id)).toEqual({ ...made, updated_at: expect.any(String) });
   });
 
   test('changes the scheme, and drops the fields of the old one', async () => {
     const made = await bind('scheme.example.test', SIGNED);
     const reply = await save(made.id, { ...(await formOf(made.id, '?scheme=basic')), username: 'agent' });
     expect(reply.status).toBe(303);
-    const after = await stored(made.id);
+    const after = await readBinding(made.id);
     expect(after).toMatchObject({ scheme: 'basic', username: 'agent', credential_ref: 'vault://user/one' });
     expect(after).not.toHaveProperty('region');
   });
@@ -81,13 +81,13 @@ describe('the form of an existing binding', () => {
     expect(reply.status).toBe(400);
     expect(page).toContain('id="host-problem"');
     expect(page).toContain('value="kept"');
-    expect(await stored(made.id)).toEqual(made);
+    expect(await readBinding(made.id)).toEqual(made);
   });
 
   test('is audited like a change by the API', async () => {
     const made = await bind('recorded.example.test');
     await save(made.id, { ...(await formOf(made.id)), effect: 'read' });
-    const { items } = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?limit=1'));
+    const { items } = await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events?limit=1'));
     expect(items).toEqual([
       expect.objectContaining({
         type: 'control.binding.updated',
@@ -109,10 +109,10 @@ describe('two users who edit one binding', () => {
     for (const text of ['Nothing was saved', 'of the first', 'of the second', 'Save mine in its place']) {
       expect(page).toContain(text);
     }
-    expect(await stored(made.id)).toMatchObject({ description: 'of the first' });
+    expect(await readBinding(made.id)).toMatchObject({ description: 'of the first' });
     const again = /name="revision" value="([^"]+)"/.exec(page)?.[1] ?? '';
     expect((await save(made.id, { ...second, effect: 'read', revision: again })).status).toBe(303);
-    expect(await stored(made.id)).toMatchObject({ effect: 'read' });
+    expect(await readBinding(made.id)).toMatchObject({ effect: 'read' });
   });
 
   test.each([
@@ -122,7 +122,7 @@ describe('two users who edit one binding', () => {
     const made = await bind(`${what.replaceAll(' ', '-')}.example.test`);
     const fields = { scheme: 'bearer', host: made.host, credential_ref: 'vault://user/two' };
     expect((await save(made.id, { ...fields, ...revision })).status).toBe(409);
-    expect(await stored(made.id)).toEqual(made);
+    expect(await readBinding(made.id)).toEqual(made);
   });
 
   test('a binding that was deleted meanwhile is not found', async () => {

@@ -5,7 +5,7 @@ import {
   newLocalKey,
   newMasterKey,
   ORIGIN,
-  parsed,
+  parseReply,
   startInProcess,
 } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
@@ -29,7 +29,7 @@ afterEach(() => control.stop());
 
 const bearer = () => ({ authorization: `Bearer ${keys.localKey.reveal()}` });
 const newLink = async () =>
-  (await parsed(signInLinkReply, control.send('/v1/sign-in-links', { method: 'POST', headers: bearer() }))).url;
+  (await parseReply(signInLinkReply, control.send('/v1/sign-in-links', { method: 'POST', headers: bearer() }))).url;
 const cookieOf = (reply: Response) => (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 const signIn = async () => cookieOf(await control.send(await newLink()));
 const hostOf = (started: InProcess) => started.context.local?.consoleHost ?? '';
@@ -199,7 +199,7 @@ describe('a sign-in at a provider', () => {
   });
 });
 
-const stolen = async (url: string, cookie = '') => {
+const callElsewhere = async (url: string, cookie = '') => {
   const app = createApp({
     context: () => control.context,
     assets: fileAssets(),
@@ -213,14 +213,14 @@ describe('another user of the machine', () => {
   test('is not signed in with the cookie of the owner’s browser', async () => {
     const cookie = await signIn();
     for (const path of ['/', '/v1/me']) {
-      expect([path, (await stolen(control.consoleOrigin + path, cookie)).status]).toEqual([path, 401]);
+      expect([path, (await callElsewhere(control.consoleOrigin + path, cookie)).status]).toEqual([path, 401]);
       expect([path, await statusOf(control.consoleOrigin + path, cookie)]).toEqual([path, 200]);
     }
   });
 
   test('cannot use a sign-in link first: it stays valid', async () => {
     const link = await newLink();
-    const first = await stolen(link);
+    const first = await callElsewhere(link);
     expect([first.status, first.headers.get('set-cookie')]).toEqual([403, null]);
     expect((await control.send(link)).status).toBe(303);
   });

@@ -3,7 +3,7 @@ import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { formOfServer, readServerForm } from './console_mcp_form.ts';
 
 const ID = 'mcp_01k0000000000000000000000a';
-const own = (name: string) => `vault://mcp-servers/${ID}/${name}`;
+const ownReference = (name: string) => `vault://mcp-servers/${ID}/${name}`;
 const TIME = '2026-01-02T03:04:05.000Z';
 
 const server = (fields: object) =>
@@ -40,7 +40,7 @@ const problemsOf = (fields: object) => readServerForm({ ...fresh, ...fields }, n
 
 describe('a configuration as a form', () => {
   test.each([
-    [{ command: ['npx', '', ' spaced ', '"quoted"', 'two\nlines', 'back\rslash\\', '{braces}', own('KEY')] }],
+    [{ command: ['npx', '', ' spaced ', '"quoted"', 'two\nlines', 'back\rslash\\', '{braces}', ownReference('KEY')] }],
     [
       {
         env: {
@@ -49,8 +49,8 @@ describe('a configuration as a form', () => {
           LINES: 'a\nb',
           SPACED: ' a ',
           TEXT: 'a=b',
-          KEY: own('KEY'),
-          AUTH: `B ${own('K')}`,
+          KEY: ownReference('KEY'),
+          AUTH: `B ${ownReference('K')}`,
         },
       },
     ],

@@ -12,7 +12,7 @@ afterAll(() => control.stop());
 const { url, text, contentType } = fileAssets().listAll()[0]!;
 const ask = (headers: Record<string, string>, method = 'GET') => control.send(url, { method, headers });
 const SAID = ['content-encoding', 'content-length', 'etag', 'vary'];
-const said = (reply?: Response) => SAID.map((name) => reply?.headers.get(name));
+const headersOf = (reply?: Response) => SAID.map((name) => reply?.headers.get(name));
 const DECODED = {
   br: (bytes: Buffer) => brotliDecompressSync(bytes).toString(),
   gzip: (bytes: Buffer) => gunzipSync(bytes).toString(),
@@ -67,7 +67,7 @@ describe('a static file', () => {
 
   test('has the same headers for HEAD as for GET', async () => {
     const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => ask({ 'accept-encoding': 'br' }, method)));
-    expect(said(head)).toEqual(said(get));
+    expect(headersOf(head)).toEqual(headersOf(get));
     expect((await head!.arrayBuffer()).byteLength).toBe(0);
   });
 });

@@ -32,7 +32,7 @@ const ask = (path: string, { headers, ...how }: Asked = {}, options: Partial<App
   return Promise.resolve(appWith(options).fetch(new Request(PUBLIC_URL + path, { ...how, headers: all })));
 };
 const SAID = ['content-encoding', 'content-length', 'vary', 'content-type'];
-const said = (reply?: Response) => SAID.map((name) => reply?.headers.get(name));
+const headersOf = (reply?: Response) => SAID.map((name) => reply?.headers.get(name));
 const codingOf = (reply: Response) => reply.headers.get('content-encoding');
 /** Its content coding, and whether a proxy may compress it. */
 const fate = async (asked: Promise<Response>) => {
@@ -71,7 +71,7 @@ describe('a reply is compressed', () => {
 
   test('and HEAD has the headers of GET', async () => {
     const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => ask('/openapi.json', { method })));
-    expect(said(head)).toEqual(said(get));
+    expect(headersOf(head)).toEqual(headersOf(get));
     expect([codingOf(head!), (await head!.arrayBuffer()).byteLength]).toEqual(['gzip', 0]);
   });
 

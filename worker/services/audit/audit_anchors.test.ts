@@ -1,6 +1,6 @@
 import { compactVerify, importJWK } from 'jose';
 import { afterEach, describe, expect, test } from 'vitest';
-import { addUser, type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { AnchorSettings } from '../../../shared/model/anchor_settings.ts';
 import { err, ok } from '../../../shared/model/result.ts';
 import { auditAnchors, auditHeadsReply, type AuditHeadsReply } from '../../../shared/wire/audit_heads.ts';
@@ -47,9 +47,9 @@ async function begin(anchors: Partial<AnchorSettings> = {}): Promise<void> {
 }
 
 const turn = (limits = TURN_LIMITS) => sendAnchors(control.context, (entry) => logged.push(entry), limits);
-const asAsked = () => parsed(auditAnchors, control.asUser('GET', '/v1/audit-events/heads/anchors'));
+const asAsked = () => parseReply(auditAnchors, control.asUser('GET', '/v1/audit-events/heads/anchors'));
 const enterpriseId = async () =>
-  (await parsed(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads'))).enterprise_id;
+  (await parseReply(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads'))).enterprise_id;
 
 describe('heads sent by POST', () => {
   test('are an export of the enterprise: signed by the control plane, without secrets', async () => {
@@ -64,7 +64,7 @@ describe('heads sent by POST', () => {
       'idempotency-key': `"${await enterpriseId()}.2026-01-02T00:00:00.000Z"`,
     });
     const [body] = receiver.bodies();
-    expect(body).toEqual(await parsed(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads')));
+    expect(body).toEqual(await parseReply(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads')));
     const key = await importJWK(body!.control_plane_key, 'EdDSA');
     for (const { signed, ...head } of body!.heads) {
       expect(JSON.parse(new TextDecoder().decode((await compactVerify(signed, key)).payload))).toMatchObject(head);
@@ -239,10 +239,10 @@ describe('heads that were not accepted', () => {
 describe('heads written to the log', () => {
   test('are one line each, once a day, without a network call', async () => {
     await begin({ url: null, isLogged: true });
-    await control.enrolled();
+    await control.enrolSidecar();
     expect(await turn()).toEqual({ sent: 1, failed: 0 });
     expect(await turn()).toEqual({ sent: 0, failed: 0 });
-    const { heads, enterprise_id, taken_at } = await parsed(
+    const { heads, enterprise_id, taken_at } = await parseReply(
       auditHeadsReply,
       control.asUser('GET', '/v1/audit-events/heads'),
     );

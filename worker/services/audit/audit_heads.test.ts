@@ -1,6 +1,6 @@
 import { compactVerify, importJWK } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { addUser, type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import {
   AUDIT_HEADS_TYP,
@@ -19,7 +19,7 @@ let control: InProcess;
 let sidecar: TestSidecar;
 beforeEach(async () => {
   control = await startInProcess();
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
   await send(4);
 });
 afterEach(() => control.stop());
@@ -42,17 +42,17 @@ async function send(count: number): Promise<void> {
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBe(200);
 }
 
-const exported = () => parsed(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads'));
+const exportHeads = () => parseReply(auditHeadsReply, control.asUser('GET', '/v1/audit-events/heads'));
 async function check(heads: readonly AuditHead[]) {
   const bare = heads.map(({ writer: of, sequence, hash }) => ({ writer: of, sequence, hash }));
-  return parsed(auditHeadsChecked, control.asUser('POST', '/v1/audit-events/heads/check', { heads: bare }));
+  return parseReply(auditHeadsChecked, control.asUser('POST', '/v1/audit-events/heads/check', { heads: bare }));
 }
 const ownOf = (heads: readonly AuditHead[]) => heads.find((head) => head.writer === writer())!;
 
 const ask = async (known: readonly AuditHead[], nonce = 'nonce-of-the-heads-call') => {
   const target = `/v1/sidecar/audit-heads?known=${writeKnownHeads(known)}`;
   const reply = await sidecar.call('GET', target, { claims: { jti: nonce } });
-  return sidecar.verified(await reply.text(), AUDIT_HEADS_TYP, auditHeadsPayload);
+  return sidecar.verify(await reply.text(), AUDIT_HEADS_TYP, auditHeadsPayload);
 };
 
 /** Restores the whole database to an earlier state. */
@@ -69,7 +69,7 @@ async function copyDatabase(): Promise<() => Promise<void>> {
 
 describe('exported heads', () => {
   test('are each signed, with their writer and time', async () => {
-    const { heads, control_plane_key: jwk, ...rest } = await exported();
+    const { heads, control_plane_key: jwk, ...rest } = await exportHeads();
     expect(new Set(heads.map((head) => head.sequence))).toEqual(new Set([1, 4]));
     const key = await importJWK(jwk, 'EdDSA');
     for (const { signed, ...head } of heads) {
@@ -84,7 +84,7 @@ describe('exported heads', () => {
   });
 
   test('are confirmed by a log that continues, and reported as pruned if their events were removed', async () => {
-    const { heads } = await exported();
+    const { heads } = await exportHeads();
     await send(3);
     expect(await check(heads)).toMatchObject({ ok: true, heads: [{ standing: 'kept' }, { standing: 'kept' }] });
     control.clock.ms += 10 * 24 * 3_600_000;
@@ -97,7 +97,7 @@ describe('exported heads', () => {
   test('show that the whole database was restored to an older copy, which verifies on its own', async () => {
     const putBack = await copyDatabase();
     await send(3);
-    const { heads } = await exported();
+    const { heads } = await exportHeads();
     await putBack();
     const verified = await (await control.asUser('GET', '/v1/audit-events/verify')).json();
     expect(verified).toMatchObject({ ok: true });
@@ -110,7 +110,7 @@ describe('exported heads', () => {
     const old = await findHead(control.context.database, writer());
     const { sequence, hash, seal } = old!;
     await send(3);
-    const { heads } = await exported();
+    const { heads } = await exportHeads();
     await sql('DELETE FROM audit_events WHERE writer = ? AND sequence > ?', writer(), sequence);
     const putBack = 'UPDATE audit_heads SET sequence = ?, hash = ?, seal = ? WHERE writer = ?';
     await sql(putBack, sequence, hash, seal, writer());
@@ -118,7 +118,7 @@ describe('exported heads', () => {
   });
 
   test('of a chain that is gone, or of another enterprise, are missing', async () => {
-    const { heads } = await exported();
+    const { heads } = await exportHeads();
     const other = await addUser(control.context, null);
     const foreign = await checkHeads(control.context, other, [ownOf(heads)]);
     expect(foreign).toMatchObject({ ok: false, heads: [{ standing: 'missing' }] });
@@ -129,7 +129,7 @@ describe('exported heads', () => {
 
 describe("a sidecar's question about the log", () => {
   test('gets a signed reply: the heads of its own and the control plane’s chain, and the state of the heads it knows', async () => {
-    const { heads } = await exported();
+    const { heads } = await exportHeads();
     const bare = heads.map(({ writer: of, sequence, hash }) => ({ writer: of, sequence, hash }));
     const told = await ask([ownOf(bare), { ...ownOf(bare), sequence: 9 }, { ...ownOf(bare), sequence: 2 }]);
     expect(told).toMatchObject({ sidecar_id: writer(), nonce: 'nonce-of-the-heads-call' });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import type { AuditEvent } from '../../../shared/model/audit_event.ts';
 import { auditEventsPage, auditVerification } from '../../../shared/wire/audit_events.ts';
@@ -10,7 +10,7 @@ let control: InProcess;
 let sidecar: TestSidecar;
 beforeEach(async () => {
   control = await startInProcess();
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
 });
 afterEach(() => control.stop());
 
@@ -28,7 +28,7 @@ function event(n: number, change: Partial<AuditEvent> = {}): AuditEvent {
 }
 async function send(...events: unknown[]) {
   const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events } });
-  return sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload);
+  return sidecar.verify(await reply.text(), EVENTS_TYP, eventsPayload);
 }
 async function list(query: string) {
   const page = auditEventsPage.parse(await (await control.asUser('GET', `/v1/audit-events?${query}`)).json());
@@ -53,7 +53,7 @@ describe('the intake', () => {
     const claims = { jti: 'nonce-of-the-events-call' };
     const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event(1)] }, claims });
     expect(reply.headers.get('content-type')).toBe('application/jose');
-    expect(await sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload)).toEqual({
+    expect(await sidecar.verify(await reply.text(), EVENTS_TYP, eventsPayload)).toEqual({
       sidecar_id: writer(),
       nonce: claims.jti,
       accepted: [event(1).id],
@@ -77,7 +77,7 @@ describe('the intake', () => {
 
   test('does not let one sidecar take the id of another one’s event', async () => {
     await send(event(1));
-    const other = await control.enrolled();
+    const other = await control.enrolSidecar();
     await other.call('POST', '/v1/sidecar/events', { body: { events: [event(1, { session_id: 'ses_2' })] } });
     expect((await list('type=sandbox.proxy.')).map((each) => each.session_id)).toEqual(['ses_2', 'ses_1']);
   });
@@ -176,8 +176,11 @@ describe('the list', () => {
   test('pages through events of the same time without losing one', async () => {
     const same = { time: '2026-01-01T00:00:09.000Z' };
     await send(event(4, same), event(5, same), event(6, same));
-    const first = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?type=sandbox.proxy.&limit=4'));
-    const second = await parsed(
+    const first = await parseReply(
+      auditEventsPage,
+      control.asUser('GET', '/v1/audit-events?type=sandbox.proxy.&limit=4'),
+    );
+    const second = await parseReply(
       auditEventsPage,
       control.asUser('GET', `/v1/audit-events?type=sandbox.proxy.&limit=4&cursor=${first.next_cursor}`),
     );

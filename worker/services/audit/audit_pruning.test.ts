@@ -259,7 +259,7 @@ describe('an attacker with the database but without the key', () => {
 });
 
 /** Ends at one of its writes: before the write, or right after it with the reply lost. */
-function killedAt(write: number, when: 'before' | 'after'): ServiceContext {
+function killAt(write: number, when: 'before' | 'after'): ServiceContext {
   let count = 0;
   const { database } = control.context;
   const killing: Database = {
@@ -277,7 +277,7 @@ function killedAt(write: number, when: 'before' | 'after'): ServiceContext {
 }
 
 /** The total of all removal events. */
-async function noted(): Promise<number> {
+async function sumRemoved(): Promise<number> {
   const page = await listAuditPage(control.context, owner, { limit: 500, type: 'control.audit.pruned' });
   if (!page.ok) throw new Error(page.error.message);
   return page.value.items.reduce((sum, event) => sum + (event.data['svc.audit.removed'] ?? 0), 0);
@@ -291,14 +291,14 @@ describe('concurrent removal', () => {
       control.clock.ms += 10 * DAY_MS;
       const before = inDays(-1);
       for (let write = 0; write < 3; write += 1) {
-        await expect(prune(before, { context: killedAt(write === 0 ? 1 : 0, when), limits: SMALL })).rejects.toThrow(
+        await expect(prune(before, { context: killAt(write === 0 ? 1 : 0, when), limits: SMALL })).rejects.toThrow(
           'killed',
         );
         const verified = await verify();
-        expect([verified.ok, verified.removed]).toEqual([true, await noted()]);
+        expect([verified.ok, verified.removed]).toEqual([true, await sumRemoved()]);
       }
       await pruneAll(before);
-      expect([(await verify()).removed, await noted()]).toEqual([52, 52]);
+      expect([(await verify()).removed, await sumRemoved()]).toEqual([52, 52]);
     },
   );
 
@@ -321,7 +321,7 @@ describe('concurrent removal', () => {
     expect(one + two).toBe(240);
     expect(new Set(verified)).toEqual(new Set([true]));
     expect(await verify()).toMatchObject({ ok: true, removed: 240 });
-    expect(await noted()).toBe(240);
+    expect(await sumRemoved()).toBe(240);
   });
 
   test('does not make a chain look broken whose beginning is removed while it is verified', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { listAuditPage } from './audit_log.ts';
 import { meReply } from '../../../shared/wire/account.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -10,7 +10,7 @@ let caller: Caller;
 beforeEach(async () => {
   control = await startInProcess();
   const { userId = '' } = control.context.local ?? {};
-  const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
   caller = { userId, enterpriseId: me.enterprise_id, role: 'owner' };
   for (const path of ['user/a', 'user/b', 'user/c']) await control.asUser('POST', '/v1/secrets', { path, value: 'v' });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ITEMS_SPEC, UPSTREAM_HOST } from '../../../e2e/runtimes/connector_samples.ts';
-import { addUser, type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 import { meReply } from '../../../shared/wire/account.ts';
@@ -12,9 +12,9 @@ let sidecar: TestSidecar;
 let caller: Caller;
 beforeAll(async () => {
   control = await startInProcess();
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
   const { userId = '' } = control.context.local ?? {};
-  const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
   caller = { userId, enterpriseId: me.enterprise_id, role: 'owner' };
   for (const path of ['user/a', 'user/b']) await control.asUser('POST', '/v1/secrets', { path, value: 'v' });
   await control.asUser('POST', '/v1/connectors', ITEMS_SPEC);

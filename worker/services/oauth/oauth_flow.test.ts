@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { authorizeReply } from '../../../shared/wire/connector_credentials.ts';
 import { connectorRecord, installReply } from '../../../shared/wire/connectors.ts';
@@ -33,7 +33,7 @@ beforeEach(async () => {
     },
   });
   const spec = itemsSpec('1.0.0', { credential: { kind: 'oauth2' } });
-  id = (await parsed(installReply, control.asUser('POST', '/v1/connectors?owner=enterprise', spec))).id;
+  id = (await parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=enterprise', spec))).id;
   await put();
 });
 afterEach(() => control.stop());
@@ -48,14 +48,14 @@ const put = (more: object = {}) =>
     ...more,
   });
 const begin = async (grant: 'browser' | 'device') =>
-  parsed(authorizeReply, control.asUser('POST', `/v1/connectors/${id}/credential/authorize`, { grant }));
+  parseReply(authorizeReply, control.asUser('POST', `/v1/connectors/${id}/credential/authorize`, { grant }));
 async function link(): Promise<string> {
   const begun = await begin('browser');
   return begun.grant === 'browser' ? begun.authorization_url : '';
 }
 const sql = (text: string) => control.context.database.client.execute(text);
 const state = async () =>
-  (await parsed(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`))).credential?.state;
+  (await parseReply(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`))).credential?.state;
 
 /** Returns from the provider with a code. Gives the text of the page. */
 async function comeBack(from: string): Promise<string> {

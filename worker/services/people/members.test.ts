@@ -7,7 +7,7 @@ import {
   signInBrowser,
   startHosted,
 } from '../../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parsed } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import type { Role } from '../../../shared/model/role.ts';
 import { membersPage } from '../../../shared/wire/members.ts';
@@ -33,7 +33,7 @@ const put = (by: HostedUser, of: HostedUser, role: Role, suspended = false) =>
   outcome(by.call('PUT', `/v1/members/${of.caller.userId}`, { role, suspended }));
 
 test('members are listed only for admins of their enterprise', async () => {
-  const listed = await parsed(membersPage, owner.call('GET', '/v1/members'));
+  const listed = await parseReply(membersPage, owner.call('GET', '/v1/members'));
   const roles = new Map(listed.items.map(({ id, role }) => [id, role]));
   expect(roles).toEqual(
     new Map([
@@ -84,7 +84,7 @@ test('of two owners who demote each other at the same time, one stays', async ()
 test('suspending a user ends all its sessions, tokens and sidecars; a reinstated user signs in again', async () => {
   const cookie = await signInBrowser(control, member.caller);
   const made = member.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });
-  const { token } = await parsed(createdToken, made);
+  const { token } = await parseReply(createdToken, made);
   const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
   await sidecar.enrol(member.tokens.access_token);
   const statuses = async () => [

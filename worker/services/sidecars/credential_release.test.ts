@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../../../shared/wire/channel.ts';
@@ -11,7 +11,7 @@ let control: InProcess;
 let sidecar: TestSidecar;
 beforeEach(async () => {
   control = await startInProcess();
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
 });
 afterEach(() => control.stop());
 
@@ -26,11 +26,11 @@ const bind = (host: string, path: string, owner = 'personal') =>
 async function release(...credentials: Ref[]) {
   const body = { request_id: crypto.randomUUID(), credentials };
   const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
-  return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+  return sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
 }
 async function snapshot() {
   const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
-  return sidecar.verified(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
+  return sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
 }
 
 describe('a credential', () => {
@@ -39,7 +39,7 @@ describe('a credential', () => {
     await bind('a.test', 'user/demo');
     const { credentials } = await release(DEMO, DEMO);
     expect(credentials).toHaveLength(1);
-    expect(await sidecar.unsealed(credentials[0]!.sealed)).toEqual({ value: 'the value' });
+    expect(await sidecar.unseal(credentials[0]!.sealed)).toEqual({ value: 'the value' });
     await release(DEMO);
     const listed = await (await control.asUser('GET', '/v1/audit-events?type=control.credential.released')).json();
     const events = auditEventsPage.parse(listed).items;
@@ -70,7 +70,7 @@ describe('a credential', () => {
 
   test('gets another version when its value changes, also if it was deleted in between', async () => {
     await store('user/demo', 'one');
-    const bound = await parsed(hostBindingRecord, bind('a.test', 'user/demo'));
+    const bound = await parseReply(hostBindingRecord, bind('a.test', 'user/demo'));
     const versions = [(await snapshot()).credentials[0]?.version];
     await store('user/demo', 'two');
     versions.push((await snapshot()).credentials[0]?.version, (await release(DEMO)).credentials[0]?.version);
@@ -87,7 +87,7 @@ describe('a credential', () => {
     await control.stop();
     const failed: string[] = [];
     control = await startInProcess({ lifetime: new ProgramLifetime((what) => failed.push(what)) });
-    sidecar = await control.enrolled();
+    sidecar = await control.enrolSidecar();
     for (const path of ['user/demo', 'user/other']) {
       await store(path, `the value of ${path}`);
       await bind(`${path.slice(5)}.test`, path);
@@ -115,7 +115,7 @@ describe('a credential', () => {
     await bind('a.test', 'user/demo');
     sidecar = await TestSidecar.make(control.send, 'P-256', () => control.clock.now());
     await sidecar.enrol(control.localKey);
-    expect(await sidecar.unsealed((await release(DEMO)).credentials[0]!.sealed)).toEqual({ value: 'the value' });
+    expect(await sidecar.unseal((await release(DEMO)).credentials[0]!.sealed)).toEqual({ value: 'the value' });
   });
 });
 
@@ -136,7 +136,7 @@ describe('a snapshot', () => {
       await sleep(milliseconds);
     };
     const reply = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=25', { headers: { 'if-none-match': '"0"' } });
-    expect([reply.status, (await parsed(errorBody, reply)).error.code]).toEqual([401, 'sidecar_revoked']);
+    expect([reply.status, (await parseReply(errorBody, reply)).error.code]).toEqual([401, 'sidecar_revoked']);
   });
 });
 
@@ -155,6 +155,6 @@ describe('enrolment', () => {
   ])('refuses %s', async (_, change) => {
     const body = { name: 'laptop', ...(await sidecar.publicKeys()), ...change };
     const reply = await control.asUser('POST', '/v1/sidecars', body);
-    expect([reply.status, (await parsed(errorBody, reply)).error.code]).toEqual([400, 'invalid_input']);
+    expect([reply.status, (await parseReply(errorBody, reply)).error.code]).toEqual([400, 'invalid_input']);
   });
 });

@@ -9,7 +9,7 @@ let control: InProcess;
 let sidecar: TestSidecar;
 beforeAll(async () => {
   control = await startInProcess();
-  sidecar = await control.enrolled();
+  sidecar = await control.enrolSidecar();
 });
 afterAll(() => control.stop());
 
@@ -69,7 +69,7 @@ describe("a sidecar's call", () => {
   });
 
   test('is refused with another key, without revealing anything about the sidecar', async () => {
-    const other = await control.enrolled();
+    const other = await control.enrolSidecar();
     const token = await other.token(await sidecar.claims('POST', TARGET, BODY));
     expect(await call({}, { token })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
   });
@@ -82,7 +82,7 @@ describe("a sidecar's call", () => {
   );
 
   test('has its body read only if a sidecar signed it', async () => {
-    const other = await control.enrolled();
+    const other = await control.enrolSidecar();
     const token = await other.token(await sidecar.claims('POST', TARGET, BODY));
     expect(await call({}, { token, readBody: unreadable })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
     await expect(call({}, { readBody: unreadable })).rejects.toThrow('the body was read');
@@ -98,12 +98,12 @@ describe("a sidecar's call", () => {
   });
 
   test("of a revoked sidecar gets a signed refusal, but only if it proves that it holds the sidecar's key", async () => {
-    const gone = await control.enrolled();
+    const gone = await control.enrolSidecar();
     await control.asUser('DELETE', `/v1/sidecars/${gone.enrolled.sidecar_id}`);
     const claims = { jti: 'nonce-of-the-revoked-call' };
     const { error } = errorBody.parse(await (await gone.call('GET', '/v1/sidecar/snapshot', { claims })).json());
     expect(error.code).toBe('sidecar_revoked');
-    const proof = await gone.verified(String(error.details?.['proof']), REVOCATION_TYP, revocationProof);
+    const proof = await gone.verify(String(error.details?.['proof']), REVOCATION_TYP, revocationProof);
     expect(proof).toMatchObject({ sidecar_id: gone.enrolled.sidecar_id, nonce: claims.jti });
     const forged = await sidecar.token({ ...(await gone.claims('POST', TARGET, BODY)) });
     expect(await call({}, { token: forged })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });

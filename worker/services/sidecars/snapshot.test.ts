@@ -26,13 +26,13 @@ async function changePolicy(): Promise<void> {
 }
 
 /** The same, with a policy change before each read. */
-function disturbed<T extends Client | Transaction>(real: T): T {
+function disturbReads<T extends Client | Transaction>(real: T): T {
   return new Proxy(real, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
       if (name === 'transaction') {
-        return async () => disturbed(await client.transaction('read'));
+        return async () => disturbReads(await client.transaction('read'));
       }
       if (name !== 'execute') return value.bind(target);
       return async (...args: unknown[]) => {
@@ -50,8 +50,8 @@ beforeEach(async () => {
   await client.execute('PRAGMA journal_mode = WAL');
   other = createClient({ url, timeout: 5_000 });
   [isWriterAtWork, changes] = [false, 0];
-  control = await startInProcess({ database: openDatabase(disturbed(client)), masterKey: newMasterKey() });
-  sidecar = await control.enrolled();
+  control = await startInProcess({ database: openDatabase(disturbReads(client)), masterKey: newMasterKey() });
+  sidecar = await control.enrolSidecar();
 });
 afterEach(async () => {
   await control.stop();
@@ -64,7 +64,7 @@ const BINDINGS = 40;
 
 async function snapshot() {
   const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
-  return sidecar.verified(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
+  return sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
 }
 
 test('a snapshot contains the bindings of its version, even if the policy changes before each read', async () => {
