@@ -15,9 +15,9 @@ import {
 import { CLIENTS_FOLDER } from '../support/container_images.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 
-// Programs nobody here wrote, each in a container as an agent runs it, with a credential that is outside.
+// Third-party programs, each in a container as an agent runs it, with a credential that stays outside.
 
-/** The variables that the start of the container sets for clients that read one. */
+/** The variables that the container's start script sets for clients that read one. */
 const WITHOUT_CA_VARIABLES =
   'unset SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE GIT_SSL_CAINFO NODE_EXTRA_CA_CERTS AWS_CA_BUNDLE; exec "$@"';
 const CURL = `curl -sS -o /dev/null -w '%{http_code} ' "$1?page=1" && curl -sS -w ' %{http_code}' --json '{"title":"a"}' "$1"`;
@@ -25,7 +25,7 @@ const GIT_SETTINGS = ['-c', 'user.name=Agent', '-c', 'user.email=agent@example.t
 let bench: Bench;
 let world: MatrixWorld;
 
-/** Runs a command in a container, which has to succeed, with each request bearing the credential. */
+/** Runs a command in a container. It must succeed, and each of its requests must carry the credential. */
 async function use(service: ServiceName, flags: readonly string[], command: readonly string[], cwd?: string) {
   forgetRequests(world);
   const done = await bench.launch(world.svc, flags, command, {
@@ -68,18 +68,18 @@ describeContainers('in a container', () => {
     ['java, by --relay: HttpsURLConnection', ['--relay'], java('HttpsURLConnection')],
     ['python requests, sealed', ['--egress=sealed'], ['python3', program('items_requests.py'), ITEMS]],
     ['java, sealed', ['--egress=sealed', '--relay'], java('HttpClient')],
-  ])('%s gets and posts with the bearer it does not hold', async (_, flags, command) => {
+  ])('%s sends GET and POST with a bearer token that it does not hold', async (_, flags, command) => {
     expectItemsCalls(world, await use('items', flags, command));
   });
 
   it.each([
     ['go', [program('items'), ITEMS]],
     ['go, by the trust store of the system', ['sh', '-c', WITHOUT_CA_VARIABLES, 'sh', program('items'), ITEMS]],
-  ])('%s gets and posts in a BusyBox image', async (_, command) => {
+  ])('%s sends GET and POST in a BusyBox image', async (_, command) => {
     expectItemsCalls(world, await use('items', ['--image', bench.images.busybox], command));
   });
 
-  it('java without --relay does not get through, and sends nothing', async () => {
+  it('java without --relay fails and sends nothing', async () => {
     forgetRequests(world);
     const done = await bench.launch(world.svc, ['--egress=sealed'], java('HttpClient'));
     expect(done.code).not.toBe(0);
@@ -120,7 +120,7 @@ describeContainers('in a container', () => {
     for (const { text } of world.s3.tls.requests) expect(text).not.toContain('AKIAPLACEHOLDER');
   });
 
-  it('two containers have a session each: the token of one opens nothing for the other', async () => {
+  it('two containers have separate sessions: the token of one is refused for the other', async () => {
     const first = await bench.launch(world.svc, ['--detach', '--name', 'first'], ['sleep', '60']);
     expect(first.code).toBe(0);
     const variables = await bench.engine.docker('inspect', '--format', '{{json .Config.Env}}', 'first');
@@ -137,7 +137,7 @@ describeContainers('in a container', () => {
     await world.svc.ok(['sessions', 'stop', 'first'], { env: bench.engine.environment });
   });
 
-  it('left one event for each request that was given a credential', async () => {
+  it('recorded one event for each request with a credential', async () => {
     const events = (await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.binding_injected');
     expect(events.length).toBeGreaterThan(30);
     expect(new Set(events.map(({ session_id }) => session_id)).size).toBeGreaterThan(10);

@@ -6,7 +6,7 @@ import { runOk } from '../support/program.ts';
 import { NOBODY, runAs, SVC_DIRECTLY } from './run_as.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
-// Bad input of a launch: each is refused with what is wrong and what to do, and starts nothing.
+// Invalid input of a launch: each is refused with the problem and the fix, and nothing is started.
 
 let world: ContainerWorld;
 
@@ -31,7 +31,7 @@ describeContainers('a launch that cannot be', () => {
   afterAll(() => world.stop());
 
   describe('by its mounts', () => {
-    it('refuses the state directory, what is in it, and what it is in', async () => {
+    it('refuses the state directory, its contents and its parents', async () => {
       const { home } = world.svc;
       for (const source of [
         home,
@@ -45,7 +45,7 @@ describeContainers('a launch that cannot be', () => {
       }
     });
 
-    it('refuses links to it, also in a chain and through a parent', async () => {
+    it('refuses symlinks to it, also chained ones and through a parent', async () => {
       const folder = world.bench.folder('links');
       symlinkSync(world.svc.home, join(folder, 'direct'));
       symlinkSync('direct', join(folder, 'chained'));
@@ -56,7 +56,7 @@ describeContainers('a launch that cannot be', () => {
       }
     });
 
-    it('refuses the working directory where that is the state directory or holds it', async () => {
+    it('refuses the working directory if it is the state directory or contains it', async () => {
       const done = await world.launch([], ['echo', 'ran'], { cwd: world.svc.home });
       expect(done).toMatchObject({ code: 125, stdout: '' });
       expect(done.stderr).toContain('--no-default-mount');
@@ -64,7 +64,7 @@ describeContainers('a launch that cannot be', () => {
       expect(without.code).toBe(0);
     });
 
-    it("refuses the engine's socket, links to it and the folder it is in", async () => {
+    it("refuses the engine's socket, symlinks to it and its folder", async () => {
       const folder = world.bench.folder('socket');
       const { socket } = world.bench.engine;
       symlinkSync(socket, join(folder, 'link'));
@@ -73,7 +73,7 @@ describeContainers('a launch that cannot be', () => {
       }
     });
 
-    it('refuses the trees of the kernel, and what is not there', async () => {
+    it("refuses the kernel's file systems, and a missing source", async () => {
       for (const source of ['/proc', '/proc/1/root', '/sys', '/dev', '/there/is/no/such/path']) {
         await expectRefused(['--mount', `${source}:/mnt/data`], /--mount/);
       }
@@ -86,14 +86,11 @@ describeContainers('a launch that cannot be', () => {
       },
     );
 
-    it.each(['relative:path', ':/x', '/x', '/x:/y:rwz', ''])(
-      'refuses %j as a mount, as a mistake in the command line',
-      async (text) => {
-        await expectRefused(['--mount', text], /--mount/, {}, 2);
-      },
-    );
+    it.each(['relative:path', ':/x', '/x', '/x:/y:rwz', ''])('refuses %j as a mount: a usage error', async (text) => {
+      await expectRefused(['--mount', text], /--mount/, {}, 2);
+    });
 
-    it('takes what is fine: read-only stays read-only', async () => {
+    it('accepts a valid mount: read-only stays read-only', async () => {
       const folder = world.bench.folder('data');
       writeFileSync(join(folder, 'file'), 'from the host');
       const done = await world.launch(
@@ -107,7 +104,7 @@ describeContainers('a launch that cannot be', () => {
   });
 
   describe('by the engine', () => {
-    it('names the program where there is no docker', async () => {
+    it('names the program if docker is missing', async () => {
       const folder = world.bench.folder('empty');
       const env = { PATH: `${folder}:${dirname(process.execPath)}` };
       symlinkSync('/bin/sh', join(folder, 'sh'));
@@ -116,13 +113,13 @@ describeContainers('a launch that cannot be', () => {
       await expectRefused([], /docker.*not on the PATH/s, env);
     });
 
-    it('names the socket where no engine listens', async () => {
+    it('names the socket if no engine listens', async () => {
       await expectRefused([], /no Docker Engine listens at unix:\/\/\/nowhere/, {
         DOCKER_HOST: 'unix:///nowhere/docker.sock',
       });
     });
 
-    it('names the socket where something else listens that does not answer as an engine', async () => {
+    it('names the socket if something other than an engine answers', async () => {
       const path = join(world.bench.folder('other'), 'docker.sock');
       const other = createServer((socket) => {
         socket.on('error', () => undefined);
@@ -144,7 +141,7 @@ describeContainers('a launch that cannot be', () => {
     it('refuses a remote context by name', async () => {
       const config = join(world.bench.folder('contexts'), 'config');
       mkdirSync(config);
-      // An engine that is named outright counts for more than a context, even by an empty name.
+      // An explicitly named engine takes precedence over a context, even with an empty name.
       const { DOCKER_HOST: _, ...rest } = world.bench.engine.environment;
       const env = { ...rest, DOCKER_CONFIG: config };
       const client = (...args: string[]): Promise<unknown> => runOk('docker', ['context', ...args], { env });
@@ -160,8 +157,8 @@ describeContainers('a launch that cannot be', () => {
       await expectRefusal({});
     });
 
-    it('says that the user may not use the socket, where that is so', async () => {
-      // The state directory belongs to whom svc runs for, so the other user gets one of their own.
+    it('says if the user may not use the socket', async () => {
+      // The state directory belongs to the user who runs svc, so the other user gets their own.
       const home = join(world.bench.folder('nobody'), 'home');
       await runOk('cp', ['-r', world.svc.home, home]);
       await runOk('chown', ['-R', `${NOBODY}:${NOBODY}`, home]);
@@ -183,7 +180,7 @@ describeContainers('a launch that cannot be', () => {
     [['--image', ''], /--image/],
     [['--image', '-v=/:/host'], /--image/],
     [['--image', '--privileged'], /--image/],
-  ])('refuses %j as a mistake in the command line', async (flags, problem) => {
+  ])('refuses %j as a usage error', async (flags, problem) => {
     await expectRefused(flags, problem, {}, 2);
   });
 });

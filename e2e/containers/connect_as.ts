@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { ByteReader } from '../support/byte_reader.ts';
 import { readHead } from '../support/http_message.ts';
 
-/** The status with which the sidecar's proxy on the host answers a CONNECT with this user and password. */
+/** The status of the host's sidecar proxy for a CONNECT with this user and password. */
 export async function connectAs(proxyUrl: string, user: string, password: string, host: string): Promise<number> {
   const { hostname, port } = new URL(proxyUrl);
   const socket = connect(Number(port), hostname);

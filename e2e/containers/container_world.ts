@@ -10,21 +10,21 @@ import type { Svc, UpOptions } from '../support/svc.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 const { missing, failure } = inject('containers');
-/** For suites that need containers: skipped where there can be none; `engine.test.ts` says why and what to do. */
+/** For suites that need containers: skipped if they cannot run; `engine.test.ts` says why and what to do. */
 export const describeContainers: typeof describe.skip = (missing ?? failure) === null ? describe : describe.skip;
 
 /** The agent's user and group in our images. */
 const AGENT_ID = 1000;
 
-/** What tests of containers work with: the engine and the images of this run, and folders to mount. */
+/** The environment of container tests: the engine and images of this run, and folders to mount. */
 export interface Bench {
   readonly engine: DockerEngine;
   readonly images: ContainerImages;
-  /** A folder that belongs to the agent of a container; removed at the end. */
+  /** A folder owned by a container's agent; removed at the end. */
   folder(name: string): string;
   /** `svc launch` with these flags and command; in the Debian image unless the flags name another. */
   launch(svc: Svc, flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<Finished>;
-  /** The ids of the containers of this home that the engine has, running or not. */
+  /** The ids of this home's containers in the engine, running or not. */
   containersOf(svc: Svc): Promise<string[]>;
   /** Removes the folders. */
   clear(): void;

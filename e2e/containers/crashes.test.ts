@@ -11,15 +11,15 @@ import { waitFor } from '../support/wait_for.ts';
 import { connectAs } from './connect_as.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
-// Specification section 1 and the design's section 9: session, token and CA key are gone when the container ends, also
-// after a crash of whoever should have taken them down.
+// Specification section 1 and the design's section 9: session, token and CA key are removed when the container ends, even if the
+// program that should remove them crashed.
 
 const HOST = 'api.example.test';
 const ASK = `while :; do curl -sS -o /dev/null -m 5 https://${HOST}/running && touch asked; sleep 0.1; done`;
 const sessionList = z.object({ items: z.array(z.object({ session_id: z.string(), state: z.string().optional() })) });
 let world: ContainerWorld;
 
-/** A launch that goes on until something ends it, and what it holds. */
+/** A launch that runs until something ends it, and its resources. */
 interface Running {
   readonly cli: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -51,7 +51,7 @@ async function launchRunning(flags: readonly string[] = []): Promise<Running> {
   return { cli, ended, container, session, token, directory, readOutput: () => said };
 }
 
-/** Nothing of it is left: no container, no key or folder of the session, no token that opens anything. */
+/** Expects that nothing is left: no container, no key or folder of the session, no valid token. */
 async function expectGone(running: Running): Promise<void> {
   await waitFor('the container to be gone', async () => (await world.bench.containersOf(world.svc)).length === 0);
   await waitFor('the folder of the session to be gone', () => !existsSync(running.directory));
@@ -61,7 +61,7 @@ async function expectGone(running: Running): Promise<void> {
   expect(privateKeys()).toEqual([]);
 }
 
-/** The container's requests arrive with their credential again. */
+/** Waits until the container's requests arrive with their credential again. */
 async function expectToGoOn(): Promise<void> {
   world.upstream.reset();
   await waitFor('requests after the restart', () => world.upstream.requests.length > 2);
@@ -99,7 +99,7 @@ describeContainers('what is killed', () => {
     await expectGone(running);
   });
 
-  it('as the CLI leaves nothing: the sidecar takes down what it started', async () => {
+  it('as the CLI leaves nothing: the sidecar removes what the CLI started', async () => {
     const running = await launchRunning();
     kill(running.cli.pid, 'SIGKILL');
     await running.ended;
@@ -113,16 +113,19 @@ describeContainers('what is killed', () => {
     await expectGone(running);
   });
 
-  it.each([['open'], ['sealed']])('as the sidecar: the agent of a container with %s egress goes on', async (egress) => {
-    const running = await launchRunning([`--egress=${egress}`]);
-    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
-    await world.svc.comesBack();
-    await expectToGoOn();
-    expect(await connectAs(world.svc.runFile.proxy_url, running.session, running.token, HOST)).toBe(200);
-    kill(running.cli.pid, 'SIGKILL');
-    await running.ended;
-    await expectGone(running);
-  });
+  it.each([['open'], ['sealed']])(
+    'as the sidecar: the agent of a container with %s egress continues',
+    async (egress) => {
+      const running = await launchRunning([`--egress=${egress}`]);
+      kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+      await world.svc.comesBack();
+      await expectToGoOn();
+      expect(await connectAs(world.svc.runFile.proxy_url, running.session, running.token, HOST)).toBe(200);
+      kill(running.cli.pid, 'SIGKILL');
+      await running.ended;
+      await expectGone(running);
+    },
+  );
 
   it('as the sidecar while its container is stopped leaves nothing after the next start', async () => {
     const running = await launchRunning();
@@ -162,7 +165,7 @@ describeContainers('what is killed', () => {
   });
 
   describe('while a detached container runs', () => {
-    it('as its first CLI is no matter: it goes on', async () => {
+    it('as its first CLI has no effect: it continues', async () => {
       const done = await world.launch(['--detach', '--name', 'stays'], ['sh', '-c', ASK]);
       expect(done.code).toBe(0);
       world.upstream.reset();
@@ -170,7 +173,7 @@ describeContainers('what is killed', () => {
       await world.svc.ok(['sessions', 'stop', 'stays'], { env: world.bench.engine.environment });
     });
 
-    it('as the sidecar is no matter: it goes on, and can be stopped', async () => {
+    it('as the sidecar has no effect: it continues and can be stopped', async () => {
       await world.launch(['--detach', '--name', 'goes-on'], ['sh', '-c', ASK]);
       expect(await world.bench.containersOf(world.svc)).toHaveLength(1);
       kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
@@ -182,7 +185,7 @@ describeContainers('what is killed', () => {
     });
   });
 
-  it('never is a container that is not ours', async () => {
+  it('never is a container that svc did not start', async () => {
     const { engine, images } = world.bench;
     const labels = ['--label', 'svc.session=ses_00000000000000000000000000', '--label', 'svc.home=0123456789abcdef'];
     const stranger = await engine.docker(
@@ -205,7 +208,7 @@ describeContainers('what is killed', () => {
     await engine.docker('rm', '--force', stranger);
   });
 
-  it('has left no network behind', async () => {
+  it('left no network', async () => {
     expect(await networks()).toBe(before);
   });
 

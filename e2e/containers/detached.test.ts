@@ -33,7 +33,7 @@ describeContainers('svc launch --detach', () => {
       made = await launchDetached('worker', ['sh', '-c', `while :; do ${connectStatus}; sleep 0.2; done`]);
     });
 
-    it('goes on by itself, with the credential', async () => {
+    it('continues on its own, with the credential', async () => {
       await waitFor('requests of the agent', () => world.upstream.requests.length > 2);
       expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
     });
@@ -45,7 +45,7 @@ describeContainers('svc launch --detach', () => {
       expect(listed).toContain(world.bench.images.debian);
     });
 
-    it('is shown with its container, its egress and that nothing is unsealed', async () => {
+    it('is shown with its container, its egress and no unsealed credential', async () => {
       const shown = await svc('sessions', 'show', 'worker');
       expect(shown).toContain(made.container_id);
       expect(shown).toMatch(/egress\s+open/);
@@ -59,7 +59,7 @@ describeContainers('svc launch --detach', () => {
       expect(JSON.stringify(record)).not.toContain('token');
     });
 
-    it('has its output by svc sessions logs', async () => {
+    it('prints its output with svc sessions logs', async () => {
       const said = await waitFor('output', async () => {
         const lines = await svc('sessions', 'logs', 'worker');
         return lines.includes('\n') && lines;
@@ -67,7 +67,7 @@ describeContainers('svc launch --detach', () => {
       expect(said).toMatch(/^(200 200\n)+/);
     });
 
-    it('survives the end of the CLI that started it, and is gone by svc sessions stop', async () => {
+    it('survives the end of the CLI that started it, and ends with svc sessions stop', async () => {
       const variables = await world.bench.engine.docker(
         'inspect',
         '--format',
@@ -82,7 +82,7 @@ describeContainers('svc launch --detach', () => {
     });
   });
 
-  it('keeps the output of a command that has ended until it is stopped, but not its token', async () => {
+  it('keeps the output of an ended command until it is stopped, but revokes its token', async () => {
     const made = await launchDetached('brief', ['sh', '-c', 'echo said; echo "$HTTPS_PROXY"; exit 3']);
     await waitFor('the end of the session', async () => {
       const shown = JSON.parse(await svc('sessions', 'list', '--json'));
@@ -97,7 +97,7 @@ describeContainers('svc launch --detach', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it('refuses a name that is taken, and leaves the first as it is', async () => {
+  it('refuses a name that is taken, and does not change the first session', async () => {
     await launchDetached('taken', ['sleep', '60']);
     const second = await world.launch(['--detach', '--name', 'taken'], ['sleep', '60']);
     expect(second.code).toBe(125);
@@ -106,7 +106,7 @@ describeContainers('svc launch --detach', () => {
     await svc('sessions', 'stop', 'taken');
   });
 
-  it('says what is wrong with a session that is not there', async () => {
+  it('explains that a session does not exist', async () => {
     for (const verb of ['show', 'stop', 'logs']) {
       const done = await world.svc.cli(['sessions', verb, 'nobody']);
       expect(done.code).toBe(1);
@@ -115,7 +115,7 @@ describeContainers('svc launch --detach', () => {
   });
 });
 
-/** What the proxy of the host says to a CONNECT with this token. */
+/** The answer of the host's proxy to a CONNECT with this token. */
 function statusOf(session: string, token: string): Promise<number> {
   return connectAs(world.svc.runFile.proxy_url, session, token, HOST);
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 
-it('containers can be tried on this machine', ({ skip }) => {
+it('containers can be tested on this machine', ({ skip }) => {
   const { missing, failure } = inject('containers');
   if (missing !== null) skip(missing);
   expect(failure).toBeNull();
@@ -38,7 +38,7 @@ describeContainers('the engine of the tests', () => {
     expect(found).toContain(program);
   });
 
-  it('has the helpers in the images made with the Dockerfile, and not in what they are made from', async () => {
+  it('has the helpers in the images built with the Dockerfile, but not in their base images', async () => {
     const { images, engine } = bench;
     const look = ['sh', '-c', 'cd /usr/local/bin && ls svc-*'];
     for (const image of [images.debian, images.busybox]) {

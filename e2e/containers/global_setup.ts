@@ -7,18 +7,18 @@ import { closeEngine, containersMissing, openEngine } from '../support/docker_en
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the engine of this run of tests is kept, if a test needs one. */
+    /** The folder of this test run's engine, if a test needs one. */
     engineFolder: string;
-    /** The engine ends with this process at the latest. */
+    /** The engine ends at the latest with this process. */
     engineWatches: number;
-    /** Why no container can be tried: something is not here, or what is here did not do. Null and null where they can. */
+    /** Why containers cannot be tested: something is missing, or does not work. Both null if they can. */
     containers: { readonly missing: string | null; readonly failure: string | null };
   }
 }
 
 /**
- * Gives the test files of one run the engine and the images that they share, and ends the engine after the last of them. What
- * stands in the way is said once, here, and by one test; the suites are skipped then.
+ * Gives the test files of one run the engine and the images that they share, and ends the engine after the last of them. If
+ * something prevents that, it is reported once here and by one test, and the suites are skipped.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-engine-'));
@@ -33,7 +33,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   };
 }
 
-/** The engine and the images; the value is why they could not be had, in one line, or null. */
+/** Starts the engine and makes the images. Returns null, or one line that says why that failed. */
 async function prepare(folder: string): Promise<string | null> {
   try {
     const engine = await openEngine(folder, process.pid);

@@ -24,13 +24,13 @@ async function listDisabled(action: () => Promise<unknown>): Promise<Event['data
   return added.filter(({ type }) => type === 'sandbox.proxy.disabled').map(({ data }) => data);
 }
 
-/** Events of one moment have no order of their own. */
+/** Events of the same moment have no defined order. */
 function byReason(order: readonly string[]): (a: Event['data'], b: Event['data']) => number {
   const place = (data: Event['data']): number => order.indexOf(String(data['svc.proxy.reason']));
   return (a, b) => place(a) - place(b);
 }
 
-/** How many containers the engine has made of anything since a moment, by its own account. */
+/** How many containers the engine reports as created since a moment. */
 async function containersMadeSince(seconds: number): Promise<number> {
   const window = ['--since', String(seconds), '--until', String(Math.floor(Date.now() / 1000) + 1)];
   const filter = ['--filter', 'event=start', '--filter', 'type=container'];
@@ -84,7 +84,7 @@ describeContainers('the proxy of a launch', () => {
     ['by the flag', ['--sandbox-proxy=off'], {}],
     ['by the environment', [], { SVC_SANDBOX_PROXY: 'off' }],
     ['when the flag says off and the environment on', ['--sandbox-proxy=off'], { SVC_SANDBOX_PROXY: 'on' }],
-  ])('is left out when it is off %s, which is recorded as user_opt_out', async (_, flags, env) => {
+  ])('is not used if it is off %s, recorded as user_opt_out', async (_, flags, env) => {
     const events = await listDisabled(async () => {
       const done = await world.launch(
         [...flags, '--image', world.bench.images.debianBase],
@@ -104,7 +104,7 @@ describeContainers('the proxy of a launch', () => {
     ]);
   });
 
-  it('is left out in a mode that is not supported, with a warning and unsupported_sandbox_mode', async () => {
+  it('is not used in an unsupported mode, with a warning and unsupported_sandbox_mode', async () => {
     const events = await listDisabled(async () => {
       const done = await world.svc.cli(['launch', '--sandbox=none', '--', 'sh', '-c', 'echo ran; env']);
       expect(done.code).toBe(0);
@@ -118,7 +118,7 @@ describeContainers('the proxy of a launch', () => {
   });
 
   it.each(['none', 'podman'])(
-    'cannot be insisted on with --sandbox=%s: unsupported_sandbox_mode and preflight_failed, and nothing runs',
+    'cannot be required with --sandbox=%s: unsupported_sandbox_mode and preflight_failed, and nothing runs',
     async (mode) => {
       const events = await listDisabled(async () => {
         const flags = mode === 'none' ? [] : ['--image', world.bench.images.debian];
@@ -155,7 +155,7 @@ describeContainers('the proxy of a launch', () => {
       'SVC_SANDBOX_PROXY_BOOTSTRAP is set, but this setting was removed',
     ],
     ['--relay', { SVC_SANDBOX_PROXY_BOOTSTRAP: '' }, 'SVC_SANDBOX_PROXY'],
-  ])('refuses %s %j with what to write instead, and records nothing', async (flag, env, fix) => {
+  ])('refuses %s %j, says what to write instead, and records nothing', async (flag, env, fix) => {
     const events = await listDisabled(async () => {
       const done = await world.launch([flag], ['echo', 'ran'], { env });
       expect(done.code).toBe(2);
@@ -199,7 +199,7 @@ describeContainers('the proxy of a launch', () => {
     ];
 
     it.each(broken)(
-      'which %s, it says what is missing, records preflight_failed and starts nothing',
+      'which %s: says what is missing, records preflight_failed and starts nothing',
       async (_, make, missing) => {
         const image = await make(world);
         const since = Math.floor(Date.now() / 1000);
@@ -223,7 +223,7 @@ describeContainers('the proxy of a launch', () => {
       },
     );
 
-    it('names the contract of images, and gives the lines of a Dockerfile', async () => {
+    it('names the image contract, and prints lines for a Dockerfile', async () => {
       const done = await world.launch(['--sandbox-proxy=on', '--image', world.bench.images.debianBase], ['true']);
       expect(done.code).toBe(125);
       expect(done.stderr).toContain('docs/image-contract.md');
@@ -231,7 +231,7 @@ describeContainers('the proxy of a launch', () => {
       expect(done.stderr).toMatch(/COPY .*svc-install-proxy-ca/);
     });
 
-    it('says how to get an image that is not there, and records preflight_failed', async () => {
+    it('says how to get a missing image, and records preflight_failed', async () => {
       const events = await listDisabled(async () => {
         const done = await world.launch(['--image', 'svc-e2e-there-is-no-such-image:1'], ['echo', 'ran']);
         expect(done).toMatchObject({ code: 125, stdout: '' });
@@ -240,7 +240,7 @@ describeContainers('the proxy of a launch', () => {
       expect(events).toEqual([expect.objectContaining({ 'svc.proxy.reason': 'preflight_failed' })]);
     });
 
-    it('runs nothing where the trust store cannot be written, and says so', async () => {
+    it('runs nothing if the trust store cannot be written, and says so', async () => {
       const store = world.bench.folder('store');
       const done = await world.launch(['--mount', `${store}:/etc/ssl/certs:ro`], ['echo', 'ran']);
       expect(done.code).not.toBe(0);
@@ -255,7 +255,7 @@ describeContainers('the proxy of a launch', () => {
       expect(check.code).toBe(13);
     });
 
-    it('is what svc image check says too', async () => {
+    it('is also what svc image check says', async () => {
       const { images, engine } = world.bench;
       const bad = await world.svc.cli(['image', 'check', images.debianBase], { env: engine.environment });
       const good = await world.svc.cli(['image', 'check', images.debian], { env: engine.environment });
@@ -277,7 +277,7 @@ describeContainers('the proxy of a launch', () => {
     await engine.docker('image', 'rm', tag);
   });
 
-  it('is refused in every mode while the sidecar is away, since nothing could be recorded', async () => {
+  it('is refused in every mode while the sidecar is down, because nothing could be recorded', async () => {
     await world.svc.stop({ keepHome: true });
     for (const proxy of ['auto', 'on', 'off']) {
       const done = await world.launch([`--sandbox-proxy=${proxy}`], ['echo', 'ran']);

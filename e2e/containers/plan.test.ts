@@ -28,7 +28,7 @@ describeContainers('svc plan', () => {
   afterAll(() => world.stop());
   beforeEach(() => world.upstream.reset());
 
-  it('runs each step with its own reach, adds the credential outside, and says what was reached', async () => {
+  it('runs each step with its own reach, adds the credential outside, and reports which hosts were reached', async () => {
     const folder = new PlanFolder(world, 'happy');
     await folder.freeze([
       shellStep('fetch', `curl -sf https://${HOST}/items > items.txt`, { trust: READ }),
@@ -61,7 +61,7 @@ describeContainers('svc plan', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it('says of open egress that it is open: to who watches, and in the event of each step', async () => {
+  it("reports open egress as open: on the terminal and in each step's event", async () => {
     const folder = new PlanFolder(world, 'open');
     await folder.freeze([
       shellStep('fetch', `curl -sf https://${HOST}/items`, { trust: READ }),
@@ -85,7 +85,7 @@ describeContainers('svc plan', () => {
     ]);
   });
 
-  it('a step that the container refuses to run is recorded as one that never ran', async () => {
+  it('a step that the container refuses to run is recorded as never run', async () => {
     const folder = new PlanFolder(world, 'never');
     const { engine, images } = world.bench;
     const refuses = `RUN sed -i '2i [ "$1" = -- ] \\&\\& exit 78' /usr/local/bin/svc-run-step`;
@@ -113,7 +113,7 @@ describeContainers('svc plan', () => {
     expect(await folder.run()).toMatchObject({ ok: true });
   });
 
-  it('boots without any token; a step has its scope alone, and none without trust', async () => {
+  it('boots without any token; a step has only its own scope, and none without trust', async () => {
     const folder = new PlanFolder(world, 'tokens');
     await folder.freeze([
       shellStep(
@@ -162,7 +162,7 @@ describeContainers('svc plan', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it('hands the command its words as they are: no shell reads them', async () => {
+  it("passes the command's words unchanged: no shell interprets them", async () => {
     const folder = new PlanFolder(world, 'words');
     const words = ['$(id)', '`id`', '; id', '*', '--help', '', 'a  b', '"\'\\', 'ü\n2'];
     await folder.freeze([{ id: 'words', command: ['printf', '[%s]', ...words] }]);
@@ -170,7 +170,7 @@ describeContainers('svc plan', () => {
     expect(run.said).toContain(words.map((word) => `[${word}]`).join(''));
   });
 
-  it('ends a step after its time, and a first failure ends the plan unless it is to go on', async () => {
+  it('ends a step after its timeout; the first failure ends the plan unless --keep-going is set', async () => {
     const folder = new PlanFolder(world, 'failures');
     await folder.freeze([
       shellStep('slow', 'trap "" TERM INT; while :; do sleep 1; done', { timeout_seconds: 1 }),
@@ -188,7 +188,7 @@ describeContainers('svc plan', () => {
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean last?') });
   });
 
-  it('mounts what the plan names, read-only unless said, and nothing that leads to keys or to the engine', async () => {
+  it('mounts what the plan names, read-only by default, and nothing that leads to keys or to the engine', async () => {
     const folder = new PlanFolder(world, 'mounts');
     mkdirSync(join(folder.path, 'data'));
     writeFileSync(join(folder.path, 'data', 'in.txt'), 'from the host');
@@ -207,7 +207,7 @@ describeContainers('svc plan', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it('a step that counts on a credential is not run when no host of it is bound to that', async () => {
+  it('a step that needs a credential is not run if none of its hosts is bound to it', async () => {
     const folder = new PlanFolder(world, 'credential');
     const trust = { ...READ, credential: 'vault://user/other' };
     await folder.freeze([shellStep('fetch', 'true', { trust })]);
@@ -219,7 +219,7 @@ describeContainers('svc plan', () => {
     expect(await folder.run()).toMatchObject({ ok: true });
   });
 
-  describe('what is not as it was frozen is not run', () => {
+  describe('a changed plan is not run', () => {
     let folder: PlanFolder;
     const refusals = async (): Promise<string> => {
       const verify = await folder.svc(['plan', 'verify']);
@@ -257,13 +257,13 @@ describeContainers('svc plan', () => {
       expect(await refusals()).toContain('its signature is not one that the sidecar of this machine made');
     });
 
-    it('the image: the name leads elsewhere, and the frozen one is gone', async () => {
+    it('the image: its name means another image, and the frozen one is gone', async () => {
       const { engine, images } = world.bench;
       const tag = 'svc-e2e-plan:changing';
       await engine.docker('tag', await variantOf(engine, images.busybox, 'LABEL plan=one'), tag);
       await folder.freeze([shellStep('fetch', 'true')], tag);
       await engine.docker('tag', await variantOf(engine, images.busybox, 'LABEL plan=two'), tag);
-      // The frozen image is still in the engine: the plan runs in it, whatever its name means now.
+      // The engine still has the frozen image: the plan runs in it, whatever its name means now.
       expect(await folder.svc(['plan', 'verify'])).toMatchObject({ code: 0 });
       const frozen = /"id": "(sha256:\w+)"/.exec(readFileSync(join(folder.path, 'plan.lock'), 'utf8'))?.[1] ?? '';
       await engine.docker('rmi', '--force', frozen);
@@ -272,7 +272,7 @@ describeContainers('svc plan', () => {
     });
   });
 
-  it('an image that steps cannot run in is refused when the plan is frozen', async () => {
+  it('an image that cannot run steps is refused when the plan is frozen', async () => {
     const folder = new PlanFolder(world, 'image');
     folder.plan([shellStep('x', 'true')], world.bench.images.debianBase);
     const bare = await folder.svc(['plan', 'freeze']);
@@ -285,7 +285,7 @@ describeContainers('svc plan', () => {
     expect(existsSync(join(folder.path, 'plan.lock'))).toBe(false);
   });
 
-  it('what is there already under --output is left as it is, and nothing is run', async () => {
+  it('existing files under --output are not changed, and nothing is run', async () => {
     const folder = new PlanFolder(world, 'output');
     await folder.freeze([shellStep('make', 'echo new > /home/agent/x', { collect: [{ path: '/home/agent/x' }] })]);
     mkdirSync(join(folder.path, 'out', 'make'), { recursive: true });

@@ -14,7 +14,7 @@ const TRUST = { effect: 'read', hosts: [HOST] };
 const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
 let world: ContainerWorld;
 
-/** A plan whose step asks again and again, started; resolves once the upstream has seen it. */
+/** Starts a plan whose step sends requests forever. Resolves once the upstream has received one. */
 async function running(name: string) {
   world.upstream.reset();
   const folder = new PlanFolder(world, name);
@@ -30,7 +30,7 @@ async function running(name: string) {
   return { child, ended, said: () => said };
 }
 
-/** Nothing of the plan is left: no container, no session, no CA. */
+/** Expects that nothing of the plan is left: no container, no session, no CA. */
 async function nothingLeft(): Promise<void> {
   const folder = join(world.svc.home, 'sessions');
   const sessions = () => (existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith('ses_')) : []);
@@ -59,7 +59,7 @@ describeContainers('svc plan run, cut short', () => {
     await nothingLeft();
   });
 
-  it("by Ctrl-C on a terminal, which reaches the engine's program too; of what the step prints, only colours act", async () => {
+  it("by Ctrl-C on a terminal, which also reaches the engine's program; of the step's output, only colours take effect", async () => {
     const folder = new PlanFolder(world, 'terminal');
     await folder.freeze([
       shellStep('loop', `printf '\\033[31mred\\033[0m \\033]0;owned\\007\\n'; while :; do sleep 1; done`),
@@ -76,14 +76,14 @@ describeContainers('svc plan run, cut short', () => {
     await nothingLeft();
   });
 
-  it('by kill -9: the sidecar ends what is left, at once', async () => {
+  it('by kill -9: the sidecar ends the rest at once', async () => {
     const { child, ended } = await running('killed');
     kill(child.pid, 'SIGKILL');
     expect(await ended).toBeNull();
     await nothingLeft();
   });
 
-  it('by the end of its container: the step fails, and the plan with it', async () => {
+  it('by the end of its container: the step and the plan fail', async () => {
     const { ended, said } = await running('container');
     const [id = ''] = await world.bench.containersOf(world.svc);
     await world.bench.engine.docker('kill', id);
@@ -92,7 +92,7 @@ describeContainers('svc plan run, cut short', () => {
     await nothingLeft();
   });
 
-  it('by the end of the sidecar: the step reaches nothing more, and nothing is left after the next start', async () => {
+  it('by the end of the sidecar: the step reaches nothing any more, and nothing is left after the next start', async () => {
     const { child, ended } = await running('sidecar');
     kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
     await world.svc.comesBack();

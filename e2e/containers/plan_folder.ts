@@ -28,15 +28,15 @@ const planRecord = z.object({
   output: z.string().nullable(),
   steps: z.array(stepRecord),
 });
-/** What `svc plan run --json` says. */
+/** The output of `svc plan run --json`. */
 export type PlanRecord = z.infer<typeof planRecord>;
 
-/** A step that a shell runs. */
+/** A step with a shell script. */
 export function shellStep(id: string, script: string, more: Partial<StepInput> = {}): StepInput {
   return { id, command: ['/bin/sh', '-c', script], ...more };
 }
 
-/** A folder with a plan in it, and the commands that a person gives there. */
+/** A folder with a plan, and the commands that a person runs there. */
 export class PlanFolder {
   readonly path: string;
   readonly #world: ContainerWorld;
@@ -66,7 +66,7 @@ export class PlanFolder {
     if (done.code !== 0) throw new Error(`svc plan freeze: exit ${done.code}: ${done.stderr}`);
   }
 
-  /** Runs the frozen plan, and reads what it says of each step. */
+  /** Runs the frozen plan and reads the report of each step. */
   async run(...flags: readonly string[]): Promise<PlanRecord & { readonly said: string }> {
     const { code, stdout, stderr } = await this.svc(['plan', 'run', '--json', ...flags]);
     if (!stdout.startsWith('{')) throw new Error(`svc plan run: exit ${code}: ${stdout}${stderr}`);

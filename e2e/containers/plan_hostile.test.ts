@@ -25,7 +25,7 @@ describeContainers('a hostile step', () => {
   afterAll(() => world.stop());
   beforeEach(() => world.upstream.reset());
 
-  it('gets nowhere with other hosts, other sessions, made-up tokens, Host headers or an expired scope', async () => {
+  it('is refused with other hosts, other sessions, made-up tokens, Host headers or an expired scope', async () => {
     const other = await world.svc.session();
     const folder = new PlanFolder(world, 'reach');
     await folder.freeze([
@@ -59,7 +59,7 @@ describeContainers('a hostile step', () => {
     await other.end();
   });
 
-  it('leaves no process behind: daemons, ignored signals and a new session do not help', async () => {
+  it('leaves no process behind, even with daemons, ignored signals and a new session', async () => {
     const folder = new PlanFolder(world, 'daemons');
     await folder.freeze([
       shellStep(
@@ -78,7 +78,7 @@ describeContainers('a hostile step', () => {
   it('a fork bomb ends with its step, and the next step runs', { timeout: 180_000 }, async () => {
     const folder = new PlanFolder(world, 'bomb');
     await folder.freeze([
-      // The shell waits for itself: it could not start another program once the bomb took every process number.
+      // The shell waits on its own: it could not start another program once the bomb used every process id.
       shellStep('bomb', 'mkfifo never; f() { f | f & }; f; read -r nothing < never', { timeout_seconds: 3 }),
       shellStep('after', 'ps -eo user= | grep -c agent'),
     ]);
@@ -88,7 +88,7 @@ describeContainers('a hostile step', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it('cannot put anything where a later step is started as root', async () => {
+  it("cannot write anything that a later step's start runs as root", async () => {
     const folder = new PlanFolder(world, 'planted');
     const places = [
       '/usr/local/bin',
@@ -120,7 +120,7 @@ describeContainers('a hostile step', () => {
     expect(run.said).not.toMatch(/^0$/m);
   });
 
-  it('that fills shared memory and occupies names in /tmp does not keep the next step from its scope', async () => {
+  it("that fills shared memory and occupies names in /tmp does not block the next step's scope", async () => {
     const folder = new PlanFolder(world, 'full');
     await folder.freeze([
       shellStep('fill', 'dd if=/dev/zero of=/dev/shm/fill bs=1M 2>/dev/null; mkdir -p /tmp/svc /tmp/.svc-new; true'),
@@ -130,7 +130,7 @@ describeContainers('a hostile step', () => {
     expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
   });
 
-  it('cannot hand out what is not its own, nor links, devices or too much', async () => {
+  it('cannot export files of others, links, devices or too much data', async () => {
     const cases = [
       {
         id: 'link',
@@ -180,7 +180,7 @@ describeContainers('a hostile step', () => {
     expect(entries(join(folder.path, 'kept'))).toEqual([]);
   });
 
-  it('hands out folders, links within them and what can be run, but no owner and no set-user-id bit', async () => {
+  it('exports folders, links within them and executables, but no owner and no set-user-id bit', async () => {
     const folder = new PlanFolder(world, 'tree');
     const long = 'n'.repeat(180);
     await folder.freeze([

@@ -12,8 +12,8 @@ import { waitFor } from '../support/wait_for.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 import { asUser, runAs, SVC_DIRECTLY } from './run_as.ts';
 
-// An engine that a user runs without being root, and svc as that user: the sidecar enters the container's network by way of
-// the engine's user namespace. The engine has no network of its own here, so sealed egress is what there is.
+// A rootless engine, and svc as the same user: the sidecar enters the container's network through the engine's user namespace.
+// The engine has no network here, so only sealed egress is tested.
 
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
@@ -22,7 +22,7 @@ const HERE = describeContainers === describe && rootlessIsThere();
 
 const FOLDERS = ['run', 'home', 'tmp', 'checkout'];
 
-/** What the user's shell would hold. */
+/** The environment of the user's shell. */
 interface Person {
   readonly uid: number;
   readonly folder: string;
@@ -47,9 +47,9 @@ async function person(client: string): Promise<Person> {
 }
 
 /**
- * The words that run svc as the user from a checkout in their own folder: what the sidecar starts in the user namespace of the
- * engine has no right of root's any more, and the checkout may be in a folder that is root's alone. Mounted for that process
- * only: there is nothing to take back.
+ * The command that runs svc as the user from a checkout in the user's folder: programs in the engine's user namespace no longer
+ * have root's rights, and the checkout may be in a folder that only root can read. It is mounted for that process only, so
+ * nothing has to be undone.
  */
 function svcOf({ uid, folder }: Person): readonly [string, ...string[]] {
   const checkout = join(folder, 'checkout');
@@ -58,7 +58,7 @@ function svcOf({ uid, folder }: Person): readonly [string, ...string[]] {
   return ['unshare', '--mount', 'sh', '-c', mounted, 'sh', ROOT, checkout, ...asUser(uid), ...there];
 }
 
-/** rootlesskit with dockerd in it, as its own script starts them, without a network for containers. */
+/** rootlesskit with dockerd, started as its own script does, without a network for containers. */
 function startEngine({ uid, folder, env }: Person): ChildProcess {
   const place = ['--host', env['DOCKER_HOST'] ?? '', '--data-root', `${folder}/data`, '--exec-root', `${folder}/exec`];
   const engine = ['dockerd', '--rootless', ...place, '--pidfile', `${folder}/pid`, '--bridge', 'none'];
@@ -134,7 +134,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     expect(upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
   });
 
-  it('gives the container loopback alone, and a root that is nobody on this machine', async () => {
+  it('gives the container only loopback, and a root user without rights on this machine', async () => {
     const started = await launch(['--egress=sealed', '--detach', '--name', 'rootless'], ['sleep', '60']);
     expect(started.code).toBe(0);
     const pid = (await docker('inspect', '--format', '{{.State.Pid}}', 'rootless')).stdout.trim();

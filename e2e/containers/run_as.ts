@@ -3,12 +3,12 @@ import { type Finished, ROOT, run } from '../support/program.ts';
 
 export const NOBODY = 65_534;
 
-/** `svc` without its shell script, which asks as the user itself what it may read. */
+/** `svc` without its shell script, which checks as the user itself what it may read. */
 export const SVC_DIRECTLY = [process.execPath, join(ROOT, 'cli', 'main.ts')] as const;
 
 /**
- * The words that start a program as another user. It may read what only root may, since the checkout and the tests' folders
- * may be root's alone; it may not write there, and may connect to no socket that is not open to it.
+ * The command that starts a program as another user. It may read root's files, because the checkout and the tests' folders may
+ * belong to root. It may not write there, and may only connect to sockets that are open to it.
  */
 export function asUser(uid: number): readonly [string, ...string[]] {
   const may = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];

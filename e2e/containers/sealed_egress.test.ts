@@ -22,7 +22,7 @@ interface Target {
   readonly names: string[];
 }
 
-/** Listeners of this machine on every address, as its own services have them, and what reached them. */
+/** Listeners on every address of this machine, like those of its services, and what reached them. */
 interface HostServices {
   readonly tcpPort: number;
   readonly udpPort: number;
@@ -57,7 +57,7 @@ async function startHostServices(): Promise<HostServices> {
   };
 }
 
-/** Every address that this machine has, loopback aside. */
+/** Every address of this machine except loopback. */
 function hostAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -126,14 +126,14 @@ describeContainers('sealed egress', () => {
     await world.stop();
   });
 
-  it('leaves the proxy as the way out, with the credentials of the bindings', async () => {
+  it('leaves the proxy as the only way out, with the credentials of the bindings', async () => {
     world.upstream.reset();
     const done = await world.launch(['--egress=sealed'], ['curl', '-sS', `https://${HOST}/sealed`]);
     expect(done).toMatchObject({ code: 0, stdout: 'ok' });
     expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
   });
 
-  describe('would be noticed if it were not there: from an open container', () => {
+  describe('is shown to matter: from an open container', () => {
     let seen: Record<string, string>;
     let reached: string[];
     beforeAll(async () => {
@@ -146,14 +146,14 @@ describeContainers('sealed egress', () => {
       expect(services.reached).toEqual(expect.arrayContaining(['tcp', 'udp']));
     });
 
-    it('the same attack reaches another container, where the engine lets them talk at all', async () => {
+    it('the same attack reaches another container, if the engine lets containers talk at all', async () => {
       const { engine, images } = world.bench;
       const plain = ['run', '--rm', images.busyboxBase, 'nc', '-w', '2', neighbour.address, '80'];
       const talk = (await engine.run(plain)).code === 0;
       expect(reached.includes(`tcp ${neighbour.address} 80`)).toBe(talk);
     });
 
-    it('even so, neither the proxy nor the control plane of the host is reached', () => {
+    it("even then, neither the host's proxy nor its control plane is reached", () => {
       const ports = [world.svc.runFile.proxy_url, world.svc.runFile.control_url].map(portOf);
       const attempts = Object.keys(seen).filter((attempt) => ports.some((port) => attempt.endsWith(` ${port}`)));
       expect(attempts.length).toBeGreaterThan(3);
@@ -187,7 +187,7 @@ describeContainers('sealed egress', () => {
       for (const [attempt, result] of names) expect(`${attempt}: ${result}`).toMatch(/gaierror/);
     });
 
-    it('has the loopback interface alone and no route', () => {
+    it('has only the loopback interface and no route', () => {
       expect(seen).toMatchObject({ routes: '0' });
       expect(
         seen['interfaces']
@@ -196,7 +196,7 @@ describeContainers('sealed egress', () => {
       ).toEqual([]);
     });
 
-    it('gets no raw socket, no socket to the hypervisor, no namespace and no abstract socket of the host', () => {
+    it('cannot open a raw socket, a socket to the hypervisor, a namespace or an abstract socket of the host', () => {
       for (const attempt of ['raw packets', 'raw ip', 'vsock host', 'new network namespace', 'new user namespace']) {
         expect(`${attempt}: ${seen[attempt]}`).toMatch(/PermissionError|not permitted|not supported/);
       }
@@ -204,12 +204,12 @@ describeContainers('sealed egress', () => {
       expect(seen[`unix ${services.abstract}`]).toMatch(/refused/i);
     });
 
-    it('left nothing with the services of the host', () => {
+    it('sent nothing to the services of the host', () => {
       expect(services.reached).toEqual([]);
     });
   });
 
-  it('is not got round by asking the proxy for the metadata address or for this machine', async () => {
+  it('cannot be bypassed by asking the proxy for the metadata address or for this machine', async () => {
     const own = ['127.0.0.1', '[::1]', '10.0.0.1', '[fd00:ec2::254]', '2852039166', '0x7f.1'];
     const script = `for target in "$@"; do curl -s -o /dev/null -w '%{http_connect}.%{http_code} ' -m 10 "https://$target/"; done; true`;
     const done = await world.launch(['--egress=sealed'], ['sh', '-c', script, 'sh', METADATA, ...own]);
@@ -221,8 +221,8 @@ describeContainers('sealed egress', () => {
     expect(events.filter(({ type }) => type === 'sandbox.proxy.passthrough')).toEqual([]);
   });
 
-  it('is not got round by a name that leads to this machine, unless a binding names it', async () => {
-    // A machine need not be able to look its own name up.
+  it('cannot be bypassed by a name that resolves to this machine, unless a binding names it', async () => {
+    // A machine may be unable to resolve its own name.
     const isKnown = await lookup(hostname()).then(
       () => true,
       () => false,
@@ -235,7 +235,7 @@ describeContainers('sealed egress', () => {
     const events = await world.svc.events();
     const reasons = events.map(({ data }) => data['svc.proxy.reason']);
     expect(reasons.filter((reason) => reason === 'egress_address_not_allowed')).toHaveLength(names.length);
-    // From an open container the same requests are dialled, and end at a port of this machine: where no server of ours is.
+    // From an open container the same requests are dialled, and end at a port of this machine where no test server listens.
     const open = await world.launch(['--egress=open'], script);
     expect(open.stdout).not.toContain('egress_address_not_allowed');
     await world.svc.binding({ host: 'localhost', scheme: 'bearer', credential_ref: 'vault://user/api' });
@@ -243,7 +243,7 @@ describeContainers('sealed egress', () => {
     expect(named.stdout).not.toContain('egress_address_not_allowed');
   });
 
-  it('does not open the sidecar to who holds the session token', async () => {
+  it("does not open the sidecar's API to the session token", async () => {
     const calls = [
       ['GET', 'sandbox-proxy/sessions', ''],
       ['POST', 'sandbox-proxy/sessions', '{}'],
@@ -267,12 +267,12 @@ describeContainers('sealed egress', () => {
     expect((await world.svc.events()).length).toBe(before);
   });
 
-  it('leaves the proxy in an open container to that container', async () => {
+  it('serves the proxy of an open container only to that container', async () => {
     await world.launch(['--relay', '--detach', '--name', 'open'], ['sleep', '60']);
     const address = await world.bench.engine.docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', 'open');
     const connect = (...where: string[]): Promise<Finished> =>
       world.bench.engine.run(['exec', neighbour.id, 'nc', '-w', '2', ...where]);
-    // The way to ask is shown to work on a port that is open.
+    // The same request is shown to work on an open port.
     expect((await connect('127.0.0.1', '80')).code).toBe(0);
     for (const port of ['7421', '7422']) {
       expect((await connect(address, port)).code).not.toBe(0);
@@ -282,7 +282,7 @@ describeContainers('sealed egress', () => {
     await world.svc.ok(['sessions', 'stop', 'open'], { env: world.bench.engine.environment });
   });
 
-  it('is what the session says', async () => {
+  it('is what the session reports', async () => {
     const done = await world.launch(['--egress=sealed', '--detach'], ['sleep', '60']);
     expect(done.code).toBe(0);
     const [container = ''] = await world.bench.containersOf(world.svc);
@@ -301,7 +301,7 @@ function portOf(url: string): number {
   return Number(new URL(url).port);
 }
 
-/** A line of shell; the variables in the words are expanded there. */
+/** A shell line; the shell expands the variables in the words. */
 function askLine(call: readonly string[]): string {
   return `ask ${call.map((word) => JSON.stringify(word)).join(' ')}`;
 }

@@ -41,13 +41,13 @@ describeContainers('a secret of the vault', () => {
     await world.stop();
   });
 
-  it('went to the upstream from the container that is searched here', () => {
+  it('reached the upstream from the container that is searched here', () => {
     expect(readFileSync(join(workspace, 'got'), 'utf8')).toBe('ok');
     expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${SECRET}`]);
     expect(token.length).toBeGreaterThan(20);
   });
 
-  it('is in nothing that the engine says of the container or its image', async () => {
+  it('is in no information that the engine has about the container or its image', async () => {
     const { engine, images } = world.bench;
     for (const args of [
       ['inspect', container],
@@ -71,7 +71,7 @@ describeContainers('a secret of the vault', () => {
       .filter((line) => /^[AC] /.test(line))
       .map((line) => line.slice(2));
     expect(files.length).toBeGreaterThan(1);
-    // What the image holds was there before the secret was made; only what differs can hold it.
+    // The image is older than the secret; only changed files can contain it.
     const archive = join(folder, 'root.tar');
     await world.bench.engine.docker('export', '--output', archive, container);
     const root = join(folder, 'root');
@@ -84,7 +84,7 @@ describeContainers('a secret of the vault', () => {
     expect(privateKeysUnder(root)).toEqual([]);
   });
 
-  it('is in no environment and no argument of any process of this machine', () => {
+  it('is in no environment and no argument of any process on this machine', () => {
     const { searched, holding } = searchProcesses(SECRET);
     expect(searched).toBeGreaterThan(10);
     expect(holding).toEqual([]);
@@ -96,7 +96,7 @@ describeContainers('a secret of the vault', () => {
     expect(foundIn(said, SECRET)).toEqual([]);
   });
 
-  it('is in no folder that is mounted', async () => {
+  it('is in no mounted folder', async () => {
     const listed = await world.bench.engine.docker(
       'inspect',
       '--format',
@@ -118,12 +118,12 @@ describeContainers('a secret of the vault', () => {
     }
   });
 
-  it('is in no file of svc but the encrypted vault, and in nothing that svc printed', () => {
+  it('is in no file of svc except the encrypted vault, and in no output of svc', () => {
     expect(searchFiles(world.svc.home, SECRET).holding).toEqual([]);
     expect(foundIn(world.svc.output, SECRET)).toEqual([]);
   });
 
-  it('has a session token beside it that is in no argument of any process, and a CA key that stays outside', async () => {
+  it('comes with a session token that is in no process argument, and a CA key that stays outside', async () => {
     const holding = readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
       .filter((pid) => readIfThere(`/proc/${pid}/cmdline`).includes(token));
@@ -141,7 +141,7 @@ describeContainers('a secret of the vault', () => {
     expect(seen).not.toContain('PRIVATE KEY');
   });
 
-  it('cannot be had by the agent: it has no capability, and root is out of reach', async () => {
+  it("is out of the agent's reach: it has no capability and cannot become root", async () => {
     const done = await world.launch(
       [],
       [

@@ -14,7 +14,7 @@ let world: ContainerWorld;
 
 type Step = { expect: string } | { type: string } | { resize: [number, number] } | { signal: string };
 
-/** `svc launch` on a terminal whose user does these steps. */
+/** `svc launch` on a terminal, with a user who types these steps. */
 async function inTerminal(steps: readonly Step[], command: readonly string[]) {
   const launch = [SVC, 'launch', '--image', world.bench.images.debian, '--', ...command];
   const done = await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', [IN_TERMINAL, JSON.stringify(steps), ...launch], {
@@ -32,20 +32,20 @@ describeContainers('svc launch', () => {
   afterAll(() => world.stop());
 
   describe('without a terminal', () => {
-    it.each([0, 42, 125, 255])('gives the exit code %i of the command', async (code) => {
+    it.each([0, 42, 125, 255])('exits with the exit code %i of the command', async (code) => {
       expect((await world.launch([], ['sh', '-c', `exit ${code}`])).code).toBe(code);
     });
 
-    it('gives 128 + n for a command that signal n ended', async () => {
+    it('exits with 128 + n if signal n ended the command', async () => {
       expect((await world.launch([], ['sh', '-c', 'kill -9 $$'])).code).toBe(137);
     });
 
-    it('gives 127 for a command that is not there and 126 for one that cannot be executed', async () => {
+    it('exits with 127 for a missing command and 126 for one that cannot be executed', async () => {
       expect((await world.launch([], ['there-is-no-such-program'])).code).toBe(127);
       expect((await world.launch([], ['/etc/passwd'])).code).toBe(126);
     });
 
-    it('passes each argument as it is', async () => {
+    it('passes each argument unchanged', async () => {
       const words = ['a b', '', '$HOME', '*', '"', "'", '\\', 'é', '-x', '--', '--detach'];
       const done = await world.launch([], ['printf', '[%s]', ...words]);
       expect(done.stdout).toBe(words.map((word) => `[${word}]`).join(''));
@@ -113,7 +113,7 @@ describeContainers('svc launch', () => {
   });
 
   describe('on a terminal', () => {
-    it('is a terminal of that size for the command, and follows when it is resized', async () => {
+    it('gives the command a terminal of that size, and follows a resize', async () => {
       const steps: Step[] = [{ expect: '24 80' }, { resize: [31, 117] }, { type: 'go\n' }, { expect: '31 117' }];
       const seen = await inTerminal(steps, [
         'sh',
@@ -124,7 +124,7 @@ describeContainers('svc launch', () => {
       expect(seen).toMatchObject({ code: 0, missed: null });
     });
 
-    it('passes what is typed, and Ctrl-C as the interrupt of the command alone', async () => {
+    it('passes what is typed, and Ctrl-C as an interrupt of the command only', async () => {
       const script = 'trap \'echo interrupted\' INT; echo ready; read line; echo "got $line"; exit 5';
       const steps: Step[] = [
         { expect: 'ready' },

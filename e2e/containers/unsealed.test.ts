@@ -19,7 +19,7 @@ describeContainers('svc launch --unsealed', () => {
   });
   afterAll(() => world.stop());
 
-  it('puts that credential into the environment, and records which, for which host and why', async () => {
+  it('puts that credential into the environment, and records which one, for which host and why', async () => {
     const flags = unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
     const done = await world.launch(flags, ['sh', '-c', 'printf %s "$PINNED"']);
     expect(done).toMatchObject({ code: 0, stdout: SECRET });
@@ -34,7 +34,7 @@ describeContainers('svc launch --unsealed', () => {
     expect(foundIn(JSON.stringify(await world.svc.events()), SECRET)).toEqual([]);
   });
 
-  it('is what svc sessions show says, without the value', async () => {
+  it('is shown by svc sessions show, without the value', async () => {
     const { environment } = world.bench.engine;
     const flags = unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
     await world.launch([...flags, '--detach', '--name', 'honest'], ['sleep', '60']);
@@ -48,7 +48,7 @@ describeContainers('svc launch --unsealed', () => {
     await world.svc.ok(['sessions', 'stop', 'honest'], { env: environment });
   });
 
-  it('is the only way: --env refuses a variable that holds a stored secret, and says how to bind it', async () => {
+  it('is the only way: --env refuses a variable with a stored secret, and says how to bind it', async () => {
     const done = await world.launch(['--env', 'LEAK', '--env', 'FINE'], ['env'], {
       env: { LEAK: OTHER, FINE: 'as it is' },
     });
@@ -88,7 +88,7 @@ describeContainers('svc launch --unsealed', () => {
     expect(done.stderr).toMatch(problem);
   });
 
-  it('is listed by svc report sealability, each credential with how it is sealed or why not', async () => {
+  it('is listed by svc report sealability: each credential with how it is sealed, or why not', async () => {
     await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/other' });
     const report = await world.svc.ok(['report', 'sealability']);
     expect(report).toContain('user/other');

@@ -6,9 +6,9 @@ import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Design section 5, invariant 1: six places name a request's host (the CONNECT target, the TLS server name, the Host header,
-// an absolute target, the name that is dialled and the name on its certificate). Every combination in which they disagree is
-// tried, as the first request of a tunnel and on a kept socket.
+// Design section 5, invariant 1: six places name a request's host (the CONNECT target, the TLS server name, the Host header, an
+// absolute target, the dialled name and the name on its certificate). Every combination in which they disagree is tried, as the
+// first request of a tunnel and on a reused socket.
 
 const BOUND = 'bound.example.test';
 const OTHER = 'other-bound.example.test';
@@ -55,15 +55,15 @@ beforeEach(() => {
 
 interface Named {
   readonly tunnel: string;
-  /** The TLS server name; empty: none is sent. */
+  /** The TLS server name; if empty, none is sent. */
   readonly serverName: string;
-  /** The Host header; null: none, in HTTP/1.0. */
+  /** The Host header; null for none, in HTTP/1.0. */
   readonly host: string | null;
-  /** The host of an absolute target; null: the target is a path. */
+  /** The host of an absolute target; null if the target is a path. */
   readonly target: string | null;
 }
 
-/** Every combination of names for a tunnel, `other` being the host that the strange ones name. */
+/** Every combination of names for a tunnel; the wrong ones name `other`. */
 function combinations(tunnel: string, other: string): Named[] {
   const all: Named[] = [];
   for (const serverName of [tunnel, other, '']) {
@@ -79,7 +79,7 @@ function agree({ tunnel, serverName, host, target }: Named): boolean {
   return serverName !== differs(serverName, tunnel) && sameHost && (target === null || target === tunnel);
 }
 
-/** The server name when it is another host's; an absent one names none. */
+/** The server name if it is another host's; null if it is absent or the tunnel's own. */
 function differs(serverName: string, tunnel: string): string | null {
   return serverName === '' || serverName === tunnel ? null : serverName;
 }
@@ -114,7 +114,7 @@ describe('names that disagree in a tunnel to a bound host', () => {
     expect(world.upstream.requests).toEqual([]);
   });
 
-  it('are refused where the host has nothing to do with svc', async () => {
+  it('are also refused if the other host is unknown to svc', async () => {
     for (const named of combinations(BOUND, 'evil.test').filter((one) => !agree(one))) {
       const client = await open(named);
       expect(codeOf(await client.exchange(request(named, '/')))).toBe('authority_mismatch');
@@ -123,13 +123,13 @@ describe('names that disagree in a tunnel to a bound host', () => {
     expect(world.upstream.requests).toEqual([]);
   });
 
-  it('had no credential looked up for them', async () => {
+  it('caused no credential lookup', async () => {
     const events = await world.svc.events();
     expect(events.filter((event) => event.type === 'control.credential.released')).toEqual([]);
   });
 
   it.each(wrong.filter(({ named }) => differs(named.serverName, BOUND) === null))(
-    'are refused on a kept socket, which goes on with its own host: $label',
+    'are refused on a reused socket, which continues with its own host: $label',
     async ({ named }) => {
       const client = await open(named);
       expect((await client.exchange(requestTo(BOUND, '/1'))).status).toBe(200);
@@ -146,7 +146,7 @@ describe('names that disagree in a tunnel to a bound host', () => {
 });
 
 describe('names that agree in a tunnel to a bound host', () => {
-  it.each(withLabels(combinations(BOUND, OTHER).filter(agree)))('carry its credential: $label', async ({ named }) => {
+  it.each(withLabels(combinations(BOUND, OTHER).filter(agree)))('get its credential: $label', async ({ named }) => {
     const client = await open(named);
     for (const path of ['/1', '/2']) expect((await client.exchange(request(named, path))).status).toBe(200);
     client.close();
@@ -168,7 +168,7 @@ describe('a tunnel to a host without a binding', () => {
 });
 
 describe('one tunnel with requests of two identities', () => {
-  it('keeps a socket for each, so that what an upstream remembers of a connection belongs to one of them', async () => {
+  it('uses a socket for each, so that the state of an upstream connection belongs to one identity', async () => {
     const client = await connectThroughProxy(session, SWAPPED);
     const tokens = [SENTINEL, 'its-own', SENTINEL, 'its-own', SENTINEL];
     for (const token of tokens) {
@@ -187,7 +187,7 @@ describe('one tunnel with requests of two identities', () => {
 
 describe('a certificate for another name than the one dialled', () => {
   it.each(withLabels(combinations(MISNAMED_BOUND, BOUND)))(
-    'gets nothing of a bound host: $label',
+    'gets no request for a bound host: $label',
     async ({ named }) => {
       const client = await open(named);
       const seen = await client.exchange(request(named, '/'));
@@ -197,16 +197,19 @@ describe('a certificate for another name than the one dialled', () => {
     },
   );
 
-  // The Host and the server name are ones that the certificate is valid for: it is the dialled name that counts.
-  it.each(withLabels(combinations(MISNAMED_PLAIN, BOUND)))('gets nothing of a plain one: $label', async ({ named }) => {
-    const client = await open(named);
-    expect(codeOf(await client.exchange(request(named, '/')))).toBe('upstream_tls_failed');
-    client.close();
-    expect(misnamed.requests).toEqual([]);
-  });
+  // The certificate is valid for the Host and the server name: only the dialled name counts.
+  it.each(withLabels(combinations(MISNAMED_PLAIN, BOUND)))(
+    'gets no request for a plain host: $label',
+    async ({ named }) => {
+      const client = await open(named);
+      expect(codeOf(await client.exchange(request(named, '/')))).toBe('upstream_tls_failed');
+      client.close();
+      expect(misnamed.requests).toEqual([]);
+    },
+  );
 });
 
-/** Every request carried the credential of `host` in its own place, was dialled for it, and held no other credential. */
+/** Expects that every request carried the credential of `host` in its place, went to its address, and had no other credential. */
 function expectCredential(host: string): void {
   for (const seen of world.upstream.requests) {
     expect(seen.headers('authorization')).toEqual([`Bearer ${SECRETS.get(host)}`]);

@@ -6,25 +6,25 @@ import { bytesOf, type Conversation, conversations } from './corpus_file.ts';
 import { type CorpusWorld, openProxied, startCorpusWorld } from './corpus_world.ts';
 import type { WireSide } from './wire_side.ts';
 
-// Design section 5, invariant 4: scrubbing never corrupts. Every legal oddity of a reply in conversations.json comes back on a
-// credentialed path, where each byte is searched for the credential, and arrives as the upstream sent it.
+// Design section 5, invariant 4: scrubbing never corrupts. Every unusual but legal reply in conversations.json is sent on a
+// credentialed path, where each byte is searched for the credential, and must arrive as the upstream sent it.
 
 const BOUND = 'bound.example.test';
 const SECRET = plantSecret();
-/** Requests with nothing in them that a credentialed path treats in its own way. */
+/** Requests that a credentialed path does not change. */
 const PLAIN_REQUEST = /^(?:GET|HEAD) \/\S* HTTP\/1\.[01]\r\nHost: [a-z.]+\r\n\r\n$/;
-/** Replies that are different on purpose, and how. */
+/** Replies that arrive changed by design, with the change. */
 const OTHERWISE: Readonly<Record<string, string>> = {
   'reply headers of one hop, and of proxies': 'Alt-Svc is withheld, cookies kept or not',
   'a body in a coding it does not have': 'what cannot be decoded cannot be searched, and breaks off',
 };
-/** Chunks are cut as the search goes on, and lose their extensions (RFC 9112 section 7.1.1): their data and trailers stay. */
+/** Chunks are divided by the search and lose their extensions (RFC 9112 section 7.1.1); their data and trailers stay. */
 const CUT_ANEW = [
   'reply chunks with extensions, odd sizes and trailers',
   '3,000 reply chunks of one byte',
   'a reply sent byte by byte',
 ];
-/** The last bytes of a body are kept back until more come, or its end. */
+/** The last bytes of a body are held back until more bytes or the end arrive. */
 const KEPT_BACK = ['a reply without a length that comes in parts'];
 let world: CorpusWorld;
 let session: Session;
@@ -49,7 +49,7 @@ function withPlainRequests(): Conversation[] {
 
 const text = (bytes: Parameters<typeof bytesOf>[0]): string => bytesOf(bytes, BOUND).toString('latin1');
 
-/** Plays the turns, each when the one before has arrived; gives what the client and the upstream received. */
+/** Plays the turns, each after the previous one arrived. Returns what the client and the upstream received. */
 async function replay({ name, turns }: Conversation, client: WireSide, upstream: WireSide): Promise<[string, string]> {
   let requests = 0;
   let due = 0;
@@ -83,7 +83,7 @@ async function replay({ name, turns }: Conversation, client: WireSide, upstream:
 const textOf = (side: WireSide): string => side.bytes.toString('latin1');
 const isWhole = (chunked: string): boolean => /\r\n0\r\n[^]*\r\n$/.test(chunked) && chunked.endsWith('\r\n\r\n');
 
-/** Heads and trailers as they are, and the data of the chunks between them in one. */
+/** Heads and trailers unchanged, with the data of the chunks between them joined. */
 function removeChunks(chunked: string): string {
   let at = chunked.indexOf('\r\n\r\n', chunked.search(/\r\ntransfer-encoding/i)) + 4;
   let whole = chunked.slice(0, at);
@@ -96,7 +96,7 @@ function removeChunks(chunked: string): string {
   return whole + chunked.slice(at);
 }
 
-describe('on a credentialed path there arrives to the byte:', () => {
+describe('on a credentialed path, byte for byte:', () => {
   it.each(withPlainRequests())('$name', async (conversation) => {
     const { upstream, countConnections: counted } = awaitUpstream(world);
     const client = await openProxied(session, BOUND);
@@ -109,7 +109,7 @@ describe('on a credentialed path there arrives to the byte:', () => {
     expect(counted()).toBe(1);
   });
 
-  it('most of the replies that the corpus has', () => {
+  it("most of the corpus's replies", () => {
     expect(withPlainRequests().length).toBeGreaterThan(45);
     const known = new Set(conversations().map(({ name }) => name));
     expect([...CUT_ANEW, ...KEPT_BACK, ...Object.keys(OTHERWISE)].filter((name) => !known.has(name))).toEqual([]);

@@ -9,12 +9,12 @@ export interface Arrived {
   readonly connections: number;
 }
 
-/** How the bytes get from one side to the other: as they were sent, or as the corpus says that they arrive by the proxy. */
+/** The path of the bytes: direct, or through the proxy, which changes some as the corpus states. */
 export type Way = 'direct' | 'proxied';
 
 /**
- * Plays the turns over a connection that is open, each after the bytes of the one before have arrived in full, and then
- * finishes both sides, so that nothing that was added at the end goes unseen.
+ * Plays the turns over an open connection, each after the bytes of the previous one arrived in full. Then finishes both sides,
+ * so that bytes added at the end are noticed.
  */
 export async function play(
   { turns }: Conversation,
@@ -63,7 +63,7 @@ function arriving(turn: Turn, way: Way): Buffer {
   return bytesOf(way === 'proxied' ? (turn.arrives ?? turn.bytes) : turn.bytes);
 }
 
-/** What has to arrive on both sides. */
+/** The bytes that must arrive on both sides. */
 export function expectedArrivals({ turns }: Conversation, way: Way): Pick<Arrived, 'atUpstream' | 'atClient'> {
   const sentBy = (from: Turn['from']): string =>
     turns
@@ -73,7 +73,7 @@ export function expectedArrivals({ turns }: Conversation, way: Way): Pick<Arrive
   return { atUpstream: sentBy('client'), atClient: sentBy('upstream') };
 }
 
-/** The upstream's side of the next conversation, and how many connections it took. */
+/** The upstream's side of the next conversation, and the number of its connections. */
 export function awaitUpstream(world: CorpusWorld): { upstream: WireSide; countConnections: () => number } {
   const upstream = new WireSide();
   let connections = 0;

@@ -4,9 +4,9 @@ import { awaitUpstream, expectedArrivals, play } from './conversation.ts';
 import { conversations, PLAIN } from './corpus_file.ts';
 import { type CorpusWorld, openDirect, openProxied, startCorpusWorld } from './corpus_world.ts';
 
-// Design section 5, invariant 5: passthrough is exact. Every legal oddity of conversations.json is spoken twice between the
-// same raw client and the same raw upstream, straight and through the proxy, and every byte that arrives is compared. A header
-// that neither of them sent (Date, Via, Keep-Alive ...) is a difference like any other.
+// Design section 5, invariant 5: passthrough is exact. Every unusual but legal conversation of conversations.json is played twice
+// between the same raw client and the same raw upstream, directly and through the proxy, and every byte that arrives is compared.
+// A header that neither of them sent (Date, Via, Keep-Alive ...) counts as a difference.
 
 let world: CorpusWorld;
 let session: Session;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-describe('passes to the byte, as on a direct connection:', () => {
+describe('passes byte for byte, as on a direct connection:', () => {
   it.each(conversations())('$name', async (conversation) => {
     const straight = awaitUpstream(world);
     const direct = await openDirect(world, PLAIN);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** Bytes as latin1 text, or such pieces one after the other; a piece may be repeated. */
+/** Bytes as latin1 text, or a list of such pieces; a piece may be repeated. */
 const bytes = z.union([
   z.string(),
   z.array(z.union([z.string(), z.strictObject({ repeat: z.string(), times: z.int().positive() })])),
@@ -10,19 +10,19 @@ const bytes = z.union([
 const turn = z.strictObject({
   from: z.enum(['client', 'upstream']),
   bytes: bytes.optional(),
-  /** What arrives through the proxy, where that is not what was sent. */
+  /** What arrives through the proxy, if it differs from what was sent. */
   arrives: bytes.optional(),
-  /** It is sent once its sender has received this. */
+  /** Sent once its sender has received this. */
   after: z.string().optional(),
-  /** It is written in pieces of so many bytes, each a TLS record of its own. */
+  /** Written in pieces of this many bytes, each as its own TLS record. */
   cut: z.int().positive().optional(),
-  /** The next turn comes without waiting for these bytes to arrive. */
+  /** The next turn does not wait for these bytes to arrive. */
   ahead: z.boolean().optional(),
   /** The sender finishes its side. */
   ends: z.boolean().optional(),
 });
 
-/** A message exchange that is legal: either a request and its reply, or the turns that both sides take. */
+/** A legal message exchange: either a request and its reply, or the turns of both sides. */
 const conversation = z
   .strictObject({
     name: z.string(),
@@ -37,7 +37,7 @@ const illegalRequest = z.strictObject({
   bytes,
   status: z.int(),
   code: z.string(),
-  /** What is illegal. A head never reaches an upstream; before a body is known to be broken, a part of it may have. */
+  /** Where the error is. A bad head never reaches an upstream; of a bad body, a part may arrive before the error is known. */
   in: z.enum(['head', 'body']),
   /** The client finishes its side after the bytes. */
   ends: z.boolean().optional(),
@@ -70,7 +70,7 @@ function exchangeOf(request: Turn['bytes'] = GET, reply: Turn['bytes'] = OK): Tu
   ];
 }
 
-/** The host that the corpus speaks to where no binding is wanted. */
+/** The corpus's host for requests without a binding. */
 export const PLAIN = 'plain.example.test';
 const GET = `GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`;
 
@@ -83,7 +83,7 @@ export const illegalRequests = (): IllegalRequest[] => read('illegal_requests', 
 export const illegalReplies = (): IllegalReply[] => read('illegal_replies', illegalReply);
 export const ipLiterals = (): IpLiteral[] => read('ip_literals', ipLiteral);
 
-/** The bytes of a case; `host` takes the place of the corpus's own. */
+/** The bytes of a case, with `host` in place of the corpus's own host. */
 export function bytesOf(written: Turn['bytes'], host = PLAIN): Buffer {
   const pieces = typeof written === 'string' ? [written] : (written ?? []);
   const text = pieces.map((piece) => (typeof piece === 'string' ? piece : piece.repeat.repeat(piece.times))).join('');

@@ -6,10 +6,10 @@ import { createTestCa, type TestCa } from '../support/test_ca.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { WireSide } from './wire_side.ts';
 
-/** A TLS server that does nothing by itself: each connection goes to whoever waits for the next one. */
+/** A TLS server that passes each connection to the current listener. */
 export interface WireUpstream {
   readonly port: number;
-  /** Gets every connection from now on. */
+  /** Receives every connection from now on. */
   onConnection(take: (socket: TLSSocket) => void): void;
   close(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export interface CorpusWorld {
   stop(): Promise<void>;
 }
 
-/** svc in front of one raw upstream that answers for every host named. */
+/** svc in front of one raw upstream with a certificate for all these hosts. */
 export async function startCorpusWorld(hosts: readonly string[], options: UpOptions = {}): Promise<CorpusWorld> {
   const ca = await createTestCa();
   const upstream = await startWireUpstream(ca, hosts);
@@ -63,7 +63,7 @@ export async function startWireUpstream(ca: TestCa, hosts: readonly string[]): P
   };
 }
 
-/** TLS to the upstream with no proxy in between. */
+/** TLS to the upstream without a proxy. */
 export function openDirect(world: CorpusWorld, host: string): Promise<WireSide> {
   const options: ConnectionOptions & { allowHalfOpen: true } = {
     host: '127.0.0.1',
@@ -76,7 +76,7 @@ export function openDirect(world: CorpusWorld, host: string): Promise<WireSide> 
   return waitForTls(connectTls(options));
 }
 
-/** TLS to the host through the proxy; the session's CA is trusted and nothing else. An empty `servername` sends none. */
+/** TLS to the host through the proxy; only the session's CA is trusted. An empty `servername` sends none. */
 export async function openProxied(session: Session, host: string, servername = host): Promise<WireSide> {
   const { hostname, port } = new URL(session.proxyUrl);
   const tcp = connectTcp({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });

@@ -12,8 +12,8 @@ import {
 import { type CorpusWorld, openProxied, startCorpusWorld } from './corpus_world.ts';
 import { WireSide } from './wire_side.ts';
 
-// Design section 5, invariant 6: whatever two readers could take for two different messages is refused, with a binding and
-// without; nothing of it is sent on where that can be known in time, and no credential is looked up for it.
+// Design section 5, invariant 6: every message that two parsers could read differently is refused, with and without a binding. If
+// the error is known in time, nothing is forwarded, and no credential is looked up.
 
 const BOUND = 'bound.example.test';
 const STREAMED = 'streamed.example.test';
@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** The upstream's connections from now on, each as what it received. */
+/** The bytes of each upstream connection from now on. */
 function watchUpstream(onData: (socket: WireSide) => void = () => undefined): WireSide[] {
   const sides: WireSide[] = [];
   world.upstream.onConnection((socket) => {
@@ -53,14 +53,14 @@ async function credentialsReleased(): Promise<unknown[]> {
     .map((event) => event.data['svc.control.credential_ref']);
 }
 
-/** Type and reason of what the session recorded, in order. */
+/** Type and reason of the session's events, in order. */
 async function listRecorded(session: Session): Promise<unknown[]> {
   await session.end();
   const events = await world.svc.eventsOf(session);
   return events.map(({ type, data }) => [type, data['svc.proxy.reason']]);
 }
 
-/** The status and code of the refusal that the client got, once its connection is over. */
+/** The status and code of the client's refusal, after its connection has ended. */
 async function refusalAt(client: WireSide): Promise<string> {
   await client.until('the end of the connection', () => client.ended);
   const text = client.bytes.toString('latin1');
@@ -70,7 +70,7 @@ async function refusalAt(client: WireSide): Promise<string> {
 describe.each([
   { kind: 'without a binding', host: PLAIN, released: [] },
   { kind: 'with a binding', host: BOUND, released: [] },
-  // A body that streams is read after the credential was written into the head: once, since it is kept then.
+  // A streamed body is read after the credential was written into the head; the cache answers all lookups but the first.
   { kind: 'with a binding whose bodies stream', host: STREAMED, released: ['vault://user/streamed'] },
 ])('$kind an illegal request', ({ host, released }) => {
   const due: unknown[] = [];
@@ -85,28 +85,28 @@ describe.each([
     const bytes = bytesOf(one.bytes, host);
     due.push(['sandbox.proxy.rejected', one.code]);
     await client.send(bytes);
-    // A request that breaks off is refused when its sender ends; for any other, to end is not to wait for more.
+    // An incomplete request is refused when its sender ends; other requests need no end.
     await client.end();
     expect(await refusalAt(client)).toBe(`${one.status} ${one.code}`);
     client.drop();
     for (const side of upstream) await side.until('the end of the connection', () => side.ended);
-    // Each connection by itself: one that was dialled for the request before may be seen only now.
+    // Checks each connection: one that was dialled for the previous request may appear only now.
     for (const side of upstream) {
       const sentOn = side.bytes.toString('latin1');
       expect(one.in === 'head' || host === BOUND ? sentOn : looksWhole(sentOn, bytes)).toBe('');
     }
   });
 
-  it('is each recorded once, under its code', async () => {
+  it('records each once, under its code', async () => {
     expect(await listRecorded(session)).toEqual(due);
   });
 
-  it('had no credential looked up for it before it was known to be illegal', async () => {
+  it('caused no credential lookup before it was known to be illegal', async () => {
     expect(await credentialsReleased()).toEqual(released);
   });
 });
 
-/** What of a body that streams must not have been sent on: bytes behind its break, or so much that it looks whole. */
+/** Expects that of a streamed body neither bytes after its error nor enough to look complete were forwarded. */
 function looksWhole(sentOn: string, request: Buffer): string {
   const body = sentOn.slice(sentOn.indexOf('\r\n\r\n') + 4);
   const isPart = request.toString('latin1').includes(body) && !body.includes('SMUGGLED');
@@ -141,12 +141,12 @@ describe.each([
     expect(got).toSatisfy(refused ? isRefusal : isPartOf(raw.toString('latin1'), host));
   });
 
-  it('is each recorded once', async () => {
+  it('records each once', async () => {
     expect(await listRecorded(session)).toEqual(due);
   });
 });
 
-/** A 502 behind the interim replies that came before the illegal one; to HEAD without its body. */
+/** A 502 after the interim replies that preceded the illegal one; without a body for HEAD. */
 function isRefusal(got: string): boolean {
   const answer = got.replaceAll(/HTTP\/1\.1 10[23] [^]*?\r\n\r\n/g, '');
   return answer.startsWith('HTTP/1.1 502 ') && (answer.endsWith('\r\n\r\n') || answer.includes(INVALID_REPLY));
@@ -154,7 +154,7 @@ function isRefusal(got: string): boolean {
 
 const INVALID_REPLY = '"code":"upstream_invalid_reply"';
 
-/** The beginning of the reply, not so much of it that it looks whole; of a credentialed one it may be nothing. */
+/** The beginning of the reply, but not enough to look complete; it may be empty on a credentialed path. */
 function isPartOf(reply: string, host: string): (got: string) => boolean {
   return (got) => {
     if (LAST_CHUNK.test(got)) return false;

@@ -4,7 +4,7 @@ import type { Session } from '../support/svc.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { ipLiterals, PLAIN } from './corpus_file.ts';
 
-// Design section 5, invariant 7: an address of a private range is refused on passthrough, in whatever spelling.
+// Design section 5, invariant 7: an address of a private range is refused on passthrough, in every spelling.
 
 let world: World;
 let session: Session;
@@ -23,14 +23,14 @@ describe('a tunnel to an address', () => {
     let answer = tunnel.reply;
     if (answer.status === 200) {
       const client = await secure(tunnel.connection, session, literal, { servername: '' });
-      // The Host names a host that may be reached: it is the tunnel that decides where a request goes.
+      // The Host names an allowed host, but the tunnel decides where a request goes.
       answer = await client.exchange(`GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`);
     }
     tunnel.connection.close();
     expect([answer.status, answer.body.data.toString()]).toEqual([status, expect.stringContaining(`"code":"${code}"`)]);
   });
 
-  it('is each recorded, and none was dialled', async () => {
+  it('records each, and dials none', async () => {
     await session.end();
     const events = await world.svc.eventsOf(session);
     expect(events.map(({ type, data }) => [type, data['svc.proxy.reason']])).toEqual(

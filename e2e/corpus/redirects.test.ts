@@ -9,8 +9,8 @@ import type { Session } from '../support/svc.ts';
 import { reply, type SeenRequest } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// A credential goes to the host it is bound to and nowhere else: a redirect is the client's to follow, and what it then asks
-// for is a request like any other. A URL that is signed with somebody else's key is complete as it is.
+// A credential goes to the host it is bound to and nowhere else: the client follows a redirect, and the request it then sends is
+// treated like any other. A URL that is signed with a foreign key is left unchanged.
 
 const BOUND = 'bound.example.test';
 const SECOND = 'second-bound.example.test';
@@ -47,7 +47,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 beforeEach(() => world.upstream.reset());
 
-/** curl follows redirects through the proxy as a session; gives what the upstream saw. */
+/** Runs curl through the proxy, following redirects. Returns what the upstream received. */
 async function follow(url: string, args: readonly string[] = []): Promise<readonly SeenRequest[]> {
   const caFile = join(mkdtempSync(join(tmpdir(), 'svc-redirects-')), 'ca.pem');
   writeFileSync(caFile, session.caPem);
@@ -79,7 +79,7 @@ describe('a redirect', () => {
     expect(second?.text).not.toContain(SECRET);
   });
 
-  it.each([307, 308])('%i of a request with a body carries none either', async (status) => {
+  it.each([307, 308])('%i of a request with a body carries none there either', async (status) => {
     redirecting(status, `https://${PLAIN}/next`);
     const [, second] = await follow(`https://${BOUND}/start`, ['--data', 'some=thing']);
     expect([second?.method, second?.body.data.toString()]).toEqual(['POST', 'some=thing']);
@@ -92,13 +92,13 @@ describe('a redirect', () => {
     expect(credentials(second)).toEqual([SECOND, `Bearer ${SECOND_SECRET}`]);
   });
 
-  it('that a host sends its client back to itself carries its credential again', async () => {
+  it('of a host to itself carries its credential again', async () => {
     redirecting(302, '/next');
     const [, second] = await follow(`https://${BOUND}/start`);
     expect(credentials(second)).toEqual([BOUND, `Bearer ${SECRET}`]);
   });
 
-  it('never shows the client a credential that was put into the query', async () => {
+  it('never shows the client a credential that was added to the query', async () => {
     world.upstream.onRequest((exchange) =>
       exchange.write(reply(302, '', [`Location: https://${PLAIN}${exchange.request.target}`])),
     );
@@ -131,8 +131,8 @@ const FOREIGN_QUERIES = {
 describe.each([
   { kind: 'inject', host: S3 },
   { kind: 'sentinel-swap', host: S3_SWAPPED },
-])('a URL that is signed with a foreign key, under $kind', ({ host }) => {
-  it.each(Object.entries(FOREIGN_QUERIES))('is left alone: %s', async (_, query) => {
+])('a URL that is signed with a foreign key, with $kind', ({ host }) => {
+  it.each(Object.entries(FOREIGN_QUERIES))('is left unchanged: %s', async (_, query) => {
     const own = await world.svc.session();
     const client = await connectThroughProxy(own, host);
     const request = `GET /bucket//%7e/key?${query} HTTP/1.1\r\nHost: ${host}\r\nx-Amz-Date: 1\r\nX-b: 2\r\n\r\n`;
@@ -144,7 +144,7 @@ describe.each([
     expect(events.map(({ type }) => type)).toEqual(['sandbox.proxy.foreign_credential_kept']);
   });
 
-  it('had no key looked up for it', async () => {
+  it('caused no credential lookup', async () => {
     const released = (await world.svc.events()).filter(({ type }) => type === 'control.credential.released');
     expect(released.map(({ data }) => data['svc.control.credential_ref'])).not.toContain('vault://user/signing');
   });

@@ -2,7 +2,7 @@ import type { TLSSocket } from 'node:tls';
 
 const PATIENCE_MS = 60_000;
 
-/** One side of a raw TLS connection: what it received to the byte, and whether its peer has finished. */
+/** One side of a raw TLS connection: the exact bytes it received, and whether its peer has finished. */
 export class WireSide {
   readonly #chunks: Buffer[] = [];
   #length = 0;
@@ -14,7 +14,7 @@ export class WireSide {
     if (socket !== undefined) this.attach(socket);
   }
 
-  /** Takes the connection, which for an upstream comes later than the side. */
+  /** Attaches the connection, which for an upstream arrives after this object is made. */
   attach(socket: TLSSocket): void {
     this.#socket = socket;
     socket.setNoDelay(true);
@@ -46,7 +46,7 @@ export class WireSide {
     return this.#socket?.destroyed === true;
   }
 
-  /** Writes the bytes in pieces, each a TLS record of its own. */
+  /** Writes the bytes in pieces, each as its own TLS record. */
   async send(bytes: Buffer, cut = Math.max(1, bytes.length)): Promise<void> {
     await this.until('the connection', () => this.#socket !== null);
     for (let at = 0; at < bytes.length; at += cut) {
@@ -64,7 +64,7 @@ export class WireSide {
     this.#socket?.destroy();
   }
 
-  /** Waits until it is so; throws with what was received when that takes too long. */
+  /** Waits until the condition holds. Throws with the received bytes if that takes too long. */
   async until(what: string, isSo: () => boolean): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS;
     while (!isSo()) {

@@ -11,13 +11,13 @@ import { createTestCa } from '../support/test_ca.ts';
 const ENTRY = '/usr/local/bin/svc-run-with-proxy-ca';
 export const CA_PATH = '/etc/svc/proxy/ca.pem';
 
-/** How a container is started, beside what a launch always does. */
+/** Options of a container, in addition to those of every launch. */
 export interface StartOptions {
   /** More flags of the engine. */
   readonly flags?: readonly string[];
-  /** A script that root runs first, in place of an image that was made so. */
+  /** A script that root runs first, to change the image. */
   readonly before?: string;
-  /** What is mounted as the session's CA: a path of the host, null for nothing; by default a certificate authority. */
+  /** The host path mounted as the session's CA; null for none. By default a real certificate authority. */
   readonly ca?: string | null;
 }
 
@@ -30,11 +30,11 @@ export interface ImageBench {
   /** Writes a file of the host and gives its path. */
   file(name: string, content: string): string;
   folder(name: string): string;
-  /** Starts a container as a launch does, with these arguments of its first program, and waits for its end. */
+  /** Runs a container as a launch does, with these arguments for its first program, until it ends. */
   start(image: string, args: readonly string[], options?: StartOptions): Promise<Finished>;
-  /** The same in the background. The value is the container's id. */
+  /** The same in the background; returns the container's id. */
   startDetached(image: string, args: readonly string[], options?: StartOptions): Promise<string>;
-  /** A program in a running container, as root. */
+  /** Runs a program in a running container, as root. */
   exec(id: string, flags: readonly string[], command: readonly string[]): Promise<Finished>;
   /** Removes the containers and the files. */
   clear(): Promise<void>;

@@ -26,7 +26,7 @@ describeContainers('svc image', () => {
     return checkReply.parse(JSON.parse(done.stdout)).problems.map((problem) => problem.missing);
   };
 
-  it('passes an image with the helpers, and remembers it for its owner only', async () => {
+  it('accepts an image with the helpers, and stores the result readable by its owner only', async () => {
     const done = await svc('image', 'check', bench.images.debian, '--json');
     expect(JSON.parse(done.stdout)).toMatchObject({
       ok: true,
@@ -43,7 +43,7 @@ describeContainers('svc image', () => {
     );
   });
 
-  it('lists all that an image lacks, with the lines that add it, the contract and the way without', async () => {
+  it('lists everything that an image lacks, with the lines that add it, the contract and how to do without', async () => {
     const done = await svc('image', 'check', bench.images.debianBase);
     expect(done).toMatchObject({ code: 1, stdout: '' });
     for (const words of [
@@ -86,7 +86,7 @@ describeContainers('svc image', () => {
     expect(await problemsOf(image)).toEqual([missing]);
   });
 
-  it('takes the user that the image names', async () => {
+  it('uses the user that the image names', async () => {
     const image = await variantOf(
       bench.engine,
       bench.images.debian,
@@ -98,7 +98,7 @@ describeContainers('svc image', () => {
     expect(JSON.parse(done.stdout)).toMatchObject({ ok: true, agent_user: 'dev', uid: 1234, home: '/home/dev' });
   });
 
-  it('says which image is unknown', async () => {
+  it('names an unknown image', async () => {
     const done = await svc('image', 'check', 'no-such-image-here');
     expect(done).toMatchObject({ code: 1, stdout: '' });
     expect(done.stderr).toContain('no image "no-such-image-here"');

@@ -44,14 +44,14 @@ describeContainers('trust stores and programs of different systems', () => {
     expect(told.split(mark()).length - 1).toBe(2);
   });
 
-  it('programs that read no variable trust the CA', async () => {
+  it('programs that read no CA variable trust the CA', async () => {
     const script = `unset SSL_CERT_FILE; python3 -c 'import ssl; print(len(ssl.create_default_context().get_ca_certs()))'
       openssl verify -CApath /etc/ssl/certs /etc/svc/trust/ca.pem`;
     const done = await bench.start(bench.images.debian, ['--', 'sh', '-c', script]);
     expect(done.stdout).toContain('/etc/svc/trust/ca.pem: OK');
   });
 
-  it('a JVM gets a copy of its own store with the CA, after the options that it had', async () => {
+  it('a JVM gets a copy of its own store with the CA, after its existing options', async () => {
     const done = await bench.start(
       bench.images.debian,
       [
@@ -74,7 +74,7 @@ describeContainers('trust stores and programs of different systems', () => {
   it.each([
     ['runuser', 'rm /usr/bin/setpriv'],
     ['su', 'rm /usr/bin/setpriv /sbin/runuser /usr/sbin/chroot'],
-  ])('changes user by %s where there is nothing better', async (method, before) => {
+  ])('changes the user with %s if there is nothing better', async (method, before) => {
     const check = await bench.start(bench.images.debian, ['--check'], { before, ca: null });
     expect(check.stdout).toContain(`drop=${method}\n`);
     const odd = ['a b', "'", '-n', 'two\nlines', '$(id)'];
@@ -84,7 +84,7 @@ describeContainers('trust stores and programs of different systems', () => {
     expect(done.stdout).toBe(`1000\n${odd.map((word) => `<${word}>`).join('')}`);
   });
 
-  it('refuses an image in which nobody can change user', async () => {
+  it('refuses an image without a program that changes the user', async () => {
     const before = 'rm /usr/bin/setpriv /sbin/runuser /usr/sbin/chroot /bin/su';
     const done = await bench.start(bench.images.debian, ['--', 'id'], { before });
     expect(done).toMatchObject({ code: 20, stdout: '' });

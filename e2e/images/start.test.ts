@@ -21,7 +21,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     return done.stdout.trim();
   };
 
-  it('becomes the agent user for good, with nothing of root left', async () => {
+  it('becomes the agent user permanently, and keeps no rights of root', async () => {
     const status = await run(
       'grep -E "^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs)" /proc/self/status; id -un',
     );
@@ -43,7 +43,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     ]);
   });
 
-  it('gives the command its home, its streams, the PATH and the umask of the image, and no open file', async () => {
+  it("gives the command its home and streams, the image's PATH and umask, and no open file", async () => {
     const told = await run(
       'echo "$HOME $USER $LOGNAME $SHELL"; echo "$PATH"; umask; echo x >/dev/stderr; exec ls /proc/self/fd',
       { flags: ['--env', 'PATH=/odd:/usr/bin:/bin'] },
@@ -51,11 +51,11 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     const [who, path, umask, ...descriptors] = told.split('\n');
     expect(who).toMatch(/^\/home\/agent agent agent \/bin\/(ba)?sh$/);
     expect([path, umask]).toEqual(['/odd:/usr/bin:/bin', '0022']);
-    // The fourth is the folder that `ls` reads.
+    // The fourth is the folder that `ls` itself opens.
     expect(descriptors).toEqual(['0', '1', '2', '3']);
   });
 
-  it('hands arguments on as they are', async () => {
+  it('passes arguments unchanged', async () => {
     const odd = ['a b', "it's", '"', '$(id)', '-n', '--', '', 'two\nlines', '*', '\\'];
     const done = await bench.start(image, ['--', 'sh', '-c', 'printf "<%s>" "$@"', 'x', ...odd]);
     expect(done.stdout).toBe(odd.map((word) => `<${word}>`).join(''));
@@ -81,7 +81,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     expect(bundle.match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(50);
   });
 
-  it('adds the CA to the system once, however often it starts', async () => {
+  it('adds the CA to the system store once, even after several starts', async () => {
     const again = '/usr/local/bin/svc-install-proxy-ca && /usr/local/bin/svc-install-proxy-ca';
     const bundle = await run('cat /etc/ssl/certs/ca-certificates.crt; ls -A /etc/svc/trust', { before: again });
     expect(bundle.split(bench.caPem.trim().split('\n')[1] ?? '').length - 1).toBe(1);
@@ -102,7 +102,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
   const attempt = (options: StartOptions): Promise<Finished> => bench.start(image, ['--', 'echo', 'it ran'], options);
 
   describe.concurrent('refuses, and runs nothing', () => {
-    it('for a user that is not root', async () => {
+    it('without root', async () => {
       expect(await attempt({ flags: ['--user', '1000'] })).toEqual(refusal(10, /has to run as root/));
     });
 
@@ -162,7 +162,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     });
   });
 
-  it('takes nothing from an odd environment', async () => {
+  it('ignores a hostile environment', async () => {
     const flags = [
       'PATH=/nope',
       'IFS=/',
@@ -180,7 +180,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     expect(done).toMatchObject({ code: 0, stdout: '/nope /nope C.UTF-8 /usr/lib\n' });
   });
 
-  describe('what an image planted', () => {
+  describe('files planted by an image', () => {
     it('a link in place of the bundle leads nowhere', async () => {
       const folder = bench.folder('mounted');
       const done = await bench.start(image, ['--', 'true'], {
@@ -192,7 +192,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
       expect(await catOf(bench, folder)).toBe('keep');
     });
 
-    it('links in place of our own files are replaced, not followed', async () => {
+    it("links in place of the session's files are replaced, not followed", async () => {
       const before = `touch /victim; chmod 666 /victim; mkdir -p /etc/svc/trust
         for file in /etc/svc/trust/.svc-new /etc/svc/trust/bundle.pem /etc/svc/trust/ca.pem /etc/ssl/certs/.svc-new; do ln -sf /victim $file; done`;
       expect(await run('cat /victim; find /etc/svc/trust /etc/ssl/certs -name "bundle.pem" -type f', { before })).toBe(
@@ -200,7 +200,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
       );
     });
 
-    it('a link in place of our folder is replaced', async () => {
+    it('a link in place of the folder is replaced', async () => {
       const before = 'rm -rf /etc/svc/trust; ln -s /home/agent /etc/svc/trust';
       expect(await run('ls -A /home/agent; [ ! -L /etc/svc/trust ] && echo ours', { before })).toMatch(
         /^workspace\nours$/,
@@ -208,7 +208,7 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
     });
   });
 
-  it.each(['/etc/svc/trust', '/etc/ssl/certs'])('a folder of the host on %s stays as it is', async (path) => {
+  it.each(['/etc/svc/trust', '/etc/ssl/certs'])('a host folder mounted at %s is not changed', async (path) => {
     const folder = bench.folder('mounted');
     await bench.engine.docker(
       'run',
@@ -241,7 +241,7 @@ const WRONG_CAS: readonly [string, (pem: string) => string][] = [
   ['a certificate with shell words', (pem) => pem.replace('\n', '\nMI$(touch /tmp/x)\n')],
 ];
 
-/** A start that ended before the command, and said why. */
+/** Expects that the start ended before the command, with a reason. */
 function refusal(code: number, words: RegExp): Finished {
   return { code, signal: null, stdout: '', stderr: expect.stringMatching(words) };
 }
@@ -254,7 +254,7 @@ listener.listen()
 time.sleep(60)
 `;
 
-/** All that the files of a folder of the host hold. */
+/** The contents of all files in a host folder. */
 async function catOf(bench: ImageBench, folder: string): Promise<string> {
   return bench.engine.docker(
     'run',

@@ -32,7 +32,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
   });
   afterAll(() => bench.clear());
 
-  it('runs a step as the agent, with its proxy and CA, and without token and sentinel', async () => {
+  it('runs a step as the agent, with its proxy and CA, but without token and sentinel', async () => {
     const done = await step(
       ['--', 'sh', '-c', 'id -u; env; cat /run/svc/image-sentinel /proc/1/environ; ls /proc/self/fd'],
       { HTTPS_PROXY: 'its-own' },
@@ -46,7 +46,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     expect(done.stdout).toMatch(/\n0\n1\n2\n3\n$/);
   });
 
-  it('hands arguments on without a shell', async () => {
+  it('passes arguments without a shell', async () => {
     const odd = ['a b', '; id', '$(id)', '`id`', '-n', '', 'two\nlines', '*'];
     expect((await step(['--', 'printf', '<%s>', ...odd])).stdout).toBe(odd.map((word) => `<${word}>`).join(''));
   });
@@ -55,7 +55,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     ['a wrong one', '0'.repeat(64)],
     ['none', ''],
     ['a short one', sentinel.slice(0, 31)],
-  ])('refuses a step with the sentinel being %s', async (_what, given) => {
+  ])('refuses a step if the sentinel is %s', async (_what, given) => {
     const done = await step(['--', 'echo', 'it ran'], { SVC_STEP_SENTINEL: given });
     expect(done).toMatchObject({ code: 78, stdout: '' });
   });
@@ -85,7 +85,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     expect((await step(['--', ...command])).code).toBe(code);
   });
 
-  it('ends what a step before it left running', async () => {
+  it('ends what an earlier step left running', async () => {
     await step([
       '--',
       'sh',
@@ -97,14 +97,14 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     expect(await processesOf(bench, id)).not.toContain('4242');
   });
 
-  it('ends what a step left running when asked', async () => {
+  it('ends what a step left running, on request', async () => {
     await step(['--', 'sh', '-c', 'setsid sleep 4243 >/dev/null 2>&1 &']);
     expect(await processesOf(bench, id)).toContain('4243');
     expect((await step(['--sweep'])).code).toBe(0);
     expect(await processesOf(bench, id)).not.toContain('4243');
   });
 
-  it('nothing that a step plants changes what root runs for the next one', async () => {
+  it('no file of a step changes what root runs for the next one', async () => {
     const places =
       '/usr/local/bin /usr/local/sbin /usr/bin /bin /usr/local/share/svc /run/svc /etc/svc /etc/svc/trust /etc /run /';
     const plant = `for folder in ${places}; do if (: >"$folder/planted") 2>/dev/null; then echo "$folder"; fi; done
@@ -125,14 +125,14 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     ['the users', 'chmod go+w /etc/passwd'],
     ['the parts', 'chown agent /usr/local/share/svc/guard.sh'],
     ['a folder by its group', 'chgrp agent /usr/local/share; chmod g+w /usr/local/share'],
-  ])('does not hold a container in which the agent may change %s', async (_what, before) => {
+  ])('does not start a plan container in which the agent may change %s', async (_what, before) => {
     const other = await startHeld(before);
     expect(await bench.engine.docker('wait', other)).toBe('17');
     const check = await bench.start(bench.images[layout], ['--check'], { before, ca: null });
     expect(check.stdout).toMatch(/^steps=\/.* may be changed by the agent user/m);
   });
 
-  it('ends at once when it is told to', async () => {
+  it('ends at once when asked to', async () => {
     const other = await startHeld();
     await waitFor('the container to be ready', async () => (await bench.engine.docker('logs', other)) !== '');
     await bench.engine.docker('kill', '--signal', 'TERM', other);

@@ -6,7 +6,7 @@ import { startWorld, type World } from '../support/world.ts';
 import { BodySum, patternChecksum, readLarge, writePattern } from './pattern.ts';
 import { watchMemory } from './process_stats.ts';
 
-// Bodies of any size pass in constant memory, both ways, with a credential and without.
+// Bodies of any size pass in constant memory, in both directions, with and without a credential.
 
 const MIB = 1024 * 1024;
 const PLAIN = 'plain.example.test';
@@ -28,7 +28,7 @@ interface Size {
   readonly chunked: boolean;
 }
 
-/** Uploads a body and gets one of the same size back; gives what arrived on both sides. */
+/** Uploads a body and downloads one of the same size. Returns what arrived on both sides. */
 async function thereAndBack(host: string, { bytes, chunked }: Size): Promise<{ up: BodySum; down: BodySum }> {
   const framing = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${bytes}`;
   const length = chunked ? null : bytes;

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 
 const BLOCK = randomBytes(256 * 1024);
 
-/** Writes `bytes` bytes of a known pattern, no faster than they are taken; in chunks of a chunked body when asked to. */
+/** Writes `bytes` bytes of a known pattern, with backpressure; as a chunked body if asked to. */
 export async function writePattern(to: Writable, bytes: number, options: { chunked?: boolean } = {}): Promise<void> {
   for (let left = bytes; left > 0; left -= BLOCK.length) {
     const piece = left < BLOCK.length ? BLOCK.subarray(0, left) : BLOCK;
@@ -18,7 +18,7 @@ export async function writePattern(to: Writable, bytes: number, options: { chunk
   if (options.chunked === true) to.write('0\r\n\r\n');
 }
 
-/** The checksum that `bytes` bytes of the pattern have. */
+/** The checksum of `bytes` bytes of the pattern. */
 export function patternChecksum(bytes: number): number {
   let sum = 0;
   for (let left = bytes; left > 0; left -= BLOCK.length)
@@ -26,7 +26,7 @@ export function patternChecksum(bytes: number): number {
   return sum;
 }
 
-/** Takes the framing off a chunked body and leaves any other as it is; gives the payload's length and checksum. */
+/** Removes the framing of a chunked body. Returns the payload's length and checksum. */
 export class BodySum {
   bytes = 0;
   sum = 0;
@@ -72,7 +72,7 @@ export class BodySum {
   }
 }
 
-/** Reads a head and the body behind it from a connection; resolves once the body is whole. */
+/** Reads a head and its body from a connection; resolves once the body is complete. */
 export async function readLarge(from: Readable, length: number | null): Promise<{ head: string; body: BodySum }> {
   const body = new BodySum(length);
   let head = '';

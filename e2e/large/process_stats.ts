@@ -7,7 +7,7 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024;
 }
 
-/** Watches the memory of a process; `stop` gives the most it had beyond what it had at the start. */
+/** Watches the memory of a process; `stop` returns its largest growth. */
 export function watchMemory(pid: number): { stop(): number } {
   const atStart = residentBytes(pid);
   let most = atStart;
@@ -22,13 +22,13 @@ export function watchMemory(pid: number): { stop(): number } {
   };
 }
 
-/** A TCP socket that is connected, as its process sees it. */
+/** A connected TCP socket, from its process's side. */
 export interface HeldSocket {
   readonly localPort: number;
   readonly remotePort: number;
 }
 
-/** The connected TCP sockets over IPv4 that a process holds. */
+/** A process's connected TCP sockets over IPv4. */
 export function heldSockets(pid: number): HeldSocket[] {
   const held = new Set(descriptors(pid).map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]));
   const lines = readFileSync(`/proc/${pid}/net/tcp`, 'latin1').trim().split('\n').slice(1);
@@ -40,12 +40,12 @@ export function heldSockets(pid: number): HeldSocket[] {
 
 const LISTENING = '0A';
 
-/** The port of an address as the kernel writes it: in hexadecimal, `0100007F:01BB`. */
+/** The port of an address in the kernel's form, hexadecimal: `0100007F:01BB`. */
 function portOf(address: string): number {
   return Number.parseInt(address.split(':')[1] ?? '', 16);
 }
 
-/** What the open descriptors of a process lead to; one that is closed meanwhile is left out. */
+/** The targets of a process's open descriptors; one that is closed meanwhile is omitted. */
 function descriptors(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
     try {

@@ -9,14 +9,14 @@ import { type Exchange, reply } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { watchMemory } from './process_stats.ts';
 
-// An upload whose chunks are signed (STREAMING-AWS4-HMAC-SHA256-PAYLOAD) is signed anew as it passes, in constant memory.
+// An upload whose chunks are signed (STREAMING-AWS4-HMAC-SHA256-PAYLOAD) is re-signed as it passes, in constant memory.
 
 const MIB = 1024 * 1024;
 const STORE = 'store.example.test';
 const SECRET = plantSecret();
 const DATA = randomBytes(64 * 1024);
 const CHUNKS = (256 * MIB) / DATA.length;
-/** Enough for the heap to be as large as an upload of any length needs. */
+/** Enough for the heap to reach the size that an upload of any length needs. */
 const WARM_UP_CHUNKS = 1024;
 const HEAD_OF_CHUNK = `${DATA.length.toString(16)};chunk-signature=`;
 const ZEROS = '0'.repeat(64);
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** Reads the chunks and answers how many of them have the signature that is due, the last one included. */
+/** Reads the chunks and replies how many have the expected signature, including the last one. */
 async function verify(exchange: Exchange): Promise<void> {
   const { request, reader } = exchange;
   const seed = chunkSeed(SECRET, request.header('authorization') ?? '', request.header('x-amz-date') ?? '');
@@ -80,7 +80,7 @@ async function upload(chunks: number): Promise<string> {
   return answer?.body.data.toString() ?? 'no answer';
 }
 
-it('256 MiB of signed chunks arrive signed anew, and the sidecar grows by less than 64 MiB', async () => {
+it('256 MiB of signed chunks arrive re-signed, and the sidecar grows by less than 64 MiB', async () => {
   world.upstream.onRequest(verify);
   expect(await upload(WARM_UP_CHUNKS)).toBe(String(WARM_UP_CHUNKS + 1));
   const memory = watchMemory(world.svc.runFile.sidecar_pid);

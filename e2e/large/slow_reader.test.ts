@@ -7,7 +7,7 @@ import { startWorld, type World } from '../support/world.ts';
 import { patternChecksum, readLarge, writePattern } from './pattern.ts';
 import { watchMemory } from './process_stats.ts';
 
-// A client that does not read holds up its own upstream and nobody else, and takes no memory for what it leaves unread.
+// A client that does not read delays only its own upstream, and its unread bytes take no memory.
 
 const MIB = 1024 * 1024;
 const BODY_BYTES = 128 * MIB;
@@ -30,7 +30,7 @@ describe.each([
   { kind: 'without a credential', host: PLAIN },
   { kind: 'with one', host: BOUND },
 ])('a client $kind that does not read', ({ host }) => {
-  it('holds up nobody, costs no memory, and gets all of its reply when it reads in the end', async () => {
+  it('delays no other client, costs no memory, and gets its whole reply when it finally reads', async () => {
     let written = 0;
     world.upstream.onRequest(async (exchange) => {
       if (exchange.request.target !== '/large') return exchange.write(reply(200));
@@ -61,7 +61,7 @@ describe.each([
 });
 
 describe('an upstream that does not read', () => {
-  it('holds up its own client and nobody else', async () => {
+  it('delays only its own client', async () => {
     const later = Promise.withResolvers<void>();
     world.upstream.onRequest(async (exchange) => {
       if (exchange.request.target !== '/large') return exchange.write(reply(200));

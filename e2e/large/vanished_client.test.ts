@@ -13,15 +13,14 @@ import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { heldSockets } from './process_stats.ts';
 
-// A client that is killed (no goodbye, the kernel closes its sockets) releases what was held for it, long before a tunnel that
-// is idle would.
+// A killed client (the kernel closes its sockets) releases its resources, long before an idle tunnel would.
 
 const RELEASED_WITHIN_MS = 60_000;
-/** Longer than the time within which an end may belong to the packet before it. */
+/** Longer than the time in which an end may arrive together with the previous packet. */
 const SETTLED_MS = 250;
 const MEBIBYTE = Buffer.alloc(1024 * 1024, 'x');
 const BODY = Buffer.alloc(3 * 1024 * 1024, 'x');
-/** What all bodies together may hold: less than three of those. */
+/** The memory limit for all bodies together: less than three of those. */
 const MOST_BUFFERED_BYTES = 8 * 1024 * 1024;
 const PLAIN = 'plain.example.test';
 const BOUND = 'bound.example.test';
@@ -69,14 +68,14 @@ async function expectNothingHeld(): Promise<void> {
   await waitFor('every socket to be closed', () => heldForClients() === 0, RELEASED_WITHIN_MS);
 }
 
-/** Kills the client once the upstream has its request and all is under way, and waits for all to be let go. */
+/** Kills the client once the upstream has its request and the exchange is running, and waits until everything is released. */
 async function expectReleased(client: ChildProcess): Promise<void> {
   expect(heldForClients()).toBe(2);
   client.kill('SIGKILL');
   await expectNothingHeld();
 }
 
-/** The exchange of the next request. Its upstream reads on, so that it notices the end of its client, unless it is deaf. */
+/** The exchange of the next request. Its upstream keeps reading, so it notices the client's end, unless it is `deaf`. */
 function nextExchange(options: { deaf?: boolean; readBefore?: number } = {}): Promise<Exchange> {
   return new Promise((resolve) => {
     world.upstream.onRequest(async (exchange) => {
@@ -111,7 +110,7 @@ describe.each([
     await expectReleased(client);
   });
 
-  it('in the middle of a long poll that an upstream holds without a look at its client', async () => {
+  it('in the middle of a long poll whose upstream ignores its client', async () => {
     const arriving = nextExchange({ deaf: true });
     const client = curl(host, ['--data', 'wait']);
     await arriving;
@@ -119,7 +118,7 @@ describe.each([
     await expectReleased(client);
   });
 
-  it('in the middle of a WebSocket that its upstream does not look at', async () => {
+  it('in the middle of a WebSocket whose upstream does not read', async () => {
     const arriving = nextExchange({ deaf: true });
     const upgrade = ['--header', 'Connection: Upgrade', '--header', 'Upgrade: websocket'];
     const client = curl(host, upgrade);
@@ -152,8 +151,8 @@ describe.each([
   });
 });
 
-describe('with a credential and a body that is held in memory, clients that are killed', () => {
-  it('in the middle of an upload give their memory back', async () => {
+describe('with a credential and a buffered body, killed clients', () => {
+  it('in the middle of an upload release their memory', async () => {
     for (let count = 0; count < 5; count += 1) {
       const client = curl(BOUND, ['--upload-file', '-']);
       await new Promise((resolve) => client.stdin?.write(BODY, resolve));

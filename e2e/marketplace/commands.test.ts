@@ -7,7 +7,7 @@ import { expectStatus, Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type RegistryServer, startRegistryServer } from './registry_server.ts';
 
-// Issue 7: from the registry to a server that this machine may run, by the commands that a person types.
+// From the registry to a server that this machine may run, with the commands that a person types.
 
 const ENTRY = 'io.example.acme/weather';
 const SECRET = plantSecret();
@@ -47,7 +47,7 @@ afterAll(async () => {
 const consent = async () => status.parse(JSON.parse(await svc.ok(['mcp', 'status', '--json']))).items[0]?.consent;
 const showServer = async () => record.parse(JSON.parse(await svc.ok(['mcp', 'show', 'weather', '--json'])));
 
-it('finds an entry, and shows what its publisher hides', async () => {
+it('finds an entry, and shows its hidden characters', async () => {
   const found = await svc.ok(['mcp', 'search', 'ACME']);
   expect(found).toContain(ENTRY);
   const view = await svc.ok(['mcp', 'view', ENTRY, '--release', '1.0.0']);
@@ -55,7 +55,7 @@ it('finds an entry, and shows what its publisher hides', async () => {
   expect(found + view).not.toContain('\u202e');
 });
 
-it('installs it: what was shown may run on this machine, and the secret is in the vault alone', async () => {
+it('installs it: what was shown may run on this machine, and the secret is only in the vault', async () => {
   const argv = ['mcp', 'install', ENTRY, '--release', '1.0.0', '--yes', '--input', 'unit=celsius'];
   const installed = await svc.cli([...argv, '--credential', 'API_KEY', '--stdin'], { input: SECRET });
   expect([installed.code, installed.stderr]).toEqual([0, expect.stringContaining('npx -y @acme/weather@1.0.0')]);
@@ -72,7 +72,7 @@ it('installs it once', async () => {
   expect([again.code, again.stdout.trim()]).toEqual([0, before.id]);
 });
 
-it('upgrades it after showing what changes; the consent goes along, and a rollback undoes it', async () => {
+it('upgrades it after showing the changes, with the consent; a rollback undoes it', async () => {
   const offered = await svc.ok(['mcp', 'upgrade', 'weather', '--check']);
   expect(offered).toContain('+ npx -y @acme/weather@1.1.0 --unit celsius');
   const upgraded = await svc.cli(['mcp', 'upgrade', 'weather', '--yes']);
@@ -84,7 +84,7 @@ it('upgrades it after showing what changes; the consent goes along, and a rollba
   expect((await showServer()).version).toBe('1.0.0');
 });
 
-it('gives no consent to what somebody else makes of it', async () => {
+it("gives no consent to another person's changes", async () => {
   const { id, ...server } = await showServer();
   const command = ['npx', '-y', '@evil/weather@1.0.0'];
   const fields = { name: 'weather', mode: 'local', command, env: {}, version: server.version };
@@ -92,7 +92,7 @@ it('gives no consent to what somebody else makes of it', async () => {
   await waitFor('the consent to be over', async () => (await consent()) === 'needed');
 });
 
-it('leaves a credential behind when somebody moves a remote server to another URL', async () => {
+it("deletes the credential when somebody changes a remote server's URL", async () => {
   const hub = ['mcp', 'add', 'hub', '--url', 'http://127.0.0.1:9/mcp', '--header', 'Authorization: Bearer {TOKEN}'];
   const id = (await svc.ok(hub)).trim();
   const stored = await svc.cli(['mcp', 'credential', 'set', 'hub', 'TOKEN', '--stdin'], { input: SECRET });
@@ -107,7 +107,7 @@ it('leaves a credential behind when somebody moves a remote server to another UR
   });
 });
 
-it('says why an entry cannot be installed, and how to look for one that is not there', async () => {
+it('says why an entry cannot be installed, and how to search for a missing one', async () => {
   const server = { name: 'io.example.acme/empty', description: '', version: '1.0.0' };
   registry.publish({ server, status: 'active', updatedAt: new Date().toISOString() });
   expect(await svc.ok(['mcp', 'view', server.name])).toContain('neither a package nor a remote address');

@@ -12,7 +12,7 @@ import { describeMarketplace } from './marketplace_suite.ts';
 
 type Start = (database: { readonly url: string }, settings: Record<string, string>) => Promise<ControlPlaneUnderTest>;
 
-/** A runtime on a libSQL server of its own. */
+/** A runtime with its own libSQL server. */
 const onServer = (start: Start) => async (registryUrl: string) => {
   const database = await startLibsqlServer();
   const control = await start(database, { SVC_REGISTRY_URL: registryUrl });

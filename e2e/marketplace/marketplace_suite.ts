@@ -21,7 +21,7 @@ const npm = {
   environmentVariables: [apiKey],
 };
 
-/** The marketplace on a runtime, over a registry of its own. The tests build on one another. */
+/** The marketplace on a runtime, with its own registry. The tests build on each other. */
 export function describeMarketplace(
   runtime: string,
   start: (registryUrl: string) => Promise<ControlPlaneUnderTest>,
@@ -49,19 +49,19 @@ export function describeMarketplace(
       await registry.stop();
     });
 
-    test('answers many who come first with one call, and nobody waits for the mirror', async () => {
+    test('serves simultaneous first visitors with one call, and nobody waits for the mirror', async () => {
       registry.behaviour = 'slow';
       registry.slowMs = 300;
       const began = Date.now();
       const pages = await Promise.all(Array.from({ length: 12 }, () => list('?limit=5')));
       expect(Date.now() - began).toBeLessThan(30_000);
       expect(pages.every(({ items, stale }) => items.length === 5 && !stale)).toBe(true);
-      // One of those who browse, and one of the mirror's.
+      // One call for the visitors and one for the mirror.
       expect(registry.calls.filter((call) => !call.includes('cursor=')).length).toBeLessThanOrEqual(2);
       registry.behaviour = 'well';
     });
 
-    test('searches names by the registry at first, and everything once there is a mirror', async () => {
+    test('searches names with the registry at first, and all texts once there is a mirror', async () => {
       const first = await list(`?q=${ACME}`);
       expect(first.items.map(({ name }) => name)).toEqual([ACME]);
       await waitFor('a complete mirror', async () => !(await list('?q=snow')).partial);
@@ -98,7 +98,7 @@ export function describeMarketplace(
       expect([mine.items[0]?.installed, (await list(`?q=${ACME}`)).items[0]?.installed]).toEqual([true, false]);
     });
 
-    test('names what is wrong with what it is asked', async () => {
+    test('names what is wrong with a request', async () => {
       for (const [path, status] of [
         ['?limit=0', 400],
         ['?cursor=bm90IG91cnM', 400],
@@ -111,7 +111,7 @@ export function describeMarketplace(
       expect((await send(`/${ACME}/install`, { method: 'POST' })).status).toBe(401);
     });
 
-    test('goes on without the registry, and installs nothing then that it has not just been told', async () => {
+    test('works without the registry, but then installs only entries that it just fetched', async () => {
       await registry.stop();
       expect((await list('?q=mcp&limit=3')).items).toHaveLength(3);
       const gone = await send('/io.example.none%2Fgone');

@@ -3,7 +3,7 @@ import type { Clock } from '../../worker/kernel/clock.ts';
 
 const SPEED = 20;
 
-/** A clock that runs twenty times as fast as others, and that a test moves on: what is waited for takes no time to speak of. */
+/** A clock that runs twenty times as fast, and that a test can advance, so that waiting takes almost no time. */
 export class QuickClock implements Clock {
   readonly #began = performance.now();
   readonly #from: number;

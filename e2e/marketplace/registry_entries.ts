@@ -1,4 +1,4 @@
-/** One entry as a registry publishes it: the server, and what the registry itself says of it. */
+/** One entry as a registry publishes it: the server, and the registry's own metadata. */
 export interface PublishedEntry {
   readonly server: Readonly<Record<string, unknown>> & { readonly name: string; readonly version: string };
   readonly status: 'active' | 'deprecated' | 'deleted';
@@ -47,7 +47,7 @@ function remotesOf(tail: string) {
   return { remotes: [{ type: 'streamable-http', url: `https://${tail}.example.com/mcp`, headers }] };
 }
 
-/** The same entry as the registry of early 2025 gave it. */
+/** The same entry in the form of the registry of early 2025. */
 export function flatEntry({ server, updatedAt }: PublishedEntry): Record<string, unknown> {
   const { name, description, version } = server;
   const flat = { registry_name: 'npm', name: `@example/${name.split('/')[1]}`, version };
@@ -61,7 +61,7 @@ export function flatEntry({ server, updatedAt }: PublishedEntry): Record<string,
   };
 }
 
-/** What no registry should list, and one day does. */
+/** Invalid entries, which no registry should list. */
 export const BAD_ENTRIES: readonly unknown[] = [
   null,
   'a text',

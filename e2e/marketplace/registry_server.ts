@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { BAD_ENTRIES, flatEntry, generatedEntry, type PublishedEntry } from './registry_entries.ts';
 
-/** How the registry behaves; each call may be another. */
+/** The registry's behaviour; it may change between calls. */
 export type Behaviour =
   | 'well'
   /** Entries in the flat shape of early 2025. */
@@ -31,13 +31,13 @@ export interface RegistryServer {
   readonly url: string;
   behaviour: Behaviour;
   slowMs: number;
-  /** The targets of the calls so far, in their order. */
+  /** The targets of all calls so far, in order. */
   readonly calls: string[];
-  /** Publishes an entry anew: another version, another state, or one that was never there. */
+  /** Publishes an entry: a new one, a new version or a new state. */
   publish(entry: PublishedEntry): void;
   /** What a generated entry is now. */
   entry(index: number): PublishedEntry;
-  /** Breaks every connection and listens no more; `start` listens on the same port again. */
+  /** Closes every connection and stops listening; `start` listens on the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export interface RegistryOptions {
 
 const MAX_PAGE = 100;
 
-/** A registry that speaks `/v0/servers`, with as many generated entries as a test wants. */
+/** A registry that serves `/v0/servers`, with as many generated entries as a test wants. */
 export async function startRegistryServer(options: RegistryOptions): Promise<RegistryServer> {
   const registry = new GeneratedRegistry(options.entries, options.seed ?? 1);
   const server = createServer((request, response) => registry.answer(request, response));
@@ -80,7 +80,7 @@ class GeneratedRegistry {
   readonly calls: string[] = [];
   readonly #count: number;
   readonly #seed: number;
-  /** By name, every version that was published; the last one is the latest. */
+  /** Every published version by name; the last one is the latest. */
   readonly #published = new Map<string, PublishedEntry[]>();
   #added: string[] = [];
 
@@ -166,7 +166,7 @@ class GeneratedRegistry {
   }
 }
 
-/** As the public registry: deleted entries are listed to those alone who ask what has changed. */
+/** Like the public registry: deleted entries are listed only for requests with `updated_since`. */
 function isListed({ server, status, updatedAt }: PublishedEntry, query: URLSearchParams): boolean {
   const since = query.get('updated_since');
   if (since === null && status === 'deleted') return false;
