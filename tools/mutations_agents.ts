@@ -5,9 +5,12 @@ const PROFILES = 'cli/agents/agent_profiles.ts';
 const LOGIN = 'cli/agents/agent_login.ts';
 const COMMANDS = 'cli/agents/agents_commands.test.ts';
 const IN_PROFILE = 'cli/agents/agent_profile.test.ts';
+const BINDINGS = 'worker/services/bindings/host_bindings.ts';
+const LOGIN_BINDINGS = 'worker/services/bindings/login_bindings.test.ts';
+const AT_TOKEN_URL = 'sidecar/tunnel/program_login.test.ts';
 const OF_USER = 'cli/agents/agent_profiles.test.ts';
 
-/** Checks of the profiles of coding agents (decision 0057). */
+/** Checks of the profiles of coding agents (decisions 0057 and 0065). */
 export const AGENT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Agents: profiles',
@@ -168,5 +171,117 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
     text: ' || (await knownPlaceholders(call)).includes(value.trim())',
     replacement: '',
     tests: ['cli/seal/seal_command.test.ts'],
+  },
+  {
+    row: 'Agents: own profiles',
+    holds: 'an own profile moves no tokens',
+    file: PROFILES,
+    text: 'if (checked.value.account !== undefined) {',
+    replacement: 'if (checked.value.account === null) {',
+    tests: [OF_USER],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the credential of a connector is bound only if it is the login of a program',
+    file: BINDINGS,
+    text: '  if (login === undefined) {\n',
+    replacement: '  if (login === undefined) return null;\n  if (fqn.length === 0) {\n',
+    tests: [LOGIN_BINDINGS],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the access token of a login is bound only to the hosts that its connector names',
+    file: BINDINGS,
+    text: 'if (!login.hosts.includes(host)) {',
+    replacement: 'if (host.length === 0) {',
+    tests: [LOGIN_BINDINGS],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the access token of a login is given only in place of a placeholder',
+    file: BINDINGS,
+    text: "if (scheme !== 'bearer' || emit !== 'sentinel-swap') {",
+    replacement: 'if (scheme.length === 0) {',
+    tests: [LOGIN_BINDINGS],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'a login is refreshed only by its own client',
+    file: 'worker/services/oauth/oauth_client.ts',
+    text: 'if (login !== null && input.client_id !== login.clientId)',
+    replacement: 'if (login !== null && input.client_id.length === 0)',
+    tests: [LOGIN_BINDINGS],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'a login is refreshed only at its own endpoint',
+    file: 'worker/services/oauth/oauth_client.ts',
+    text: 'if (login !== null && input.token_url !== undefined && input.token_url !== credential.tokenUrl) {',
+    replacement: 'if (login !== null && input.token_url === undefined && credential.tokenUrl === undefined) {',
+    tests: [LOGIN_BINDINGS],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the connector of a login has no operation but the request for tokens',
+    file: 'shared/wire/connector_spec_rules.ts',
+    text: 'if (operations.length !== 1 || !isRequest ||',
+    replacement: 'if (!isRequest ||',
+    tests: ['shared/wire/connector_spec.test.ts'],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the connector of a login has no host but that of its token URL',
+    file: 'shared/wire/connector_spec_rules.ts',
+    text: 'if (hosts.length !== 1 || hosts[0] !== host)',
+    replacement: 'if (hosts.length === 0)',
+    tests: ['shared/wire/connector_spec.test.ts'],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the request for tokens is run by nobody by name',
+    file: 'shared/model/connector.ts',
+    text: 'return credential.login === undefined ? operations : [];',
+    replacement: 'return credential.login === null ? [] : operations;',
+    tests: [AT_TOKEN_URL],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'a refresh with a placeholder is answered by the sidecar and not sent',
+    file: 'sidecar/exchange/exchange.ts',
+    text: 'if (login !== undefined) return exchangeLogin(',
+    replacement: 'if (login !== undefined && asToken.match === null) return exchangeLogin(',
+    tests: [AT_TOKEN_URL],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'any other request for tokens with a placeholder is refused (`placeholder_not_accepted`)',
+    file: 'sidecar/exchange/exchange_login.ts',
+    text: "if (decided.kind === 'refuse') return refuse(facts, placeholderRefusal(host), incoming, true);",
+    replacement: '',
+    tests: [AT_TOKEN_URL],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'only the client of a login gets placeholders for a refresh',
+    file: 'shared/connect/token_request.ts',
+    text: " && fields.get('client_id') === clientId;",
+    replacement: ' && clientId.length > 0;',
+    tests: ['shared/connect/token_request.test.ts'],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'svc gives imported tokens up if the file of the agent keeps them',
+    file: 'cli/agents/import_login.ts',
+    text: '  if (await forgetAccount(client, prepared)) {',
+    replacement: '  if (prepared.placeholder.length > 0) {',
+    tests: ['cli/agents/import_login.test.ts'],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'the file of an agent keeps no token that its format does not name',
+    file: 'cli/agents/login_formats.ts',
+    text: '.filter(([name]) => CLAUDE_FACTS.has(name));',
+    replacement: ';',
+    tests: ['cli/agents/login_formats.test.ts'],
   },
 ];

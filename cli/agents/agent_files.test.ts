@@ -30,7 +30,7 @@ function prepare(name: string, env: Record<string, string> = {}): ReturnType<typ
   const { profile } = findProfile({ root, home: '/nonexistent', uid: undefined }, name);
   const [login] = profile.logins;
   if (login === undefined) throw new Error('the profile has no login');
-  return prepareAgentFiles({ env, userHome, now: () => 0 }, profile, login, PLACEHOLDER);
+  return prepareAgentFiles({ env, userHome, now: () => 0 }, profile, login.name, PLACEHOLDER);
 }
 const read = (...path: string[]): unknown => JSON.parse(readFileSync(join(userHome, ...path), 'utf8'));
 

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from 'node:f
 import { basename, dirname, join } from 'node:path';
 import type { CliContext } from '../context.ts';
 import { replaceFile } from '../up/replace_file.ts';
-import type { AgentLogin, AgentProfile } from './agent_profile.ts';
+import type { AgentProfile } from './agent_profile.ts';
 
 /** Where the agent's files are. */
 type AgentHome = Pick<CliContext, 'env' | 'userHome' | 'now'>;
@@ -24,11 +24,11 @@ export function agentPath(
 export async function prepareAgentFiles(
   context: AgentHome,
   profile: AgentProfile,
-  login: AgentLogin,
+  login: string,
   placeholder: string,
 ): Promise<readonly { readonly path: string; readonly why: string }[]> {
   const failed: { path: string; why: string }[] = [];
-  for (const file of profile.files.filter((each) => each.login === login.name)) {
+  for (const file of profile.files.filter((each) => each.login === login)) {
     const path = agentPath(context, file);
     if (file.write === 'create' && existsSync(path)) continue;
     const isMoved = file.moved_by !== undefined && (context.env[file.moved_by] ?? '') !== '';

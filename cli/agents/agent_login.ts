@@ -8,6 +8,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { carryOutSeal, type SealStep } from '../seal/seal_service.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { ACCOUNT, accountPlaceholder, accountReference } from './account_login.ts';
 import { bindingsOf, type AgentLogin, type AgentProfile } from './agent_profile.ts';
 import { makePlaceholder } from './placeholder_shape.ts';
 
@@ -19,11 +20,17 @@ export interface Stored {
 
 /** A login of an agent whose credential is stored and bound. */
 export interface ReadyLogin {
-  readonly login: AgentLogin;
+  readonly login: UsedLogin;
   readonly placeholder: string;
   /** `vault://PATH`. */
   readonly reference: string;
 }
+
+/** What a run needs of a login. The agent's own has no variable: its placeholders are in its file. */
+type UsedLogin = Pick<AgentLogin, 'name' | 'title' | 'also'> & {
+  readonly variable: string | null;
+  readonly bindings: readonly { readonly host: string }[];
+};
 
 export async function readStored(client: HttpClient): Promise<Stored> {
   const [bindings, secrets] = await Promise.all([
@@ -33,9 +40,18 @@ export async function readStored(client: HttpClient): Promise<Stored> {
   return { bindings, secrets };
 }
 
-/** The logins that work: every host is bound with one placeholder, and the secret is stored. */
+/** The logins that work: every host is bound with one placeholder, and the secret is stored. The agent's own comes first. */
 export function readyLogins(profile: AgentProfile, stored: Stored): readonly ReadyLogin[] {
-  return profile.logins.flatMap((login) => readyLogin(login, stored) ?? []);
+  return [...readyAccount(profile, stored), ...profile.logins.flatMap((login) => readyLogin(login, stored) ?? [])];
+}
+
+function readyAccount(profile: AgentProfile, { bindings }: Stored): readonly ReadyLogin[] {
+  const placeholder = accountPlaceholder(profile, bindings);
+  const { account } = profile;
+  if (account === undefined || placeholder === null) return [];
+  const hosts = account.hosts.map((host) => ({ host }));
+  const login = { name: ACCOUNT, title: account.title, variable: null, also: [], bindings: hosts };
+  return [{ login, placeholder, reference: accountReference(profile) }];
 }
 
 function readyLogin(login: AgentLogin, { bindings, secrets }: Stored): ReadyLogin | null {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TOKEN_REQUESTS } from '../../shared/model/connector.ts';
 import { mayHoldSentinel } from '../../sandbox/launch/session_environment.ts';
 import { findVariableRefusal } from '../../shared/mcp/dangers/environment_dangers.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -9,6 +10,7 @@ import { fieldProblems } from '../../shared/wire/errors.ts';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { checkedText } from '../../shared/wire/checked_text.ts';
 import { AGENT_NAME } from './agent_names.ts';
+import { LOGIN_FORMAT_NAMES } from './login_formats.ts';
 import { randomCharacters, shapeProblem } from './placeholder_shape.ts';
 
 /** A placeholder with fewer random characters could occur in a request by chance, or be guessed. */
@@ -63,6 +65,14 @@ const bindingFields = z.strictObject({
   username: z.string().optional(),
 });
 
+const placeholderShape = checkedText(256, 'write the shape of the placeholder', (text) => {
+  const problem = shapeProblem(text);
+  if (problem !== null) return problem;
+  return randomCharacters(text) < LEAST_RANDOM_CHARACTERS
+    ? `has fewer than ${LEAST_RANDOM_CHARACTERS} random characters: such a placeholder could be guessed`
+    : null;
+});
+
 const login = z.strictObject({
   /** The word for `--as`. */
   name: checkedText(32, 'write a word such as key', (text) =>
@@ -82,17 +92,30 @@ const login = z.strictObject({
   variable: variableName,
   /** More variables for the placeholder, when `svc` runs this agent. */
   also: z.array(variableName).default([]),
-  placeholder: checkedText(256, 'write the shape of the placeholder', (text) => {
-    const problem = shapeProblem(text);
-    if (problem !== null) return problem;
-    return randomCharacters(text) < LEAST_RANDOM_CHARACTERS
-      ? `has fewer than ${LEAST_RANDOM_CHARACTERS} random characters: such a placeholder could be guessed`
-      : null;
-  }),
+  placeholder: placeholderShape,
   bindings: z.array(bindingFields).min(1).max(10),
 });
 
 const json = z.json();
+
+/** The agent's own login, whose refresh token svc keeps. */
+const account = z.strictObject({
+  title: line,
+  /** How a person logs in with the agent itself. */
+  get: line,
+  /** The endpoint that issues the tokens, and only to this client. */
+  token_url: link,
+  client_id: line,
+  token_request: z.enum(TOKEN_REQUESTS),
+  placeholder: placeholderShape,
+  /** The hosts that get the access token. */
+  hosts: z.array(exactHost).min(1).max(10),
+  file: z.strictObject({
+    path: homePath,
+    moved_by: variableName.optional(),
+    format: z.enum(LOGIN_FORMAT_NAMES),
+  }),
+});
 
 const profile = z
   .strictObject({
@@ -114,6 +137,7 @@ const profile = z
     source: z.strictObject({ title: line, url: link }),
     notes: z.array(line).default([]),
     logins: z.array(login).max(5),
+    account: account.optional(),
     /** The agent uses all logins that are stored, such as one for each model; otherwise it uses one. */
     several: z.boolean().default(false),
     /** Set unless the user has set them. */
@@ -144,6 +168,7 @@ const profile = z
 /** How `svc` runs a coding agent: a file of `catalog/agents/`, or of `agents/` in the state directory. */
 export type AgentProfile = z.output<typeof profile>;
 export type AgentLogin = AgentProfile['logins'][number];
+export type AgentAccount = NonNullable<AgentProfile['account']>;
 
 /** Checks a profile file's content, as returned by the YAML parser. Each problem is one line. */
 export function parseAgentProfile(value: unknown): Result<AgentProfile, readonly string[]> {

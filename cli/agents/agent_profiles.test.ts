@@ -78,6 +78,12 @@ describe("a user's own profile", () => {
     expect(find('mine')).toMatchObject({ profile: { files: [{ path }] } });
   });
 
+  test('is refused if it would move the tokens of a login', () => {
+    const { account } = findProfile({ root, home, uid }, 'claude').profile;
+    writeFileSync(file, stringify({ ...MINE, account }));
+    expect(() => find('mine')).toThrow('has "account", which only a profile of svc may have');
+  });
+
   test('is refused if another user can write its folder', () => {
     chmodSync(join(home, 'agents'), 0o770);
     expect(() => find('mine')).toThrow(`${join(home, 'agents')} can be written by other users`);

@@ -79,6 +79,12 @@ function readOwnProfile({ home, uid }: ProfilePlaces, name: string): FoundProfil
       [`~/.${name}/ and ~/.config/${name}/, which no variable moves (moved_by)`],
     );
   }
+  if (checked.value.account !== undefined) {
+    throw new CliError(
+      EXIT.failed,
+      `${file} has "account", which only a profile of svc may have: it would move tokens`,
+    );
+  }
   if (checked.value.name === name) return { profile: checked.value, file, own: true };
   throw new CliError(EXIT.failed, `${file} has the name ${checked.value.name}: it must be the file's name`);
 }

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import type { z } from 'zod';
 import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
@@ -9,6 +9,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { ACCOUNT } from './account_login.ts';
 import { agentPath, prepareAgentFiles } from './agent_files.ts';
 import { namedLogin, readStoredIfReachable, readyLogins, type ReadyLogin } from './agent_login.ts';
 import type { AgentProfile } from './agent_profile.ts';
@@ -53,11 +54,12 @@ export async function runAgent(
 /** Everything before the session. Its failures have the exit code of a command that svc could not start. */
 async function prepare(call: Call<RunOptions>, profile: AgentProfile): Promise<readonly ReadyLogin[] | null> {
   try {
-    const wanted = call.options.login === undefined ? null : namedLogin(profile, call.options.login);
+    const name = call.options.login ?? null;
+    const wanted = name === null || name === ACCOUNT ? name : namedLogin(profile, name).name;
     await ensureStarted(call);
-    const logins = await loginsToUse(call, profile, wanted?.name ?? null);
+    const logins = await loginsToUse(call, profile, wanted);
     for (const { login, placeholder } of logins ?? []) {
-      for (const { path, why } of await prepareAgentFiles(call.context, profile, login, placeholder)) {
+      for (const { path, why } of await prepareAgentFiles(call.context, profile, login.name, placeholder)) {
         call.print.warn(`${path} ${why}, so it was not changed: ${profile.title} may ask about its placeholder`);
       }
     }
@@ -78,11 +80,27 @@ async function loginsToUse(
   if (profile.logins.length === 0) return [];
   const stored = await readStoredIfReachable(() => controlClient(call.context, call.options));
   if (stored === null) return null;
-  const ready = readyLogins(profile, stored).filter(({ login }) => wanted === null || login.name === wanted);
+  const ready = readyLogins(profile, stored)
+    .filter(({ login }) => wanted === null || login.name === wanted)
+    .filter((each) => each.login.name !== ACCOUNT || isInFile(call, profile, each));
+  if (wanted === ACCOUNT && ready.length === 0) throw noAccountError(profile);
   if (ready.length > 0) return profile.several ? ready : ready.slice(0, 1);
   const asked =
     wanted === null ? profile : { ...profile, logins: profile.logins.filter(({ name }) => name === wanted) };
   return [await askForLogin(call, asked, stored)];
+}
+
+/** Whether the agent's file has the placeholders of its own login. After its own logout it has not. */
+function isInFile({ context }: Call<object>, { account }: AgentProfile, login: ReadyLogin): boolean {
+  const path = account === undefined ? '' : agentPath(context, account.file);
+  return existsSync(path) && !holdsOther(path, [login]);
+}
+
+function noAccountError({ name, title, account }: AgentProfile): CliError {
+  if (account === undefined) return new CliError(EXIT.usage, `svc does not know the own login of ${title}`);
+  return new CliError(EXIT.failed, `the own login of ${title} is not in svc, or its file has no placeholders`, [
+    `Log in with ${title} itself (${account.get}), then: svc login ${name} --import`,
+  ]);
 }
 
 function handedOut(profile: AgentProfile, session: SessionAccess): readonly ReadyLogin[] {
@@ -106,7 +124,7 @@ function agentEnvironment(
   const removed = removedVariables(profile);
   const kept = Object.entries(session).filter(([name]) => !removed.has(name));
   const placeholders = logins.flatMap(({ login: { variable, also }, placeholder }) =>
-    [variable, ...also].map((name) => [name, placeholder] as const),
+    [...(variable === null ? [] : [variable]), ...also].map((name) => [name, placeholder] as const),
   );
   return { ...profile.variables, ...Object.fromEntries(kept), ...Object.fromEntries(placeholders) };
 }

@@ -18,6 +18,8 @@ export type AgentLoginOptions = SecretSource & {
   readonly secret?: string;
   readonly as?: string;
   readonly value?: true;
+  readonly import?: true;
+  readonly yes?: true;
 };
 
 export function placesOf({ context, options }: Call): ProfilePlaces {
@@ -29,6 +31,11 @@ export async function logInAgent(call: Call<AgentLoginOptions>): Promise<undefin
   const { options, args, print } = call;
   const { profile } = findProfile(placesOf(call), args[0] ?? '');
   if (args.length > 1 || options.value !== undefined) throw exposedError(profile);
+  if (options.import === true) {
+    const { importLogin } = await import('./import_login.ts');
+    await importLogin(call, profile);
+    return;
+  }
   if (profile.logins.length === 0) throw new CliError(EXIT.usage, `${profile.title} needs no credential`);
   const as = options.as === undefined ? undefined : namedLogin(profile, options.as);
   await ensureStarted(call);
@@ -123,15 +130,20 @@ async function readCredential(call: Call<AgentLoginOptions>, profile: AgentProfi
   return value;
 }
 
-function promptLines({ title, logins }: AgentProfile): readonly string[] {
+function promptLines({ name, title, logins, account }: AgentProfile): readonly string[] {
   return [
     `${title} needs a credential:`,
     ...logins.map((login) => `  ${login.title} (${login.get}), sent only to ${hostsOf(login)}`),
+    ...(account === undefined
+      ? []
+      : [
+          `  or ${account.title}, if ${title} is logged in (${account.get}): press Ctrl-C, then svc login ${name} --import`,
+        ]),
     `It is stored encrypted. ${title} gets a placeholder.`,
   ];
 }
 
-function hostsOf({ bindings }: AgentLogin): string {
+function hostsOf({ bindings }: Pick<ReadyLogin['login'], 'bindings'>): string {
   return bindings.map(({ host }) => host).join(', ');
 }
 

@@ -11,7 +11,7 @@ export async function rewriteFile(path: string, before: string, after: string): 
   const found = await readPlace(path);
   if (found?.kind !== 'text' || found.text !== before) {
     throw new CliError(EXIT.failed, `${path} has changed since it was read: it was not written`, [
-      'Run svc seal again.',
+      'Run the command again.',
     ]);
   }
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;

@@ -27,7 +27,9 @@ export function addLoginCommand(line: CommandLine): void {
     .option('--name <name>', "this machine's name in the control plane (default: its host name)")
     .option('--no-sidecar', 'sign in only the command line')
     .option('--as <login>', 'agents: which of its logins the credential is for, such as key or subscription')
-    .option('--secret <path>', 'agents: use a secret that is stored already');
+    .option('--secret <path>', 'agents: use a secret that is stored already')
+    .option('--import', "agents: move the agent's own login into svc; its file gets placeholders")
+    .option('--yes', 'agents: import without a question');
   handle<LoginOptions & AgentLoginOptions>(line, withSecretSource(login), async (call) => {
     if (call.args.length === 0) return logIn(call);
     const { logInAgent } = await import('../agents/agent_setup.ts');

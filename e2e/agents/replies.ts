@@ -123,3 +123,27 @@ export const COPILOT_MODELS = {
     },
   ],
 };
+
+/** The account of the ChatGPT login in the tests. */
+export const CHATGPT_ACCOUNT = 'acc-of-a-test';
+
+/** What ChatGPT says about the accounts of a login: Codex asks where its model is. */
+export const CHATGPT_ACCOUNTS = {
+  accounts: [
+    {
+      id: CHATGPT_ACCOUNT,
+      name: 'Test',
+      structure: 'personal',
+      plan_type: 'pro',
+      is_deactivated: false,
+      can_access_with_session: true,
+      sso_connection_name: null,
+      profile_picture_url: null,
+      is_fedramp_compliant_workspace: false,
+      workspace_backend_origin: 'https://chatgpt.com',
+      account_routing_override: 'NO_CONSTRAINT',
+    },
+  ],
+  account_ordering: [CHATGPT_ACCOUNT],
+  default_account_id: CHATGPT_ACCOUNT,
+};

@@ -5,6 +5,7 @@ import { listen } from '../support/tls_upstream.ts';
 import type { Certificate } from '../support/test_ca.ts';
 import {
   anthropicEvents,
+  CHATGPT_ACCOUNTS,
   chatEvents,
   COPILOT_MODELS,
   COPILOT_USER,
@@ -24,7 +25,8 @@ const BEARER: WireForm = { header: 'authorization', value: (credential) => `Bear
 const inHeader = (header: string): WireForm => ({ header, value: (credential) => credential });
 
 /** The hosts that want a credential, each in the forms that it takes, by the path of the secret in the vault. */
-const HOSTS: Readonly<Record<string, readonly (readonly [secret: string, form: WireForm])[]>> = {
+type CredentialHosts = Readonly<Record<string, readonly (readonly [secret: string, form: WireForm])[]>>;
+const HOSTS: CredentialHosts = {
   'api.anthropic.com': [
     ['user/anthropic', inHeader('x-api-key')],
     ['user/claude-subscription', BEARER],
@@ -34,6 +36,12 @@ const HOSTS: Readonly<Record<string, readonly (readonly [secret: string, form: W
   'dashscope.aliyuncs.com': [['user/dashscope', BEARER]],
   'api.github.com': [['user/copilot', BEARER]],
   'api.individual.githubcopilot.com': [['user/copilot', BEARER]],
+};
+
+/** The hosts of logins with a subscription; they want the access token that is current. */
+export const LOGIN_HOSTS: CredentialHosts = {
+  'api.anthropic.com': [['account/claude', BEARER]],
+  'chatgpt.com': [['account/codex', BEARER]],
 };
 
 /** Hosts that the agents call without a credential. Here they have nothing, so that no agent waits for the network. */
@@ -77,11 +85,18 @@ export interface AgentServices {
   close(): Promise<void>;
 }
 
+/** Services of logins: their hosts, and what answers at each token URL, without the scheme. */
+interface Logins {
+  readonly hosts?: CredentialHosts;
+  readonly tokens?: Readonly<Record<string, (body: string) => { readonly status: number; readonly body: object }>>;
+}
+
 /** Starts the services; each refuses what does not have its credential, and models answer with `text`. */
 export async function startServices(
   certificate: Certificate,
   credentials: Readonly<Record<string, string>>,
   text: string,
+  { hosts = HOSTS, tokens = {} }: Logins = {},
 ): Promise<AgentServices> {
   const answered: Answered[] = [];
   const refused: string[] = [];
@@ -89,11 +104,16 @@ export async function startServices(
   const server = createServer(certificate, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => answer(request, response));
+    request.on('end', () => {
+      const issue = tokens[`${request.headers.host ?? ''}${pathOf(request)}`];
+      if (issue === undefined) return answer(request, response);
+      const issued = issue(Buffer.concat(chunks).toString('utf8'));
+      return sendJson(response, issued.status, issued.body);
+    });
   });
   const admit = (request: IncomingMessage): string | null | undefined => {
     const host = request.headers.host ?? '';
-    const forms = HOSTS[host];
+    const forms = hosts[host];
     if (forms === undefined) return undefined;
     const found = forms.find(([secret, { header, value }]) => {
       return request.headers[header] === value(credentials[secret] ?? '');
@@ -120,7 +140,7 @@ export async function startServices(
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const secret = admit(request);
     if (secret === null) refused.push(`WebSocket ${request.headers.host}${request.url}`);
-    if (typeof secret !== 'string' || pathOf(request) !== '/v1/responses') {
+    if (typeof secret !== 'string' || !pathOf(request).endsWith('/responses')) {
       socket.end(`HTTP/1.1 ${secret === null ? 401 : 404} No\r\nContent-Length: 0\r\n\r\n`);
       return;
     }
@@ -164,6 +184,7 @@ function modelEvents(request: IncomingMessage, text: string): readonly StreamEve
 const PLAIN_ROUTES: Readonly<Record<string, unknown>> = {
   'api.github.com/copilot_internal/user': COPILOT_USER,
   'api.individual.githubcopilot.com/models': COPILOT_MODELS,
+  'chatgpt.com/backend-api/wham/accounts/check': CHATGPT_ACCOUNTS,
 };
 
 function sendJson(response: ServerResponse, status: number, body: unknown): void {

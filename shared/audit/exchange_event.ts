@@ -1,6 +1,7 @@
 import { redactPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import {
+  type ANSWERED_LOCALLY,
   PLACEHOLDER_UNBOUND,
   type AuditEvent,
   type AuditEventData,
@@ -64,6 +65,8 @@ export type ExchangeResult =
       readonly kind: 'replied';
       readonly mediation: ForwardedMediation;
       readonly status: number;
+      /** Set if nothing was forwarded. */
+      readonly reason?: typeof ANSWERED_LOCALLY;
       /** Names of reply headers that were withheld, or kept because the binding says so. */
       readonly withheld?: readonly string[];
       readonly kept?: readonly string[];
@@ -147,8 +150,9 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
 function addReply(
   data: Writable<AuditEventData>,
   { host, path, binding }: ExchangeFacts,
-  { mediation, status, withheld = [], kept = [] }: Extract<ExchangeResult, { kind: 'replied' }>,
+  { mediation, status, reason, withheld = [], kept = [] }: Extract<ExchangeResult, { kind: 'replied' }>,
 ): void {
+  if (reason !== undefined) data['svc.proxy.reason'] = reason;
   data['svc.proxy.upstream.status'] = status;
   const isGiven = mediation === 'binding' && status >= 200 && status < 300;
   const issued = isGiven && binding !== null ? credentialsIssuedAt(host ?? '', path ?? '') : null;

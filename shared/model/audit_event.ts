@@ -66,6 +66,9 @@ export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 /** The reason of a request that passed through with a placeholder to a host without a binding. */
 export const PLACEHOLDER_UNBOUND = 'placeholder_unbound';
 
+/** The reason of a reply that the sidecar made itself, with placeholders: nothing was sent upstream. */
+export const ANSWERED_LOCALLY = 'answered_locally';
+
 /** The endpoint of a connector request (specification section 6). */
 export const PROXY_SOURCES = [
   'generated_connector_shim',

@@ -88,6 +88,19 @@ interface ConnectorCredential {
   readonly tokenUrl?: string;
   readonly deviceAuthorizationUrl?: string;
   readonly scopes: readonly string[];
+  /** Set if the tokens are those of a program's own login: svc keeps them, and the program holds placeholders. */
+  readonly login?: ProgramLogin;
+}
+
+export const TOKEN_REQUESTS = ['form', 'json'] as const;
+
+/** The login of a program, such as a coding agent. Its only operation is the request for tokens at the token URL. */
+export interface ProgramLogin {
+  readonly clientId: string;
+  /** How the body of a request for tokens is written. */
+  readonly tokenRequest: (typeof TOKEN_REQUESTS)[number];
+  /** The hosts whose bindings may use the access token. */
+  readonly hosts: readonly string[];
 }
 
 /** A connector spec, validated (design section 5, Connector spec). */
@@ -113,6 +126,11 @@ export interface InstalledConnector {
   readonly credential: CredentialRef;
 }
 
+/** The operations that can be run by name. The request for a program's tokens is answered by the proxy, and run by nobody. */
+export function runnableOperations({ credential, operations }: ConnectorSpec): readonly Operation[] {
+  return credential.login === undefined ? operations : [];
+}
+
 /** The allowed hosts of an operation; never empty. */
 export function operationHosts(spec: ConnectorSpec, operation: Operation): readonly string[] {
   return operation.hosts ?? spec.hosts;
@@ -121,6 +139,11 @@ export function operationHosts(spec: ConnectorSpec, operation: Operation): reado
 /** The vault path of a connector's credential; the prefix is reserved for it. */
 export function connectorVaultPath(fqn: string): string {
   return `connectors/${fqn}`;
+}
+
+/** The connector whose credential a vault path is; null if it is none's. */
+export function connectorOfVaultPath(path: string): string | null {
+  return /^connectors\/([^/]+\/[^/]+)$/.exec(path)?.[1] ?? null;
 }
 
 /** The `{name}`s of a path template, in order. */

@@ -29,6 +29,7 @@ export const REFUSALS = {
   approval_denied: { status: 403, event: 'connector.proxy.rejected' },
   graphql_unreadable: { status: 400, event: 'connector.proxy.rejected' },
   graphql_operation_not_allowed: { status: 403, event: 'connector.proxy.rejected' },
+  placeholder_not_accepted: { status: 403, event: 'connector.proxy.rejected' },
   audit_unavailable: { status: 503, event: null },
   signing_form_unsupported: { status: 501, event: 'sandbox.proxy.rejected' },
   passthrough_target_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },

@@ -49,6 +49,15 @@ export function parseVaultReference(text: string): Result<string, Problem<VaultP
   return err({ reason: 'invalid_vault_path', message });
 }
 
+/**
+ * The path of a reference in a host binding: one that a person may use, or the credential of a connector. The control plane
+ * accepts the latter only for the login of a program, at the hosts that its connector names.
+ */
+export function parseBindingReference(text: string): Result<string, Problem<VaultPathProblemReason>> {
+  const path = text.startsWith(`${VAULT_SCHEME}connectors/`) ? parseVaultPath(text.slice(VAULT_SCHEME.length)) : null;
+  return path?.ok === true && path.value.split('/').length === 3 ? path : parseVaultReference(text);
+}
+
 /** `vault://<path>`. */
 export function formatVaultReference(path: string): string {
   return VAULT_SCHEME + path;

@@ -196,3 +196,57 @@ describe('operations at a GraphQL endpoint', () => {
     expect(found.filter((each) => each.startsWith(`operations.${message}`))).not.toEqual([]);
   });
 });
+
+describe('the login of a program', () => {
+  const login = { client_id: 'client', hosts: ['api.example.com'] };
+  const credential = { kind: 'oauth2', token_url: 'https://auth.example.com/token', login };
+  const token = { name: 'token', method: 'POST', path: '/token', effect: 'write' };
+  const valid = { ...spec, hosts: ['auth.example.com'], credential, operations: [token] };
+
+  test('is parsed with its client, its hosts and the form of its requests', () => {
+    expect(toConnectorSpec(connectorSpec.parse(valid)).credential.login).toEqual({
+      clientId: 'client',
+      tokenRequest: 'form',
+      hosts: ['api.example.com'],
+    });
+  });
+
+  test.each([
+    ['another kind of credential', { credential: { ...credential, kind: 'api_key' } }, 'must be "oauth2"'],
+    ['no token URL', { credential: { kind: 'oauth2', login } }, 'credential.token_url is missing'],
+    [
+      'a query in its token URL',
+      { credential: { ...credential, token_url: 'https://auth.example.com/token?a=b' } },
+      'has a query',
+    ],
+    [
+      'a token URL on another host',
+      { credential: { ...credential, token_url: 'https://other.example.com/token' } },
+      'hosts must be other.example.com',
+    ],
+    ['a second host', { hosts: ['auth.example.com', 'evil.example.com'] }, 'hosts must be auth.example.com'],
+    [
+      'a second operation',
+      { operations: [token, { ...token, name: 'more', path: '/more' }] },
+      'operations must be one',
+    ],
+    [
+      'another path than that of its token URL',
+      { operations: [{ ...token, path: '/other' }] },
+      'operations must be one',
+    ],
+    [
+      'an operation on another host',
+      { operations: [{ ...token, hosts: ['evil.example.com'] }] },
+      'operations must be one',
+    ],
+    [
+      'an operation that needs an approval',
+      { operations: [{ ...token, approval: 'required' }] },
+      'operations must be one',
+    ],
+    ['no host for its access token', { credential: { ...credential, login: { ...login, hosts: [] } } }, 'is empty'],
+  ])('is refused with %s', (_what, changes, message) => {
+    expect(messages({ ...valid, ...changes }).join('\n')).toContain(message);
+  });
+});

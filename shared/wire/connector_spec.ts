@@ -6,6 +6,7 @@ import {
   INPUT_LOCATIONS,
   INPUT_TYPES,
   OPERATION_METHODS,
+  TOKEN_REQUESTS,
   type ConnectorSpec,
   type GraphqlSelector,
   type Operation,
@@ -70,6 +71,12 @@ const operation = strictObject('an operation', {
     .default([]),
 }).meta({ id: 'Operation' });
 
+const login = strictObject('the login of a program', {
+  client_id: proseText(500).min(1, { error: 'is empty: write the client id of the program' }),
+  token_request: oneOfValues(TOKEN_REQUESTS).default('form'),
+  hosts: hosts(' that get the access token'),
+}).meta({ id: 'ProgramLogin' });
+
 const credential = strictObject('a credential', {
   kind: oneOfValues(CREDENTIAL_KINDS),
   authorization_url: httpsUrlText.optional(),
@@ -82,6 +89,7 @@ const credential = strictObject('a credential', {
     )
     .max(100, { error: 'has more than 100 scopes' })
     .default([]),
+  login: login.optional(),
 });
 
 const identity = strictObject('the connector', {
@@ -119,7 +127,7 @@ export type ConnectorSpecRecord = z.output<typeof connectorSpec>;
 
 /** The spec that the engine acts on. */
 export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
-  const { kind, authorization_url, token_url, device_authorization_url, scopes } = record.credential;
+  const { kind, authorization_url, token_url, device_authorization_url, scopes, login: own } = record.credential;
   return {
     ...record.connector,
     hosts: record.hosts,
@@ -129,6 +137,9 @@ export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
       ...(token_url === undefined ? {} : { tokenUrl: token_url }),
       ...(device_authorization_url === undefined ? {} : { deviceAuthorizationUrl: device_authorization_url }),
       scopes,
+      ...(own === undefined
+        ? {}
+        : { login: { clientId: own.client_id, tokenRequest: own.token_request, hosts: own.hosts } }),
     },
     operations: record.operations.map((each) => toOperation(each)),
   };

@@ -16,6 +16,27 @@ export function checkConnectorSpec(value: unknown, context: z.core.$RefinementCt
   operations.forEach((operation, index) =>
     checkOperation(operation, (path, message) => report([index, ...path], message)),
   );
+  checkLogin(fieldsOf(value) ?? {}, operations, (path, message) =>
+    context.addIssue({ code: 'custom', path: [...path], message }),
+  );
+}
+
+/** The login of a program has one operation, the request at its token URL: svc answers it, and sends no credential there. */
+function checkLogin(spec: Fields, operations: readonly Fields[], report: Report): void {
+  const credential = fieldsOf(spec['credential']);
+  if (credential === null || credential['login'] === undefined) return;
+  if (credential['kind'] !== 'oauth2') report(['credential', 'kind'], 'must be "oauth2" for the login of a program');
+  const tokenUrl = textOf(credential['token_url']) ?? '';
+  if (!URL.canParse(tokenUrl)) return report(['credential', 'token_url'], 'is missing: the login of a program has one');
+  const { host, pathname, search } = new URL(tokenUrl);
+  if (search !== '') report(['credential', 'token_url'], 'has a query: write it without');
+  const [only] = operations;
+  const isRequest = only?.['method'] === 'POST' && only['path'] === pathname && only['hosts'] === undefined;
+  if (operations.length !== 1 || !isRequest || only['approval'] === 'required' || only['graphql'] !== undefined) {
+    report(['operations'], `must be one for the login of a program: POST ${pathname}, without approval`);
+  }
+  const hosts = listOfTexts(spec['hosts']);
+  if (hosts.length !== 1 || hosts[0] !== host) report(['hosts'], `must be ${host}, where the tokens are requested`);
 }
 
 /**

@@ -10,10 +10,11 @@ import {
   type Injection,
   type InjectionScheme,
 } from '../model/host_binding.ts';
-import { parseVaultReference } from '../model/vault_path.ts';
+import { parseBindingReference } from '../model/vault_path.ts';
 import {
   accessKeyIdText,
   allowedHostText,
+  bindingCredentialText,
   oneOfValues,
   credentialRefText,
   descriptionText,
@@ -43,7 +44,7 @@ const sentinel = z
 const fields = {
   owner: oneOfValues(OWNERS).default('personal'),
   host: hostPatternText,
-  credential_ref: credentialRefText,
+  credential_ref: bindingCredentialText,
   scheme: oneOfValues(INJECTION_SCHEMES),
   emit_mechanism: oneOfValues(EMIT_MECHANISMS).default('inject'),
   sentinel: sentinel.optional(),
@@ -140,7 +141,7 @@ function toEmit(record: HostBindingRecord): Emit {
 
 /** A reference resolves only in its binding owner's namespace (design section 6). */
 function credentialRef(record: HostBindingRecord, text: string): CredentialRef {
-  const path = parseVaultReference(text);
+  const path = parseBindingReference(text);
   if (!path.ok) throw unvalidatedError(record, 'credential_ref');
   return { owner: record.owner, path: path.value };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseVaultReference } from '../model/vault_path.ts';
+import { parseBindingReference, parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHost } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { checkedText, type TextCheck } from './checked_text.ts';
@@ -43,6 +43,16 @@ export const credentialRefText = textField({
   fix: 'write a reference to a stored secret, such as vault://user/demo',
   problem: (text) => {
     const path = parseVaultReference(text);
+    return path.ok ? null : path.error.message;
+  },
+});
+
+/** Of a binding, which may also refer to the login of a program. */
+export const bindingCredentialText = textField({
+  maxCharacters: 264,
+  fix: 'write a reference to a stored secret, such as vault://user/demo',
+  problem: (text) => {
+    const path = parseBindingReference(text);
     return path.ok ? null : path.error.message;
   },
 });

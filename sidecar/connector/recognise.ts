@@ -4,7 +4,7 @@ import { confirmOperation } from '../../shared/connect/confirm_operation.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { Operation } from '../../shared/model/connector.ts';
-import { sendsBody } from '../../shared/model/connector.ts';
+import { runnableOperations, sendsBody } from '../../shared/model/connector.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { parseTarget } from '../../shared/net/target.ts';
@@ -27,7 +27,8 @@ export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised
   if (connector === undefined) {
     return refuseNotFound('no connector with that connector_fqn is installed: list them with "svc connector list"');
   }
-  const { operations, fqn } = connector.spec;
+  const { fqn } = connector.spec;
+  const operations = runnableOperations(connector.spec);
   const operation = operations.find(({ name }) => name === run.operation);
   if (operation === undefined) {
     const names = operations.map(({ name }) => name);
@@ -72,7 +73,10 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
   const found = matchOperation(policy.connectors, made);
   const candidates = found.kind === 'operation' ? [found.match] : found.kind === 'graphql' ? found.candidates : [];
   const match = candidates.find(
-    ({ connector, operation }) => connector.spec.fqn === asked.connector_fqn && operation.name === asked.operation,
+    ({ connector, operation }) =>
+      connector.spec.fqn === asked.connector_fqn &&
+      runnableOperations(connector.spec).includes(operation) &&
+      operation.name === asked.operation,
   );
   if (match === undefined)
     return refuseNotFound('method and upstream_url do not match this operation, or match another one too');

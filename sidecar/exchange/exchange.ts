@@ -18,6 +18,7 @@ import {
 import { prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
+import { exchangeLogin } from './exchange_login.ts';
 import { exchangeOperation } from './exchange_operation.ts';
 import type { Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
@@ -27,10 +28,7 @@ import { ambiguousTarget, checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandon, auditUnavailable, refuse, replyWith } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
-import { forwardContext, sendCredentialed } from './send_credentialed.ts';
-
-/** The lane of requests without a credential. */
-const PASSTHROUGH_LANE = '';
+import { forwardContext, PASSTHROUGH_LANE, sendCredentialed } from './send_credentialed.ts';
 
 /**
  * Decides one decrypted request and forwards it (specification section 1, Request resolution order): parse -> resolve ->
@@ -58,6 +56,9 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
   if (resolution.kind === 'connector') {
+    const { login } = resolution.match.connector.spec.credential;
+    const asToken = { match: resolution.match, policy: policy.value };
+    if (login !== undefined) return exchangeLogin(incoming, { ...asToken, login }, facts, tunnel, ports);
     const inForce = inForceOf(resolution.match.connector);
     const isAnother = (body: () => string): boolean => isAnotherByBody(policy.value, asked, body);
     return exchangeOperation(incoming, { match: resolution.match, inForce, isAnother }, facts, tunnel, ports);

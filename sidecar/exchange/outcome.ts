@@ -52,6 +52,15 @@ export interface Replied {
   readonly inForce?: InForce;
 }
 
+/** A refresh of a program's login, which svc answers itself with placeholders. Nothing was forwarded. */
+export interface RepliedLocally {
+  readonly kind: 'replied_locally';
+  readonly facts: Facts;
+  /** JSON. */
+  readonly body: string;
+  readonly staysOpen: boolean;
+}
+
 /** The client disconnected before there was an answer. The request may have been sent, so it is recorded. */
 export interface Abandoned {
   readonly kind: 'abandoned';
@@ -59,7 +68,7 @@ export interface Abandoned {
 }
 
 /** The one result of an exchange. Every path ends in one of these, and one caller answers and records it. */
-export type Outcome = Refused | Replied | Abandoned;
+export type Outcome = Refused | Replied | RepliedLocally | Abandoned;
 
 /** A refusal. Without `incoming` the rest of the request is unknown, so the tunnel ends. */
 export function refuse(facts: Facts, why: Refusal, incoming?: Incoming, bodyWasRead = false): Refused {
@@ -77,6 +86,11 @@ export function replyWith(
 ): Replied {
   const { version } = incoming.head;
   return { kind: 'replied', facts, mediation, reply, version, staysOpen: isPersistent(incoming), scrub };
+}
+
+/** The request's body has been read. */
+export function replyLocally(incoming: Incoming, facts: Facts, body: string): RepliedLocally {
+  return { kind: 'replied_locally', facts, body, staysOpen: isPersistent(incoming) };
 }
 
 /** Whether a credentialed reply keeps its cookies and challenges. A connector's reply never does. */

@@ -23,6 +23,9 @@ import type { RequestBody } from './request_body.ts';
 import { listWithheldHeaders, sanitiseHead } from './sanitise_head.ts';
 import { scrubHeadBytes } from './scrub_head.ts';
 
+/** The lane of requests without a credential. */
+export const PASSTHROUGH_LANE = '';
+
 /** A request that is allowed to have its credential. */
 export interface Admitted {
   readonly incoming: Incoming;

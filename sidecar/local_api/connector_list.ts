@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { graphqlWords } from '../../shared/connect/graphql_operation.ts';
 import { operationInputs } from '../../shared/connect/input_schema.ts';
-import { type InstalledConnector, type Operation, operationHosts } from '../../shared/model/connector.ts';
+import {
+  type InstalledConnector,
+  type Operation,
+  operationHosts,
+  runnableOperations,
+} from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ListedOperation, operationsReply } from '../../shared/wire/connector_operations.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
@@ -63,7 +68,7 @@ function describe({ description, graphql }: Operation): string {
 }
 
 function listOperations({ spec }: InstalledConnector): ListedOperation[] {
-  return spec.operations.map((operation) => {
+  return runnableOperations(spec).map((operation) => {
     const { schema, inputNames, hostProperty } = operationInputs(spec, operation);
     return {
       connector_fqn: spec.fqn,

@@ -1,4 +1,5 @@
 import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
+import { ANSWERED_LOCALLY } from '../../shared/model/audit_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
@@ -10,7 +11,7 @@ import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
-import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
+import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
 import { relay } from './relay.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
@@ -118,6 +119,8 @@ function recordOutcome(
   );
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
+  } else if (outcome.kind === 'replied_locally') {
+    ports.metrics.increment('svc_proxy_requests_total', { mediation: 'connector' });
   } else if (outcome.kind === 'replied') {
     ports.metrics.increment('svc_proxy_requests_total', { mediation: outcome.mediation });
   }
@@ -127,6 +130,9 @@ function recordOutcome(
 function resultOf(outcome: Outcome): ExchangeResult {
   if (outcome.kind === 'refused') return { kind: 'refused', reason: outcome.refusal.reason };
   if (outcome.kind === 'abandoned') return { kind: 'unanswered', reason: 'client_gone' };
+  if (outcome.kind === 'replied_locally') {
+    return { kind: 'replied', mediation: 'connector', status: 200, reason: ANSWERED_LOCALLY };
+  }
   const { mediation, reply, withheldHeaders: heldBack } = outcome;
   return { kind: 'replied', mediation, status: reply.head.status, ...heldBack };
 }
@@ -164,6 +170,10 @@ async function answer(
   if (outcome.kind === 'replied')
     return relay(client, outcome, tunnel.lanes, () => noteMasked(outcome.reply.lane, tunnel, ports));
   if (outcome.kind === 'abandoned') return false;
+  if (outcome.kind === 'replied_locally') {
+    writeJson(client, 200, outcome.body, outcome.staysOpen);
+    return outcome.staysOpen;
+  }
   writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');
   return outcome.staysOpen;
 }

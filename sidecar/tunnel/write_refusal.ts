@@ -11,7 +11,13 @@ const LINGER_MS = 2000;
 /** Answers with a refusal: its status and `{"error": {"code", "message"}}`. The connection stays open when `keepOpen`. */
 export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean, withBody = true): void {
   const { status } = REFUSALS[why.reason];
-  const body = Buffer.from(`${JSON.stringify({ error: { code: why.reason, message: why.message } })}\n`, 'utf8');
+  const text = JSON.stringify({ error: { code: why.reason, message: why.message } });
+  writeJson(client, status, text, keepOpen, withBody);
+}
+
+/** Answers with JSON that svc made. */
+export function writeJson(client: Connection, status: number, json: string, keepOpen: boolean, withBody = true): void {
+  const body = Buffer.from(`${json}\n`, 'utf8');
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`,
     'Content-Type: application/json',

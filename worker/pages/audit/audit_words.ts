@@ -1,4 +1,9 @@
-import { PLACEHOLDER_UNBOUND, type AuditEventData, type AuditEventType } from '../../../shared/model/audit_event.ts';
+import {
+  ANSWERED_LOCALLY,
+  PLACEHOLDER_UNBOUND,
+  type AuditEventData,
+  type AuditEventType,
+} from '../../../shared/model/audit_event.ts';
 import { REFUSALS, type RefusalReason } from '../../../shared/model/refusal.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { BadgeKind } from '../components/badge.ts';
@@ -128,6 +133,7 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   approval_denied: 'Somebody denied this request.',
   graphql_unreadable: 'The GraphQL request is ambiguous, so it was not sent.',
   graphql_operation_not_allowed: 'The GraphQL document is not an operation of the connector, or contains several.',
+  placeholder_not_accepted: 'The request held a placeholder of svc and was no refresh of its login.',
   audit_unavailable: 'It could not be recorded, and nothing is sent without a record.',
   signing_form_unsupported: 'The client used a form of signature that cannot be re-signed.',
   passthrough_target_not_allowed: 'The target is a private address, which passthrough refuses.',
@@ -146,7 +152,8 @@ function isRefusalReason(text: string): text is RefusalReason {
 export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' | 'data'>): string[] {
   const sentences = [matchSentence(type, data), ...credentialSentences(type, data)];
   const reason = data['svc.proxy.reason'];
-  if (reason !== undefined) sentences.push(isRefusalReason(reason) ? REASONS[reason] : `The reason is ${reason}.`);
+  if (reason === ANSWERED_LOCALLY) sentences.push('The sidecar answered with placeholders. Nothing was sent upstream.');
+  else if (reason !== undefined) sentences.push(isRefusalReason(reason) ? REASONS[reason] : `The reason is ${reason}.`);
   const status = data['svc.proxy.upstream.status'];
   if (status !== undefined) sentences.push(`The upstream answered with ${status}.`);
   sentences.push(...replySentences(data));

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { connectorOfVaultPath } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { parseVaultReference } from '../../../shared/model/vault_path.ts';
+import { parseBindingReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { HostBindingRecord, ValidHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
@@ -16,6 +17,8 @@ import {
   listHostBindings,
   replaceHostBinding,
 } from '../../store/host_bindings.ts';
+import { findConnectorsNamed } from '../../store/connectors.ts';
+import { parseStoredSpec } from '../connectors/connector_records.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
@@ -42,6 +45,8 @@ export async function createHostBinding(
     updatedAt: now,
   });
   return commitPolicy(context, caller, async () => {
+    const refused = await refuseConnectorCredential(context, row.ownerId, input);
+    if (refused !== null) return err(refused);
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicate(twin));
     const write = insertHostBinding(context.database, row, credentialPaths(input));
@@ -66,6 +71,8 @@ export async function putHostBinding(
     if (revision !== null && revision !== before.value.updatedAt) return err(changedSinceError(before.value));
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
     const row = toRow(input, { ...before.value, updatedAt: timeAfter(nowText(context), before.value.updatedAt) });
+    const refused = await refuseConnectorCredential(context, row.ownerId, input);
+    if (refused !== null) return err(refused);
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicate(twin));
     const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
@@ -159,10 +166,40 @@ export function credentialPaths(input: Pick<ValidHostBinding, 'credential_ref' |
     ...(input.session_token_ref === undefined ? [] : [input.session_token_ref]),
   ];
   return references.map((reference) => {
-    const path = parseVaultReference(reference);
+    const path = parseBindingReference(reference);
     if (!path.ok) throw new Error('a binding was stored without being validated');
     return path.value;
   });
+}
+
+/**
+ * A connector's credential goes to its operations only. The exception is the login of a program: its connector names the hosts
+ * at which a binding may use the access token, in place of a placeholder.
+ */
+async function refuseConnectorCredential(
+  context: ServiceContext,
+  ownerId: string,
+  { credential_ref: reference, host, scheme, emit_mechanism: emit }: ValidHostBinding,
+): Promise<ApiError | null> {
+  const [path = ''] = credentialPaths({ credential_ref: reference });
+  const fqn = connectorOfVaultPath(path);
+  if (fqn === null) return null;
+  const [row] = await findConnectorsNamed(context.database, [ownerId], fqn);
+  const login = row === undefined ? undefined : parseStoredSpec(row.connector).credential.login;
+  if (login === undefined) {
+    return fieldError('credential_ref', `is the credential of the connector ${fqn}, which serves its operations only`);
+  }
+  if (!login.hosts.includes(host)) {
+    return fieldError('host', `must be ${login.hosts.join(' or ')}: ${fqn} names no other for its access token`);
+  }
+  if (scheme !== 'bearer' || emit !== 'sentinel-swap') {
+    return fieldError('emit_mechanism', `must be "sentinel-swap", and the scheme "bearer", for the login ${fqn}`);
+  }
+  return null;
+}
+
+function fieldError(field: string, message: string): ApiError {
+  return apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] });
 }
 
 function toRow(input: ValidHostBinding, columns: Omit<HostBindingRow, 'host' | 'sentinel' | 'record'>): HostBindingRow {

@@ -3,7 +3,7 @@ import { confirmOperation } from '../../../shared/connect/confirm_operation.ts';
 import { buildOperationRequest, type OperationRequestParts } from '../../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../../shared/connect/sanitised_reply.ts';
 import type { AuditEvent } from '../../../shared/model/audit_event.ts';
-import type { InstalledConnector } from '../../../shared/model/connector.ts';
+import { type InstalledConnector, runnableOperations } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { RunReply, RunRequest } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
@@ -51,7 +51,7 @@ async function recognise(context: ServiceContext, caller: Caller, request: RunRe
   const row = rows.find(({ connector }) => connector.ownerId === caller.userId) ?? rows[0];
   if (row === undefined) return err(noConnector());
   const connector = toInstalled(row);
-  const operation = connector.spec.operations.find(({ name }) => name === request.operation);
+  const operation = runnableOperations(connector.spec).find(({ name }) => name === request.operation);
   if (operation === undefined) return err(noOperation(connector, request));
   return ok({ row, connector, operation, args: request.args, host: request.host, tool: request.tool });
 }

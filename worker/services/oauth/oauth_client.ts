@@ -12,6 +12,8 @@ export interface OAuthClient {
   readonly client_authentication: 'basic' | 'post';
   readonly authorization_url: string | null;
   readonly token_url: string;
+  /** `json`: the body of a token request is JSON, as the program whose login this is writes it. */
+  readonly token_request?: 'json';
   readonly device_authorization_url: string | null;
   readonly scopes: readonly string[];
   /** The resource of the tokens (RFC 8707), for an MCP server. */
@@ -40,6 +42,11 @@ export function clientOf(
   { credential }: ConnectorSpec,
   isLocal: boolean,
 ): Result<OAuthClient, ApiError> {
+  const login = credential.login ?? null;
+  if (login !== null && input.client_id !== login.clientId) return fieldError('client_id', `must be ${login.clientId}`);
+  if (login !== null && input.token_url !== undefined && input.token_url !== credential.tokenUrl) {
+    return fieldError('token_url', 'must be that of the spec: its tokens belong to a program that has no other');
+  }
   const tokenUrl = input.token_url ?? credential.tokenUrl;
   if (tokenUrl === undefined) return fieldError('token_url', 'is missing, and the spec has no default');
   const authorizationUrl = input.authorization_url ?? credential.authorizationUrl ?? null;
@@ -54,7 +61,9 @@ export function clientOf(
     if (problem !== null) return fieldError(field, `cannot be used: ${problem.message}`);
   }
   const { client_id, client_authentication } = input;
-  return ok({ client_id, client_authentication, ...urls, scopes: input.scopes ?? credential.scopes });
+  const scopes = input.scopes ?? credential.scopes;
+  const body = login?.tokenRequest === 'json' ? { token_request: 'json' as const } : {};
+  return ok({ client_id, client_authentication, ...urls, scopes, ...body });
 }
 
 function fieldError(field: string, message: string): Result<never, ApiError> {

@@ -21,19 +21,28 @@ interface FetchOptions {
 type Fetch = (url: string, options: FetchOptions) => Promise<Response>;
 
 /** `fetch` for requests to token endpoints: the replies follow RFC 6749. Throws {@link NoReply}. */
-export function oauthFetch(outbound: Outbound): Fetch {
-  return outboundFetch(outbound, tokenReply);
+export function oauthFetch(outbound: Outbound, body: TokenRequestBody = 'form'): Fetch {
+  return outboundFetch(outbound, tokenReply, body);
 }
 
+/** How the body of a token request is written: RFC 6749 says a form, but some programs' providers take JSON. */
+export type TokenRequestBody = 'form' | 'json';
+
 /** `fetch` for the libraries of OAuth and OpenID Connect, through the outbound port. Throws {@link NoReply}. */
-export function outboundFetch(outbound: Outbound, makeReply: (reply: OutboundReply) => Response = plainReply): Fetch {
+export function outboundFetch(
+  outbound: Outbound,
+  makeReply: (reply: OutboundReply) => Response = plainReply,
+  written: TokenRequestBody = 'form',
+): Fetch {
   return async (url, { method = 'GET', headers = {}, body }) => {
     const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-    const text = body instanceof URLSearchParams ? body.toString() : null;
+    const form = body instanceof URLSearchParams ? body : null;
+    const isJson = form !== null && written === 'json';
+    const text = isJson ? JSON.stringify(Object.fromEntries(form)) : (form?.toString() ?? null);
     const called = await outbound.call({
       method,
       url,
-      headers: { ...lower, 'user-agent': 'svc' },
+      headers: { ...lower, ...(isJson && { 'content-type': 'application/json' }), 'user-agent': 'svc' },
       body: text === null ? null : new TextEncoder().encode(text),
     });
     if (!called.ok) throw new NoReply(called.error);
@@ -54,12 +63,19 @@ function tokenReply(plain: OutboundReply): Response {
   const { status, body } = plain;
   const reply = jsonObject(body);
   if (reply === null) return plainReply(plain);
-  const { id_token: _, ...fields } = parseMembers(reply);
+  const { id_token: _, ...fields } = withErrorCode(parseMembers(reply));
   const type = typeof fields['token_type'] === 'string' ? fields['token_type'].toLowerCase() : '';
   const isOther = type !== 'dpop' && type !== 'mac';
   const tokens = fields['access_token'] === undefined || !isOther ? fields : { ...fields, token_type: 'bearer' };
   const isError = status === 200 && typeof fields['error'] === 'string';
   return Response.json(tokens, { status: isError ? 400 : status });
+}
+
+/** Some providers send an object with a code as the error. */
+function withErrorCode(fields: Record<string, unknown>): Record<string, unknown> {
+  const { error } = fields;
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? { ...fields, error: code } : fields;
 }
 
 const MOST_SECONDS = 10 * 365 * 24 * 3600;

@@ -173,7 +173,7 @@ function partsOf({ outbound, client, clientSecret }: Grantee) {
   };
   // The outbound port decides which http URLs may be called.
   const options = {
-    [customFetch]: oauthFetch(outbound),
+    [customFetch]: oauthFetch(outbound, client.token_request),
     [allowInsecureRequests]: true,
     ...(client.resource !== undefined && { additionalParameters: { resource: client.resource } }),
   };
@@ -193,6 +193,9 @@ const REVOKED = new Set([
   'bad_refresh_token',
   'invalid_refresh_token',
   'token_revoked',
+  'refresh_token_expired',
+  'refresh_token_reused',
+  'refresh_token_invalidated',
   'access_denied',
   'expired_token',
 ]);

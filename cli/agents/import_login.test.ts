@@ -1,0 +1,254 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { refreshPlaceholder } from '../../shared/connect/token_request.ts';
+import { FakeVault } from '../testing/fake_vault.ts';
+import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
+
+const ACCESS = 'sk-ant-oat01-planted-access-token';
+const REFRESH = 'sk-ant-ort01-planted-refresh-token';
+const LOGIN = {
+  claudeAiOauth: {
+    accessToken: ACCESS,
+    refreshToken: REFRESH,
+    expiresAt: Date.parse('2026-01-01T20:00:00Z'),
+    refreshTokenExpiresAt: 7,
+    scopes: ['user:inference'],
+    subscriptionType: 'max',
+  },
+  mcpOAuth: { server: 'other' },
+};
+const CREDENTIAL = {
+  kind: 'oauth2',
+  ref: 'vault://connectors/login/claude',
+  state: 'ready',
+  updated_at: '2026-01-01T12:00:00.000Z',
+  expires_at: null,
+  client_id: 'client',
+  token_url: null,
+  scopes: [],
+  renewable: true,
+};
+
+let home: TestHome;
+let vault: FakeVault;
+let file: string;
+/** The bodies of what was stored, or the deletion. */
+let credentials: unknown[];
+let connectors: unknown[];
+/** Called when the tokens are stored. */
+let onStored: () => void;
+let failsToStore: boolean;
+let failsToDelete: boolean;
+beforeEach(() => {
+  home = new TestHome();
+  vault = new FakeVault();
+  [credentials, connectors, failsToStore, failsToDelete] = [[], [], false, false];
+  onStored = () => {};
+  mkdirSync(join(home.path, '.claude'));
+  file = join(home.path, '.claude', '.credentials.json');
+  home.write('.claude/.credentials.json', JSON.stringify(LOGIN));
+});
+afterEach(() => {
+  chmodSync(join(home.path, '.claude'), 0o700);
+  home.remove();
+});
+
+const FAILURE = { status: 500, body: { error: { code: 'internal_error', message: 'it failed', request_id: 'req_1' } } };
+const answer: Answer = (call) => {
+  if (!call.url.pathname.startsWith('/v1/connectors')) return vault.answer(call);
+  if (call.method === 'POST') return install(call);
+  if (call.method === 'DELETE') {
+    credentials.push('deleted');
+    return failsToDelete ? FAILURE : { status: 204 };
+  }
+  if (failsToStore) return FAILURE;
+  credentials.push(call.body);
+  onStored();
+  return { status: 200, body: CREDENTIAL };
+};
+function install({ body, url }: SeenCall): { status: number; body: object } {
+  connectors.push(body);
+  const spec = connectorSpec.parse(body);
+  const { fqn, version, title } = spec.connector;
+  const times = { created_at: '2026-01-01T12:00:00.000Z', updated_at: '2026-01-01T12:00:00.000Z' };
+  const facts = { owner: url.searchParams.get('owner'), fqn, version, title, content_hash: '0'.repeat(64) };
+  return {
+    status: 201,
+    body: {
+      id: `con_${'0'.repeat(26)}`,
+      ...facts,
+      ...times,
+      hosts: spec.hosts,
+      operation_count: 1,
+      active: true,
+      credential: CREDENTIAL,
+      installed_by: 'usr_1',
+      spec,
+      warnings: [],
+    },
+  };
+}
+const svc = (args: readonly string[], options: RunOptions = {}): Promise<RunResult> => {
+  vault.beginCommand();
+  return runCli(home, args, { answer, ...options, env: { PATH: '/usr/bin:/bin', ...options.env } });
+};
+const importing = (...more: string[]): Promise<RunResult> => svc(['login', 'claude', '--import', '--yes', ...more]);
+const text = (): string => readFileSync(file, 'utf8');
+const placeholder = (): string => String(Reflect.get(vault.bindings[0]?.['sentinel'] ?? {}, 'value'));
+
+describe('svc login AGENT --import', () => {
+  test('stores the tokens, and leaves placeholders and no copy', async () => {
+    chmodSync(file, 0o640);
+    const run = await importing();
+    expect(run).toMatchObject({ code: 0 });
+    expect(credentials).toEqual([
+      {
+        kind: 'oauth2',
+        client_id: '9d1c250a-e61b-44d9-88ed-5944d1962f5e',
+        access_token: ACCESS,
+        refresh_token: REFRESH,
+        expires_at: '2026-01-01T20:00:00.000Z',
+      },
+    ]);
+    expect(connectors).toMatchObject([
+      { hosts: ['platform.claude.com'], credential: { login: { hosts: ['api.anthropic.com'] } } },
+    ]);
+    expect(vault.bindings).toMatchObject([
+      { host: 'api.anthropic.com', scheme: 'bearer', credential_ref: 'vault://connectors/login/claude' },
+    ]);
+    expect(placeholder()).toMatch(/^sk-ant-oat01-[A-Za-z0-9]{93}AA$/);
+    expect(JSON.parse(text())).toEqual({
+      claudeAiOauth: {
+        scopes: ['user:inference'],
+        subscriptionType: 'max',
+        accessToken: placeholder(),
+        refreshToken: refreshPlaceholder(placeholder()),
+        expiresAt: Date.parse('2026-01-01T12:00:00Z') + 315_360_000_000,
+      },
+      mcpOAuth: { server: 'other' },
+    });
+    expect(statSync(file).mode & 0o777).toBe(0o640);
+    expect(readdirSync(join(home.path, '.claude'))).toEqual(['.credentials.json']);
+    for (const said of [run.stdout, run.stderr]) {
+      expect(said).not.toContain(ACCESS);
+      expect(said).not.toContain(REFRESH);
+    }
+  });
+
+  test('shows the account and what changes, and asks first', async () => {
+    const declined = await svc(['login', 'claude', '--import'], { terminal: true, typed: ['n'] });
+    expect(declined.code).toBe(1);
+    expect(declined.stderr).toContain('plan max');
+    expect(declined.stderr).toContain('Stays in the file as it is: mcpOAuth.');
+    expect([text(), credentials, connectors]).toEqual([JSON.stringify(LOGIN), [], []]);
+    expect(await svc(['login', 'claude', '--import'], { terminal: true, typed: ['y'] })).toMatchObject({ code: 0 });
+    expect(text()).not.toContain(REFRESH);
+  });
+
+  test('changes nothing where nobody can be asked', async () => {
+    expect(await svc(['login', 'claude', '--import'])).toMatchObject({ code: 2 });
+    expect([text(), credentials, connectors]).toEqual([JSON.stringify(LOGIN), [], []]);
+  });
+
+  test('keeps the file if the tokens cannot be stored', async () => {
+    failsToStore = true;
+    expect(await importing()).toMatchObject({ code: 1 });
+    expect(text()).toBe(JSON.stringify(LOGIN));
+    expect(credentials).toEqual(['deleted']);
+  });
+
+  test('takes the tokens back out of svc if the file was changed meanwhile', async () => {
+    onStored = () => home.write('.claude/.credentials.json', JSON.stringify({ ...LOGIN, refreshed: true }));
+    const run = await importing();
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('svc keeps no copy');
+    expect(credentials.at(-1)).toBe('deleted');
+    expect(text()).toContain(REFRESH);
+  });
+
+  test('says that both have the tokens if svc cannot give them up', async () => {
+    failsToDelete = true;
+    onStored = () => home.write('.claude/.credentials.json', '{}');
+    const run = await importing();
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('and may be in svc, and only one of them may refresh them');
+    expect(run.stderr).toContain('svc connector rm login/claude');
+  });
+
+  test('takes the tokens back out of svc if it is not known whether they were stored', async () => {
+    onStored = () => {
+      throw new TypeError('fetch failed');
+    };
+    const run = await importing();
+    expect(run.stderr).toContain('svc keeps no copy');
+    expect(credentials.at(-1)).toBe('deleted');
+    expect(text()).toBe(JSON.stringify(LOGIN));
+  });
+
+  test('after a crash before the file was written, begins again with the same placeholder', async () => {
+    onStored = () => {
+      throw new TypeError('fetch failed');
+    };
+    expect((await importing()).code).not.toBe(0);
+    const before = placeholder();
+    onStored = () => {};
+    expect(await importing()).toMatchObject({ code: 0 });
+    expect(placeholder()).toBe(before);
+    expect(vault.bindings).toHaveLength(1);
+  });
+
+  test('does not take placeholders for a login', async () => {
+    await importing();
+    const after = text();
+    const again = await importing();
+    expect(again).toMatchObject({ code: 1 });
+    expect(again.stderr).toContain('has the placeholders of svc already');
+    expect(credentials).toHaveLength(1);
+    expect(text()).toBe(after);
+  });
+
+  test('replaces the login after a fresh one, with the same placeholder', async () => {
+    await importing();
+    const before = placeholder();
+    const fresh = { claudeAiOauth: { ...LOGIN.claudeAiOauth, refreshToken: 'sk-ant-ort01-fresh' } };
+    home.write('.claude/.credentials.json', JSON.stringify(fresh));
+    expect(await importing()).toMatchObject({ code: 0 });
+    expect(credentials.at(-1)).toMatchObject({ refresh_token: 'sk-ant-ort01-fresh' });
+    expect(placeholder()).toBe(before);
+  });
+
+  test.each([
+    ['is missing', () => renameSync(file, `${file}.away`), 'has no login in'],
+    ['is a link', () => (renameSync(file, `${file}.away`), symlinkSync(`${file}.away`, file)), 'is a symbolic link'],
+    ['has a login of another client', () => write({ clientId: 'other' }), 'holds a login of another client'],
+    ['has no refresh token', () => write({ refreshToken: '' }), 'holds no login with'],
+    ['is no JSON', () => home.write('.claude/.credentials.json', '{'), 'is no JSON object'],
+  ])('changes nothing if the file %s', async (_what, prepare, message) => {
+    prepare();
+    const before = existsSync(file) ? text() : null;
+    const run = await importing();
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain(message);
+    expect([existsSync(file) ? text() : null, credentials, connectors]).toEqual([before, [], []]);
+  });
+
+  test('knows no own login of an agent without one', async () => {
+    expect(await svc(['login', 'gemini', '--import', '--yes'])).toMatchObject({ code: 2 });
+  });
+});
+
+function write(changes: object): void {
+  const login = { ...LOGIN, claudeAiOauth: { ...LOGIN.claudeAiOauth, ...changes } };
+  home.write('.claude/.credentials.json', JSON.stringify(login));
+}

@@ -1,0 +1,146 @@
+import { PLACEHOLDER_SECONDS, refreshPlaceholder } from '../../shared/connect/token_request.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+
+export const LOGIN_FORMAT_NAMES = ['claude', 'codex'] as const;
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** The login in an agent's file. */
+export interface FoundLogin {
+  readonly accessToken: Secret;
+  readonly refreshToken: Secret;
+  /** Milliseconds since the epoch; null if the file does not say. */
+  readonly expiresAt: number | null;
+  /** For a person: whose it is, and the plan. Not verified by anybody. */
+  readonly who: string | null;
+  readonly plan: string | null;
+  /** Members of the file that stay as they are. */
+  readonly others: readonly string[];
+  /** Further credentials that are removed. */
+  readonly removed: readonly string[];
+}
+
+/** How an agent writes its login into its file. */
+interface LoginFormat {
+  /** The login, for the client that it must be of. The error is a predicate without a value. */
+  read(file: Json, clientId: string): Result<FoundLogin, string>;
+  /** The same file with placeholders in place of all tokens. */
+  write(file: Json, placeholder: string, now: number): Json;
+}
+
+/** A format of each agent, from the files that the tried versions write. */
+export const LOGIN_FORMATS: Readonly<Record<(typeof LOGIN_FORMAT_NAMES)[number], LoginFormat>> = {
+  claude: { read: readClaude, write: writeClaude },
+  codex: { read: readCodex, write: writeCodex },
+};
+
+const NO_LOGIN = 'holds no login with an access token and a refresh token';
+
+function readClaude(file: Json, clientId: string): Result<FoundLogin, string> {
+  const own = objectOf(file['claudeAiOauth']);
+  const [accessToken, refreshToken] = [textOf(own['accessToken']), textOf(own['refreshToken'])];
+  if (accessToken === null || refreshToken === null) return err(NO_LOGIN);
+  if ((textOf(own['clientId']) ?? clientId) !== clientId) return err('holds a login of another client');
+  const expiresAt = own['expiresAt'];
+  return ok({
+    accessToken: new Secret(accessToken),
+    refreshToken: new Secret(refreshToken),
+    expiresAt: typeof expiresAt === 'number' ? expiresAt : null,
+    who: null,
+    plan: textOf(own['subscriptionType']),
+    others: Object.keys(file).filter((name) => name !== 'claudeAiOauth'),
+    removed: [],
+  });
+}
+
+function writeClaude(file: Json, placeholder: string, now: number): Json {
+  const own = objectOf(file['claudeAiOauth']);
+  const end = now + PLACEHOLDER_SECONDS * 1000;
+  const kept = Object.entries(own).filter(([name]) => CLAUDE_FACTS.has(name));
+  const tokens = { accessToken: placeholder, refreshToken: refreshPlaceholder(placeholder), expiresAt: end };
+  return { ...file, claudeAiOauth: { ...Object.fromEntries(kept), ...tokens } };
+}
+
+/** What Claude Code notes of a login besides its tokens. Anything else could be a credential and is left out. */
+const CLAUDE_FACTS: ReadonlySet<string> = new Set([
+  'scopes',
+  'subscriptionType',
+  'subscriptionTypeSource',
+  'subscriptionTypeVerifiedAt',
+  'rateLimitTier',
+  'clientId',
+  'accountUuid',
+  'organizationUuid',
+]);
+
+/** What a ChatGPT login's id token says about its account. */
+const OPENAI_AUTH = 'https://api.openai.com/auth';
+const OPENAI_PROFILE = 'https://api.openai.com/profile';
+const CODEX_ACCOUNT = ['chatgpt_plan_type', 'chatgpt_user_id', 'user_id', 'chatgpt_account_id'] as const;
+
+function readCodex(file: Json): Result<FoundLogin, string> {
+  const tokens = objectOf(file['tokens']);
+  const [accessToken, refreshToken] = [textOf(tokens['access_token']), textOf(tokens['refresh_token'])];
+  if (accessToken === null || refreshToken === null) return err(NO_LOGIN);
+  const id = claimsOf(textOf(tokens['id_token']) ?? '');
+  const end = claimsOf(accessToken)['exp'];
+  return ok({
+    accessToken: new Secret(accessToken),
+    refreshToken: new Secret(refreshToken),
+    expiresAt: typeof end === 'number' ? end * 1000 : null,
+    who: textOf(id['email']) ?? textOf(objectOf(id[OPENAI_PROFILE])['email']),
+    plan: textOf(objectOf(id[OPENAI_AUTH])['chatgpt_plan_type']),
+    others: Object.keys(file).filter((name) => !CODEX_MEMBERS.has(name)),
+    removed: textOf(file['OPENAI_API_KEY']) === null ? [] : ['OPENAI_API_KEY'],
+  });
+}
+
+const CODEX_MEMBERS: ReadonlySet<string> = new Set(['auth_mode', 'OPENAI_API_KEY', 'tokens', 'last_refresh']);
+
+function writeCodex(file: Json, placeholder: string, now: number): Json {
+  const tokens = objectOf(file['tokens']);
+  const id = claimsOf(textOf(tokens['id_token']) ?? '');
+  const auth = objectOf(id[OPENAI_AUTH]);
+  const account = CODEX_ACCOUNT.flatMap((name) => (textOf(auth[name]) === null ? [] : [[name, auth[name]] as const]));
+  const email = textOf(id['email']) ?? textOf(objectOf(id[OPENAI_PROFILE])['email']);
+  const claims = {
+    ...(email !== null && { email }),
+    exp: Math.floor(now / 1000) + PLACEHOLDER_SECONDS,
+    [OPENAI_AUTH]: Object.fromEntries(account),
+  };
+  const accountId = textOf(tokens['account_id']);
+  return {
+    ...file,
+    OPENAI_API_KEY: null,
+    tokens: {
+      id_token: unsignedJwt(claims),
+      access_token: placeholder,
+      refresh_token: refreshPlaceholder(placeholder),
+      ...(accountId !== null && { account_id: accountId }),
+    },
+    last_refresh: new Date(now).toISOString(),
+  };
+}
+
+/** The claims of a JWT, unverified; empty if it is none. */
+export function claimsOf(jwt: string): Json {
+  const [, payload, signature] = jwt.split('.');
+  if (payload === undefined || signature === undefined) return {};
+  return objectOf(parseJson(Buffer.from(payload, 'base64url').toString('utf8')));
+}
+
+/** A JWT that nobody accepts as a credential: it is not signed. The agent reads its claims only. */
+function unsignedJwt(claims: Json): string {
+  const part = (value: Json): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'none', typ: 'JWT' })}.${part(claims)}.${Buffer.from('svc-placeholder').toString('base64url')}`;
+}
+
+function objectOf(value: unknown): Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}
