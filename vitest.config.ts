@@ -15,6 +15,9 @@ const PACKAGE = 'e2e/support/package_setup.ts';
 
 const END_TO_END = {
   environment: 'node',
+  // As for the unit tests. A file that measures its own process has one of its own.
+  isolate: false,
+  setupFiles: ['e2e/support/stop_left_over.ts'],
   testTimeout: 300_000,
   hookTimeout: 480_000,
   expect: { poll: { timeout: 60_000 } },
@@ -43,7 +46,7 @@ export default defineConfig({
         },
       },
       { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: [...CONTAINERS, ...ALONE], ...END_TO_END } },
-      { test: { name: 'e2e-alone', include: ALONE, fileParallelism: false, ...END_TO_END } },
+      { test: { name: 'e2e-alone', include: ALONE, ...END_TO_END, isolate: true, fileParallelism: false } },
       {
         test: {
           name: 'containers',

@@ -3,7 +3,9 @@ import type { Readable } from 'node:stream';
 /** Reads a socket by marks and lengths. A connection that breaks reads as one that ended. */
 export class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>;
-  #held: Buffer = Buffer.alloc(0);
+  /** What was read and not yet taken, in order; joined only when it is taken or searched. */
+  #held: Buffer[] = [];
+  #heldBytes = 0;
   #ended = false;
 
   constructor(stream: Readable) {
@@ -12,30 +14,30 @@ export class ByteReader {
 
   /** All bytes up to and with `mark`; null when the stream ends first. */
   async until(mark: string): Promise<Buffer | null> {
-    let at = this.#held.indexOf(mark, 0, 'latin1');
+    let at = this.#join().indexOf(mark, 0, 'latin1');
     while (at < 0) {
       if (!(await this.#more())) return null;
-      at = this.#held.indexOf(mark, 0, 'latin1');
+      at = this.#join().indexOf(mark, 0, 'latin1');
     }
     return this.#take(at + mark.length);
   }
 
   /** `count` bytes, or fewer when the stream ends first. */
   async exactly(count: number): Promise<Buffer> {
-    while (this.#held.length < count && (await this.#more()));
-    return this.#take(Math.min(count, this.#held.length));
+    while (this.#heldBytes < count && (await this.#more()));
+    return this.#take(Math.min(count, this.#heldBytes));
   }
 
   /** Whatever is there next, at least one byte; null at the end. */
   async some(): Promise<Buffer | null> {
-    if (this.#held.length === 0 && !(await this.#more())) return null;
-    return this.#take(this.#held.length);
+    if (this.#heldBytes === 0 && !(await this.#more())) return null;
+    return this.#take(this.#heldBytes);
   }
 
   /** Everything up to the end of the stream. */
   async rest(): Promise<Buffer> {
     while (await this.#more());
-    return this.#take(this.#held.length);
+    return this.#take(this.#heldBytes);
   }
 
   /** Lets the stream go, for another reader to take it over. */
@@ -50,13 +52,22 @@ export class ByteReader {
       this.#ended = true;
       return false;
     }
-    this.#held = this.#held.length === 0 ? next.value : Buffer.concat([this.#held, next.value]);
+    this.#held.push(next.value);
+    this.#heldBytes += next.value.length;
     return true;
   }
 
+  #join(): Buffer {
+    const [only, ...others] = this.#held;
+    const joined = others.length === 0 ? (only ?? Buffer.alloc(0)) : Buffer.concat(this.#held);
+    this.#held = [joined];
+    return joined;
+  }
+
   #take(count: number): Buffer {
-    const taken = this.#held.subarray(0, count);
-    this.#held = this.#held.subarray(count);
-    return taken;
+    const all = this.#join();
+    this.#held = [all.subarray(count)];
+    this.#heldBytes -= count;
+    return all.subarray(0, count);
   }
 }

@@ -66,11 +66,11 @@ export interface Session extends ProxyAccess {
   end(): Promise<void>;
 }
 
-/** What runs, so that a test which fails half-way leaves no process behind. */
 const running = new Set<Svc>();
-if (process.env['VITEST'] !== undefined) {
-  const { afterAll } = await import('vitest');
-  afterAll(() => Promise.all([...running].map((svc) => svc.stop().catch(() => undefined))));
+
+/** Stops every svc that a test started and did not stop. */
+export async function stopRunning(): Promise<void> {
+  await Promise.all([...running].map((svc) => svc.stop().catch(() => undefined)));
 }
 
 /** `svc up` as a real process on a home of its own, and what a person does with it. */
