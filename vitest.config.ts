@@ -17,7 +17,7 @@ const END_TO_END = {
   environment: 'node',
   // As for the unit tests. A file that measures its own process has one of its own.
   isolate: false,
-  setupFiles: ['e2e/support/stop_left_over.ts'],
+  setupFiles: ['e2e/support/file_setup.ts'],
   testTimeout: 300_000,
   hookTimeout: 480_000,
   expect: { poll: { timeout: 60_000 } },

@@ -38,8 +38,8 @@ const AGENT = `
         say({ n, status: reply.status, body: await reply.text() });
       } catch (error) {
         say({ n, error: String(error.cause?.code ?? error.cause ?? error) });
-        await new Promise((done) => setTimeout(done, 20));
       }
+      await new Promise((done) => setTimeout(done, 20));
     }
     process.exit(0);
   })();`;

@@ -175,14 +175,16 @@ function useLockedNode() {
 
 /**
  * Work that mostly waits runs in parallel: programs are installed during the checks, and the tests with containers run beside
- * the other end-to-end tests. vitest.config.ts lists the tests that run alone, at the end.
+ * the checks, the unit tests and the other end-to-end tests. vitest.config.ts lists the tests that run alone, at the end.
  */
 async function main() {
   const parts = QUICK ? null : provideSystemParts();
+  const containers = parts?.then(() => runTests('containers', 3_600));
   await runChecks();
   await runTests('unit', 900);
   await parts;
-  if (!QUICK) await Promise.all(['e2e*', 'containers'].map((project) => runTests(project, 3_600)));
+  if (!QUICK) await runTests('e2e*', 3_600);
+  await containers;
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
   say(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

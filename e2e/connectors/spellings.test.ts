@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,6 +9,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import { pythonWith, rubyWithRails } from '../../tools/system_parts.mjs';
+import { freePort } from '../support/free_port.ts';
+import { waitFor } from '../support/wait_for.ts';
 
 // Invariant 8: any spelling that a real server reads as an operation that needs an approval is that operation for the proxy
 // too, or is refused. Each server has the same five routes and answers with the name of the matched one.
@@ -98,15 +100,6 @@ async function startServer(
   throw new Error(`${command} printed no port`);
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === 'string') throw new Error('a server on a port has an address');
-  return address.port;
-}
-
 /** nginx in front of another server, with what `proxy_pass` is given after the address. */
 async function nginx(behind: number, uri: string): Promise<number> {
   const port = await freePort();
@@ -121,10 +114,11 @@ async function nginx(behind: number, uri: string): Promise<number> {
   );
   const child = spawn('nginx', ['-c', config], { env: withSbin(), stdio: 'ignore' });
   children.push(child);
-  for (;;) {
+  await waitFor('nginx to answer', async () => {
     if (child.exitCode !== null) throw new Error('nginx ended');
-    if ((await answerOf(port, '/v1/refunds').catch(() => '')) !== '') return port;
-  }
+    return (await answerOf(port, '/v1/refunds').catch(() => '')) !== '';
+  });
+  return port;
 }
 
 function withSbin(): NodeJS.ProcessEnv {

@@ -31,6 +31,8 @@ export interface RegistryServer {
   readonly url: string;
   behaviour: Behaviour;
   slowMs: number;
+  /** Every page but the first is sent once this is resolved. */
+  laterPages: Promise<void>;
   /** The targets of all calls so far, in order. */
   readonly calls: string[];
   /** Publishes an entry: a new one, a new version or a new state. */
@@ -77,6 +79,7 @@ export async function startRegistryServer(options: RegistryOptions): Promise<Reg
 class GeneratedRegistry {
   behaviour: Behaviour = 'well';
   slowMs = 1_000;
+  laterPages = Promise.resolve();
   readonly calls: string[] = [];
   readonly #count: number;
   readonly #seed: number;
@@ -106,9 +109,12 @@ class GeneratedRegistry {
     this.calls.push(target);
     const misbehave = MISBEHAVIOURS[this.behaviour];
     if (misbehave !== undefined) return misbehave(response);
-    const reply = () => this.#reply(new URL(target, 'http://registry'), response);
-    if (this.behaviour === 'slow') setTimeout(reply, this.slowMs);
-    else reply();
+    const reply = async () => {
+      if (target.includes('cursor=')) await this.laterPages;
+      this.#reply(new URL(target, 'http://registry'), response);
+    };
+    if (this.behaviour === 'slow') setTimeout(() => void reply(), this.slowMs);
+    else void reply();
   }
 
   #reply(url: URL, response: ServerResponse): void {

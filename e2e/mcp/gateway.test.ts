@@ -8,6 +8,7 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, inputRequired, Server } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listen } from '../support/tls_upstream.ts';
+import { freePort } from '../support/free_port.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { z } from 'zod';
 import { FakePorts, localServer, remoteServer } from './gateway/fake_ports.ts';
@@ -348,11 +349,4 @@ async function startLaterServer(): Promise<{ readonly url: string; stop(): Promi
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

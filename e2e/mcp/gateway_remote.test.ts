@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { freePort } from '../support/free_port.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { FakePorts, remoteServer } from './gateway/fake_ports.ts';
@@ -159,9 +160,7 @@ test('an endless reply ends the call, and not the gateway', async () => {
 
 test('the older transport, SSE, is spoken where the configuration says so', async () => {
   const file = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'));
-  const reserved = createServer();
-  const port = await listen(reserved);
-  await new Promise((resolve) => reserved.close(resolve));
+  const port = await freePort();
   child = spawn('node', [file, 'sse'], {
     env: { PATH: process.env['PATH'], PORT: String(port) },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
-import { answering, freePort, ROOT, run, type Running, until } from './programs.ts';
+import { freePort } from '../support/free_port.ts';
+import { answering, ROOT, run, type Running, until } from './programs.ts';
 
 /** A libSQL server and a replica that follows it. */
 export interface LibsqlCluster {

@@ -14,7 +14,8 @@ import { openDatabase } from '../../worker/store/database.ts';
 import { CONTROL_PLANE, SVC } from '../support/program.ts';
 import { signInBrowser } from './hosted_users.ts';
 import { addUser, type InProcess, parseReply, startInProcess } from './in_process.ts';
-import { freePort, listening, run, type Running, until } from './programs.ts';
+import { freePort } from '../support/free_port.ts';
+import { listening, run, type Running, until } from './programs.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 /** Spec section 5, design sections 6 and 10: a machine without a control plane of its own. */

@@ -2,18 +2,19 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../support/free_port.ts';
 import { isRunning, kill } from '../support/process.ts';
 import { CONTROL_PLANE, SVC } from '../support/program.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BIN = join(ROOT, 'node_modules/.bin');
-const START_MS = 60_000;
-const STOP_MS = 60_000;
+/** They only end what hangs. */
+const START_MS = 180_000;
+const STOP_MS = 120_000;
 const STOP_STEP_MS = 20;
 
 /** A control plane under test, as a caller sees it. */
@@ -101,16 +102,6 @@ export const answering = (url: string) => async () => {
   const reply = await fetch(url).catch(() => null);
   return reply?.ok === true ? url : null;
 };
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 /** A libSQL server with an empty database. */
 export async function startLibsqlServer(): Promise<{ readonly url: string; stop(): Promise<void> }> {

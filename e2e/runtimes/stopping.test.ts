@@ -55,7 +55,7 @@ describe.each([
     const poll = sidecar.call('GET', '/v1/sidecar/snapshot?wait=25', { headers: held });
     const reader = stream.body?.getReader();
     await reader?.read();
-    await vi.waitFor(() => expect(sent).toContain('/v1/sidecar/snapshot?wait=25'), { timeout: 20_000 });
+    await vi.waitFor(() => expect(sent).toContain('/v1/sidecar/snapshot?wait=25'), { timeout: 60_000 });
     // Answered after the poll was taken in, which was sent before.
     await (await asUser('GET', '/v1/me')).arrayBuffer();
     const rest = (async () => {

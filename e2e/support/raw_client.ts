@@ -21,7 +21,7 @@ export interface ProxyAccess {
   readonly caPem: string;
 }
 
-const IDLE_MS = 30_000;
+const IDLE_MS = 120_000;
 
 /** A connection on which the test says exactly which bytes are sent. */
 export class RawConnection {

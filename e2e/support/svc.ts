@@ -66,6 +66,9 @@ export interface Session extends ProxyAccess {
   end(): Promise<void>;
 }
 
+/** It only ends what hangs. */
+const STOP_MS = 120_000;
+
 const running = new Set<Svc>();
 
 /** Stops every svc that a test started and did not stop. */
@@ -239,12 +242,12 @@ export class Svc {
     const ended = new Promise<boolean>((resolve) => {
       if (this.#ended) resolve(true);
       this.process.on('exit', () => resolve(true));
-      setTimeout(() => resolve(false), 60_000).unref();
+      setTimeout(() => resolve(false), STOP_MS).unref();
     });
     this.process.kill(signal);
     if (!(await ended)) {
       for (const pid of [this.process.pid, this.#run?.control_pid, this.#run?.sidecar_pid]) kill(pid, 'SIGKILL');
-      throw new Error(`svc up did not stop on ${signal} within a minute; it said: ${this.#output}`);
+      throw new Error(`svc up did not stop on ${signal}; it said: ${this.#output}`);
     }
     if (this.#options.home === undefined && options.keepHome !== true)
       rmSync(this.home, { recursive: true, force: true });

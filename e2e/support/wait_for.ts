@@ -2,7 +2,7 @@
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | null | false | Promise<T | undefined | null | false>,
-  timeoutMs = 60_000,
+  timeoutMs = 120_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
