@@ -6,7 +6,7 @@ import { HOSTS, ITEMS, PROGRAMS, type MatrixWorld } from './world.ts';
 
 type Command = readonly string[];
 
-/** A client that gets the items and posts one. */
+/** A client that lists the items and posts one. */
 function itemsClient(
   row: Pick<MatrixClient, 'name' | 'probe' | 'packages' | 'sets' | 'note'>,
   command: Command | ((world: MatrixWorld) => Promise<Command>),
@@ -18,7 +18,7 @@ function itemsClient(
   return { ...row, tried: 'GET, POST', works: true, service: 'items', use };
 }
 
-/** The calls that every client of the items makes, and the reply to the last one in what it printed. */
+/** Expects the calls that every client of the items makes, and the last reply in its output. */
 export function expectItemsCalls(world: MatrixWorld, said: string): void {
   const calls = world.services.items.requests.map(({ method, path, query, body }) => {
     const sent: unknown = method === 'POST' ? JSON.parse(body.toString('utf8')) : query.get('page');

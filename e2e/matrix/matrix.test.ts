@@ -16,7 +16,7 @@ const shown = new Map<string, readonly string[]>();
 const admitted = new Map<string, number>();
 let world: MatrixWorld;
 
-/** The variables that `svc run` gave a command, with what they held. */
+/** The variables that `svc run` set for a command, with their values. */
 async function variablesOf(printed: Promise<string>): Promise<ReadonlyMap<string, string>> {
   const pairs = (await printed).split('\0').map((pair) => pair.split(/=(.*)/s));
   return new Map(pairs.map(([name = '', value = '']) => [name, value]));
@@ -29,7 +29,7 @@ afterAll(() => world.stop());
 
 describe('client matrix', () => {
   describe.each(CLIENTS)('$name', (client) => {
-    it('gets through, with the credential it does not hold, or fails as its row says', async ({ skip }) => {
+    it('works with a credential that it does not hold, or fails as its row says', async ({ skip }) => {
       if (!succeeds(client.probe)) skip(`${client.name} is not here: apt-get install ${client.packages ?? '(npm ci)'}`);
       forgetRequests(world);
       await client.use(world);
@@ -41,7 +41,7 @@ describe('client matrix', () => {
     });
   });
 
-  it('has every variable that a row names set by svc run itself', async () => {
+  it('names only variables that svc run sets', async () => {
     const before = shellEnvironment();
     const plain = await variablesOf(world.run(['env', '-0']));
     const relayed = await variablesOf(world.runWithRelay(['env', '-0']));
@@ -52,7 +52,7 @@ describe('client matrix', () => {
     }
   });
 
-  it('left one event in the audit log for each request that was given a credential', async () => {
+  it('recorded one audit event for each request with a credential', async () => {
     const events = await world.svc.events();
     const injected = events.filter(({ type }) => type === 'sandbox.proxy.binding_injected');
     expect(injected).toHaveLength([...admitted.values()].reduce((sum, count) => sum + count, 0));
@@ -60,13 +60,13 @@ describe('client matrix', () => {
 });
 
 describe('docs/clients.md', () => {
-  it(`says what the matrix found; refresh it with ${REFRESH_COMMAND}`, () => {
+  it(`states what the matrix found; refresh it with ${REFRESH_COMMAND}`, () => {
     if (process.env['CLIENTS_MD'] === 'write' && shown.size === CLIENTS.length) {
       writeFileSync(PAGE, clientsPage([...shown.values()]));
     }
     const page = readFileSync(PAGE, 'utf8');
     const rows = rowsOfPage(page);
-    // A client that is not installed here keeps the row it has.
+    // A client that is not installed here keeps its row.
     const due = CLIENTS.map((client) => shown.get(client.name) ?? rows.get(client.name) ?? rowOf(client));
     expect(page).toBe(clientsPage(due));
   });

@@ -27,7 +27,7 @@ function javaClient(name: string, client: string): MatrixClient {
   };
 }
 
-/** A root user's Chromium has to give up its sandbox; that has nothing to do with the proxy. */
+/** Chromium as root has to run without its sandbox; the proxy has no part in that. */
 function chromium(profile: string, flags: string): string {
   const sandbox = process.getuid?.() === 0 ? '--no-sandbox' : '';
   const quiet = '--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update';
@@ -45,7 +45,7 @@ async function useChromium(world: MatrixWorld): Promise<void> {
   expect(calls.filter((call) => !call.endsWith('/favicon.ico'))).toEqual(['GET /page', 'POST /items']);
 }
 
-/** Runs a client without the relay, and sees that it fails and that nothing of it arrived. */
+/** Runs a client without the relay, and expects that it fails and sends nothing. */
 function withoutRelay(
   row: Pick<MatrixClient, 'name' | 'probe' | 'packages' | 'note'>,
   command: (world: MatrixWorld) => readonly string[],

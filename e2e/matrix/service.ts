@@ -12,11 +12,11 @@ export interface ServiceRequest {
   readonly body: Buffer;
 }
 
-/** An HTTPS service that admits nothing without its credential, and what it was asked. */
+/** An HTTPS service that refuses requests without its credential, and its received requests. */
 export interface Service {
   readonly port: number;
   readonly requests: ServiceRequest[];
-  /** The Authorization header it admits. */
+  /** The Authorization header it accepts. */
   readonly wanted: string;
   close(): Promise<void>;
 }

@@ -7,14 +7,14 @@ fetch('/items', { method: 'POST', headers: { 'content-type': 'application/json' 
   .then((reply) => { document.getElementById('said').textContent = 'made ' + reply.status; });
 </script>`;
 
-/** An API with items: GET lists, POST makes one, and a page whose script makes one too. */
+/** An API with items: GET lists them, POST creates one; also a page whose script creates one. */
 export const itemsApi: ServiceHandler = (request, response) => {
   if (request.path === '/page') sendText(response, 'text/html', PAGE);
   else if (request.method === 'POST') sendJson(response, 201, { made: true });
   else sendJson(response, 200, { items: [] });
 };
 
-/** As much of GitHub Enterprise Server's API as `gh api` needs: REST below /api/v3, GraphQL beside it. */
+/** The part of GitHub Enterprise Server's API that `gh api` needs: REST below /api/v3, GraphQL beside it. */
 export const githubApi: ServiceHandler = (request, response) => {
   if (request.path === '/api/graphql') sendJson(response, 200, { data: { viewer: { login: 'octo' } } });
   else if (request.path === '/api/v3/user') sendJson(response, 200, { login: 'octo' });
@@ -28,7 +28,7 @@ const published = z.looseObject({
   _attachments: z.record(z.string(), z.object({ data: z.string() })),
 });
 
-/** A registry of npm's: a package is put as one document with its tarball, and read back in parts. */
+/** An npm registry: a package is published as one document with its tarball, and read back in parts. */
 export function npmRegistry(): ServiceHandler {
   const documents = new Map<string, unknown>();
   const tarballs = new Map<string, Buffer>();

@@ -25,7 +25,7 @@ Other programs that support a proxy without credentials can use \`$SVC_RELAY_URL
 
 const HEADING = ['Client', '`svc run` sets', 'Tried', 'Result'];
 
-/** The page, from its rows as {@link rowOf} makes them. */
+/** Renders the page from rows of {@link rowOf}. */
 export function clientsPage(rows: readonly (readonly string[])[]): string {
   const widths = HEADING.map((_, column) => Math.max(...[HEADING, ...rows].map((row) => row[column]?.length ?? 0)));
   const line = (cells: readonly string[]): string =>
@@ -34,7 +34,7 @@ export function clientsPage(rows: readonly (readonly string[])[]): string {
   return `${[INTRODUCTION, [line(HEADING), rule, ...rows.map(line)].join('\n'), CLOSING].join('\n\n')}\n`;
 }
 
-/** A client's row. Only a client whose test went as it says gets one. */
+/** A client's row. Only a client whose test passed gets one. */
 export function rowOf(client: MatrixClient): readonly string[] {
   const variables = client.sets.map((name) => `\`${name}\``).join(', ');
   const sets = client.relay === true ? `${variables} (\`--relay\`)` : variables;
@@ -42,7 +42,7 @@ export function rowOf(client: MatrixClient): readonly string[] {
   return [client.name, sets, client.tried, result.trim()];
 }
 
-/** The rows of the page that are there, by the name of their client. */
+/** The page's existing rows, by client name. */
 export function rowsOfPage(page: string): ReadonlyMap<string, readonly string[]> {
   const lines = page.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| -'));
   const rows = lines.slice(1).map((line) =>

@@ -22,7 +22,7 @@ export const HOSTS = {
 } as const;
 export type ServiceName = keyof typeof HOSTS;
 export const ITEMS = `https://${HOSTS.items}/items`;
-/** What an agent sends to GitHub in place of a token, and what to AWS in place of keys. */
+/** An agent's placeholders for the GitHub token and the AWS keys. */
 export const GITHUB_PLACEHOLDER = 'ghp_SvcPlaceholder0000000000000000000000';
 const AWS_KEYS = { accessKeyId: 'AKIAE2EMATRIX0000001', secretAccessKey: plantSecret() };
 const BASIC_USER = 'octo';
@@ -35,16 +35,16 @@ export interface MatrixWorld {
   readonly services: Readonly<Record<Exclude<ServiceName, 'git' | 's3'>, Service>>;
   /** A folder for one client, removed at the end. */
   folder(name: string): string;
-  /** Runs a program by `svc run` and gives its standard output; fails unless it succeeds. */
+  /** Runs a program with `svc run` and returns its standard output; fails unless it succeeds. */
   run(command: readonly string[], options?: RunOptions): Promise<string>;
-  /** The same by `svc run --relay`. */
+  /** The same with `svc run --relay`. */
   runWithRelay(command: readonly string[], options?: RunOptions): Promise<string>;
-  /** Runs a program by `svc run`, however it ends. */
+  /** Runs a program with `svc run`; it may fail. */
   tryRun(command: readonly string[]): Promise<Finished>;
   stop(): Promise<void>;
 }
 
-/** `env` is for `svc up` and what it starts. */
+/** `env` is for `svc up` and its programs. */
 export async function startMatrixWorld(env: Readonly<Record<string, string>> = {}): Promise<MatrixWorld> {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-matrix-'));
   const ca = await createTestCa();
@@ -116,7 +116,7 @@ async function makeWheel(folder: string): Promise<{ name: string; bytes: Buffer 
   return { name, bytes: readFileSync(join(folder, name)) };
 }
 
-/** What each request to a service was sent with, in order, and what it should have been. */
+/** The credential of each request to a service, in order, and the expected one. */
 export function credentialsSeen(world: MatrixWorld, name: ServiceName): { seen: unknown[]; wanted: unknown } {
   if (name === 's3') {
     const wanted = { ok: true, accessKeyId: AWS_KEYS.accessKeyId, region: 'eu-north-1', service: 's3' };
@@ -127,7 +127,7 @@ export function credentialsSeen(world: MatrixWorld, name: ServiceName): { seen: 
   return { seen: service.requests.map(({ authorization }) => authorization), wanted: service.wanted };
 }
 
-/** Forgets what the services were asked so far. */
+/** Clears the requests that the services have received. */
 export function forgetRequests(world: MatrixWorld): void {
   for (const service of Object.values(world.services)) service.requests.length = 0;
   world.git.authorizations.length = 0;

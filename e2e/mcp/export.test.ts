@@ -10,7 +10,7 @@ import { runOk, SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { addServers } from './mcp_servers.ts';
 
-// Issue 7: clients are configured by `svc mcp export`, with references only.
+// Clients are configured by `svc mcp export`, with references only.
 
 const SECRET = plantSecret();
 const configuration = z.object({
@@ -34,8 +34,8 @@ afterAll(async () => {
   rmSync(project, { recursive: true, force: true });
 });
 
-it('what is written for a client starts the gateway, and holds no secret', async () => {
-  // A home that is given on the command line, so that what is written has to name it.
+it('the configuration written for a client starts the gateway, and contains no secret', async () => {
+  // The home is given on the command line, so the configuration must name it.
   const args = ['mcp', 'export', '--home', svc.home, '--client', 'cursor', '--project', '--write'];
   const { stdout } = await runOk(SVC, args, { cwd: project });
   const text = readFileSync(stdout.trim(), 'utf8');

@@ -94,14 +94,14 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
     expect(sum.structuredContent).toMatchObject({ temperature: expect.any(Number) });
   });
 
-  test('the roots of a client do not widen what a server was started for', async () => {
+  test("the roots of a client do not widen a server's access", async () => {
     const read = await client.callTool('files__read_text_file', { path: '/etc/hostname' });
     expect(read.isError).toBe(true);
     const allowed = await client.callTool('files__list_allowed_directories');
     expect(allowed.content[0]?.text).toBe(`Allowed directories:\n${folder}`);
   });
 
-  test('passes on what a server of the earlier generation asks for during a call', async () => {
+  test('forwards requests of an earlier-generation server during a call', async () => {
     for (const server of ['everything', 'far']) {
       const sampled = await client.callTool(`${server}__trigger-sampling-request`, { prompt: 'x', maxTokens: 5 });
       expect(sampled.content[0]?.text).toContain('a sampled answer');
@@ -116,14 +116,14 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
     ]);
   });
 
-  test('passes on what a server of the later generation requires, in as many rounds as it wants', async () => {
+  test('forwards the input requests of a later-generation server, in any number of rounds', async () => {
     const greeted = await client.callTool('later__greet', { greeting: 'Hello' });
     expect(greeted.content[0]?.text).toBe('Hello Ada, says a sampled answer (state: second)');
   });
 
-  test('tells progress, and resources and prompts of each server', async () => {
+  test('forwards progress, and lists resources and prompts of each server', async () => {
     const told: number[] = [];
-    // The later SDK's client tells rounds of input in the same way; server-everything may ask for roots meanwhile.
+    // The later SDK's client reports rounds of input in the same way; server-everything may ask for roots meanwhile.
     const onprogress = ({
       progress,
       message,
@@ -148,7 +148,7 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
     expect(await client.complete('everything__completable-prompt', 'department', 'E')).toContain('Engineering');
   });
 
-  test('a resource that two servers have is read by a URI with the server in it, and refused without', async () => {
+  test('a resource of two servers is read by a URI that names the server, and refused otherwise', async () => {
     const uris = await client.listResources();
     const qualified = uris.filter((uri) => uri.startsWith('svc-mcp://far/') && uri.includes('architecture.md'));
     expect(qualified).toHaveLength(1);
@@ -157,7 +157,7 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
     await expect(client.readResource(plain)).rejects.toThrow(/several servers have this resource/);
   });
 
-  test('cancelling a call ends it, and the server is free for the next one', async () => {
+  test('cancelling a call ends it and frees the server for the next one', async () => {
     const cancelled = new AbortController();
     const call = client.callTool(
       'everything__trigger-long-running-operation',
@@ -165,7 +165,7 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
       { signal: cancelled.signal, onprogress: () => cancelled.abort() },
     );
     await expect(call).rejects.toThrow(/abort/i);
-    // The server answers the next call at once: it is not busy with what nobody waits for.
+    // The server answers the next call at once: it no longer works on the cancelled one.
     expect((await client.callTool('everything__echo', { message: 'x' })).content[0]?.text).toBe('Echo: x');
   });
 
@@ -200,7 +200,7 @@ test('calls are recorded with their outcome and without any argument', async () 
   expect(JSON.stringify(ports.events)).not.toContain('a secret argument');
 });
 
-test('a caller sees and calls only the servers that it may use, also with the session of somebody else', async () => {
+test("a caller sees and calls only the servers that it may use, even with another caller's session", async () => {
   const [everything] = servers();
   ports.change([...servers().slice(1), everything!]);
   const caller = { sessionId: 'ses_2', servers: [everything!.id] };
@@ -231,7 +231,7 @@ test('a request from a page of another origin, or for another host, is refused',
   expect(nobody.status).toBe(403);
 });
 
-test('servers that come and go are told to clients of both generations', async () => {
+test('clients of both generations are notified when servers are added and removed', async () => {
   const all = servers();
   ports.change(all.slice(0, 1));
   const clients = [
@@ -252,7 +252,7 @@ test('servers that come and go are told to clients of both generations', async (
   }
 });
 
-test('changes of a resource reach the clients that watch it, of both generations', async () => {
+test('changes of a resource reach the subscribed clients of both generations', async () => {
   ports.change(servers().slice(0, 1));
   const clients = [await modernClient(http.endpointFor(), 'auto'), await earlierClient(http.endpointFor())];
   const [uri] = await clients[0]!.listResources();
@@ -306,7 +306,7 @@ async function startEverythingOverHttp(): Promise<[ChildProcess, string]> {
 
 const responses = z.record(z.string(), z.looseObject({ content: z.record(z.string(), z.string()).optional() }));
 
-/** A server of the later generation: its tool requires two rounds of input, and wants its state back. */
+/** A server of the later generation: its tool requires two rounds of input and the return of its state. */
 async function startLaterServer(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const handler = createMcpHandler(
     () => {

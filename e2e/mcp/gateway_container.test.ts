@@ -13,7 +13,7 @@ import { modernClient } from './gateway/test_clients.ts';
 
 const STDIO_GATEWAY = fileURLToPath(new URL('gateway/stdio_gateway.ts', import.meta.url));
 
-/** A server of the earlier generation that tells how it runs, and that does not end when its input does. */
+/** A server of the earlier generation that reports how it runs, and that does not end when its input ends. */
 const SERVER = `#!/usr/bin/python3
 import json, os, sys, time
 def how():
@@ -67,7 +67,7 @@ describeContainers('servers in containers', () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  test('run without rights where the configuration says container, and with limits where it starts its own', async () => {
+  test('run without rights if the configuration says container, and with limits if they start their own', async () => {
     const boxed = localServer('boxed', ['mcp-box'], { isolation: 'container', env: { TOKEN: 'of boxed' } });
     const ports = new FakePorts([ownServer(), boxed]);
     const env = { ...process.env, ...bench.engine.environment };
@@ -92,7 +92,7 @@ describeContainers('servers in containers', () => {
     expect(await running()).toBe('');
   });
 
-  test('are killed when the gateway was', async () => {
+  test('are killed if the gateway was killed', async () => {
     const env = { ...process.env, ...bench.engine.environment };
     const config = JSON.stringify({ home, servers: [ownServer()] });
     const child = spawn('node', [STDIO_GATEWAY, config], { env, stdio: ['pipe', 'ignore', 'inherit'] });
@@ -106,7 +106,7 @@ describeContainers('servers in containers', () => {
     expect(await running()).toBe('');
   });
 
-  test('do not fall back to a process without an engine, or without an image', async () => {
+  test('do not fall back to a process if the engine or the image is missing', async () => {
     const ports = new FakePorts([
       localServer('nowhere', ['mcp-box'], { isolation: 'container' }),
       localServer('unknown', ['dnx', 'x@1.0.0', '--yes'], { isolation: 'container' }),

@@ -56,7 +56,7 @@ type Answer = (
   request: IncomingMessage,
 ) => boolean;
 
-/** A server of the earlier generation over HTTP that says nothing to what it does not know; `answer` changes what it does. */
+/** A server of the earlier generation over HTTP that does not answer unknown requests; `answer` overrides its behaviour. */
 async function startRemote(answer: Answer = () => false): Promise<Remote> {
   const seen: string[] = [];
   remote = createServer((request, response) => {
@@ -90,7 +90,7 @@ const answerPlainly: Answer = (method, reply, response, request) => {
   return true;
 };
 
-test('a server that is silent when it is asked for its revision is spoken to in the earlier generation; its secret stays masked', async () => {
+test('a server that does not answer when asked for its revision gets the earlier generation; its secret stays masked', async () => {
   const far = await startRemote();
   const ports = new FakePorts([far.server], { TOKEN: SECRET });
   const { content } = await (await open(ports)).callTool('far__who');
@@ -99,7 +99,7 @@ test('a server that is silent when it is asked for its revision is spoken to in 
   expect(new Set(far.seen.map((line) => line.split(' ').slice(1).join(' ')))).toEqual(new Set([`Bearer ${SECRET}`]));
 });
 
-test('a session that the server forgot is made anew, and the call is sent once more and no oftener', async () => {
+test('a session that the server forgot is opened again, and the call is resent exactly once', async () => {
   let forgotten = 1;
   const far = await startRemote((method, _reply, response) => {
     if (method !== 'tools/call' || forgotten === 0) return false;
@@ -116,7 +116,7 @@ test('a session that the server forgot is made anew, and the call is sent once m
   expect(far.methods().filter((method) => method === 'tools/call')).toHaveLength(4);
 });
 
-test('a server that refuses the credential needs authorisation, and is reached once there is another one', async () => {
+test('a server that refuses the credential needs authorisation, and is reached once a new one is stored', async () => {
   const far = await startRemote((_method, _reply, response, request) => {
     if (request.headers.authorization === `Bearer ${SECRET}-2`) return false;
     response.writeHead(401, { 'www-authenticate': 'Bearer' }).end(`not with ${SECRET}`);
@@ -132,7 +132,7 @@ test('a server that refuses the credential needs authorisation, and is reached o
   await waitFor('it to be listed', async () => (await caller.listTools()).length === 1);
 });
 
-test('a redirect is not followed, not even to the same origin with a credential', async () => {
+test('a redirect is not followed, not even to the same origin', async () => {
   const far = await startRemote((_method, _reply, response, request) => {
     response.writeHead(307, { location: `http://${request.headers.host}/elsewhere` }).end();
     return true;
@@ -141,7 +141,7 @@ test('a redirect is not followed, not even to the same origin with a credential'
   expect(await caller.listTools()).toEqual([]);
 });
 
-test('an endless reply ends the call, and not the gateway', async () => {
+test('an endless reply ends the call, but not the gateway', async () => {
   const far = await startRemote((method, _reply, response) => {
     if (method !== 'tools/call') return false;
     response.setHeader('content-type', 'text/event-stream');
@@ -158,7 +158,7 @@ test('an endless reply ends the call, and not the gateway', async () => {
   expect(ports.events).toContainEqual(expect.objectContaining({ type: 'mcp.server.failed', reason: 'output_limit' }));
 });
 
-test('the older transport, SSE, is spoken where the configuration says so', async () => {
+test('the older transport, SSE, is used if the configuration says so', async () => {
   const file = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'));
   const port = await freePort();
   child = spawn('node', [file, 'sse'], {

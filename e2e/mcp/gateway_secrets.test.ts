@@ -24,7 +24,7 @@ let client: Client;
 let ports: FakePorts;
 /** Every byte that the gateway sent, as text. */
 let received: string;
-/** What the server asked and told the client. */
+/** The server's requests and notifications to the client. */
 let told: string[];
 
 beforeEach(async () => {
@@ -59,7 +59,7 @@ function askedClient(): Client {
   return made;
 }
 
-/** `fetch`, with every byte of a reply kept. */
+/** `fetch`; keeps every byte of the replies. */
 async function readingFetch(target: URL | string, init?: RequestInit): Promise<Response> {
   const response = await fetch(target, init);
   if (response.body === null) return response;
@@ -73,7 +73,7 @@ async function readingFetch(target: URL | string, init?: RequestInit): Promise<R
   return new Response(response.body.pipeThrough(kept), response);
 }
 
-test('what lists, contents, prompts, completions and refusals tell of a secret is masked', async () => {
+test('a secret is masked in lists, contents, prompts, completions and refusals', async () => {
   const lists = [
     await client.listTools(),
     await client.listResources(),
@@ -94,7 +94,7 @@ test('what lists, contents, prompts, completions and refusals tell of a secret i
   expect(`${received}${JSON.stringify([ports.events, ports.health])}`).not.toContain(SECRET);
 });
 
-test('what a server asks and tells during a call is masked', async () => {
+test("a secret is masked in a server's requests and notifications during a call", async () => {
   await client.setLoggingLevel('debug');
   const result = await client.callTool({ name: 'tells__tell', arguments: {} }, CallToolResultSchema, {
     onprogress: (progress) => void told.push(JSON.stringify(progress)),

@@ -20,7 +20,7 @@ import {
   RUN_LIST,
 } from './mcp_servers.ts';
 
-// Issue 7: the agent of a container uses connectors and the MCP servers that its launch names, through svc-mcp.
+// The agent of a container uses connectors and the MCP servers that its launch names, through svc-mcp.
 
 const SECRET = plantSecret();
 const built = z.object({ ok: z.literal(true), svc_mcp_node: z.string().nullable() });
@@ -29,10 +29,10 @@ const CURL = `curl -sS -o /dev/null -w '%{http_code} ' -X "$1" "$SVC_URL/v1/$2" 
 
 let world: ContainerWorld;
 let folder: string;
-/** Debian with a Node of its own and svc-mcp. */
+/** Debian with its own Node, and svc-mcp. */
 let image: string;
 const clients: Client[] = [];
-/** Everything that svc-mcp wrote on its standard error. */
+/** Everything that svc-mcp wrote to standard error. */
 let said: string;
 
 async function build(base: string, tag: string) {
@@ -42,13 +42,13 @@ async function build(base: string, tag: string) {
   return { ...built.parse(JSON.parse(done.stdout)), stderr: done.stderr };
 }
 
-/** A client of an svc-mcp that runs in a new container, as an agent's client is. */
+/** A client of svc-mcp in a new container, like an agent's client. */
 async function agent(flags: readonly string[], own = image, mode: 'auto' | 'legacy' = 'auto'): Promise<Client> {
   const env = { ...shellEnvironment(), ...world.bench.engine.environment, SVC_HOME: world.svc.home };
   const args = ['launch', '--image', own, '--no-default-mount', ...flags, '--', 'svc-mcp'];
   const transport = new StdioClientTransport({ command: SVC, args, env, stderr: 'pipe' });
   transport.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
-  // It asks a container of its own first, which takes its time to start.
+  // It first asks its own container, which takes time to start.
   const versionNegotiation = { mode, probe: { timeoutMs: 60_000 } };
   const client = new Client({ name: 'agent', version: '1' }, { versionNegotiation });
   await client.connect(transport, { timeout: 60_000 });
@@ -110,7 +110,7 @@ describeContainers('svc-mcp in a container', () => {
       expect(text).toContain(part);
   });
 
-  it('waits for a person where an operation wants one', async () => {
+  it('waits for a person if an operation needs approval', async () => {
     world.upstream.reset();
     const client = await agent([]);
     const calling = client.callTool({ name: RUN_CLOSE, arguments: { id: '7' } }, { timeout: 60_000 });
@@ -140,13 +140,13 @@ describeContainers('svc-mcp in a container', () => {
     expect(items.map(({ mcp_servers: servers }) => servers.map(({ name }) => name))).toEqual([['files']]);
   });
 
-  it('is refused a launch with a server that is not there, naming one that is', async () => {
+  it('refuses a launch with an unknown server, and suggests an existing one', async () => {
     const done = await world.launch(['--mcp', 'fils'], ['true']);
     expect(done).toMatchObject({ code: 125, stdout: '' });
     expect(done.stderr).toContain('did you mean "files"?');
   });
 
-  it('is told of connectors that come meanwhile', async () => {
+  it('is notified of connectors that are installed meanwhile', async () => {
     for (const mode of ['auto', 'legacy'] as const) {
       const client = await agent([], image, mode);
       let isChanged = false;
@@ -159,7 +159,7 @@ describeContainers('svc-mcp in a container', () => {
     }
   });
 
-  it('reaches nothing that is the host’s alone', async () => {
+  it('cannot reach calls that are only for the host', async () => {
     const calls = [
       ['GET', 'mcp/servers', ''],
       ['GET', 'mcp/gateway', ''],
@@ -182,7 +182,7 @@ describeContainers('svc-mcp in a container', () => {
     expect(listed.join('\n')).not.toMatch(/files__|everything__/);
   });
 
-  it('holds no secret, and its token is on no command line', async () => {
+  it('has no secret, and its token is on no command line', async () => {
     const client = await agent([]);
     await client.listTools();
     const [id = ''] = await world.bench.containersOf(world.svc);
@@ -202,7 +202,7 @@ describeContainers('svc-mcp in a container', () => {
     expect(foundIn(env, host)).toEqual([]);
   });
 
-  it('runs where the image has no Node, with one of its own', async () => {
+  it('runs without a Node in the image, with its own', async () => {
     const { bench } = world;
     const base = await variantOf(bench.engine, bench.images.debianBase, 'RUN rm -f /usr/bin/node /usr/local/bin/node');
     const tag = `svc-e2e-variant:mcp-own-node-${process.pid}`;
@@ -213,7 +213,7 @@ describeContainers('svc-mcp in a container', () => {
     await bench.engine.docker('image', 'rm', tag);
   });
 
-  it('is left out of an image that could not run it, which says what to use instead', async () => {
+  it('is omitted from an image that cannot run it, with a message that says what to use instead', async () => {
     const tag = `svc-e2e-variant:mcp-none-${process.pid}`;
     const made = await build(world.bench.images.busyboxBase, tag);
     expect(made.svc_mcp_node).toBeNull();

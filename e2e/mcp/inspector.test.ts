@@ -7,7 +7,7 @@ import { run, ROOT, SVC } from '../support/program.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { addServers, answerWithIssues, FILE_TEXT, HOST, installTickets, RUN_LIST } from './mcp_servers.ts';
 
-// Issue 7: a client that nobody here wrote, MCP Inspector, over both fronts of the gateway.
+// A third-party client, MCP Inspector, over both fronts of the gateway.
 
 const INSPECTOR = join(ROOT, 'node_modules', '.bin', 'mcp-inspector');
 const SECRET = plantSecret();
@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** How the inspector is told where the gateway is. */
+/** The inspector's arguments for the location of the gateway. */
 const FRONTS = [
   ['stdio', () => [SVC, 'mcp', 'gateway', '-e', `SVC_HOME=${world.svc.home}`]],
   [

@@ -52,7 +52,7 @@ export async function installTickets(svc: Svc, secret: string): Promise<void> {
   expectStatus(await svc.api('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: secret }), 200);
 }
 
-/** The upstream answers `{"issues":[7]}` from now on. */
+/** Makes the upstream answer `{"issues":[7]}` from now on. */
 export function answerWithIssues({ upstream }: Pick<World, 'upstream'>): void {
   upstream.onRequest(async (exchange) => {
     await exchange.readBody();
@@ -67,7 +67,7 @@ export async function installMore(svc: Svc, name: string): Promise<void> {
   expectStatus(await svc.api('POST', '/v1/connectors', { ...CONNECTOR, connector, operations: [operation] }), 201);
 }
 
-/** The servers `files`, which reads one folder, and `everything`, both consented to. */
+/** The servers `files`, which reads one folder, and `everything`, both with consent. */
 export async function addServers(svc: Svc): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-files-'));
   writeFileSync(join(folder, 'read.me'), FILE_TEXT);

@@ -9,7 +9,7 @@ import { expectStatus, Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { earlierClient, modernClient, type GatewayEndpoint, type TestClient } from './gateway/test_clients.ts';
 
-// What the sidecar lets a gateway start, and with what.
+// Which servers the sidecar lets a gateway start, and with which secrets.
 
 const EVERYTHING = join(ROOT, 'node_modules', '@modelcontextprotocol', 'server-everything', 'dist', 'index.js');
 const SECRET = plantSecret();
@@ -93,7 +93,7 @@ async function onThisMachine(): Promise<{ readonly consent: string; readonly sta
   return { consent: found?.consent ?? 'gone', state: found?.health.state ?? 'gone' };
 }
 
-/** The tools whose calls wait for a person, as far as this machine knows. */
+/** The tools that need an approval, as this machine knows them. */
 async function heldHere(): Promise<string[]> {
   const { items } = serversHere.parse((await svc.local('GET', '/v1/mcp/servers')).body);
   return items.flatMap(({ server: { tools } }) => tools.approval);
@@ -120,8 +120,8 @@ async function mcpEvents(): Promise<string[]> {
   return events.map(({ type }) => type).filter((type) => type.startsWith('mcp.'));
 }
 
-describe('a server that was written over the API', () => {
-  it('is not started before somebody on this machine has consented', async () => {
+describe('a server that was created with the API', () => {
+  it('is not started before a person on this machine has consented', async () => {
     const over = await client(overHttp());
     expect(await namesOf(over)).toEqual([]);
     expect(await onThisMachine()).toEqual({ consent: 'needed', state: 'needs_consent' });
@@ -133,7 +133,7 @@ describe('a server that was written over the API', () => {
     expect(inConsole.name).toBe('everything');
   });
 
-  it('is shown as it is, and a program without a terminal is not asked', async () => {
+  it('is shown unchanged, and a program without a terminal is not asked', async () => {
     const asked = await svc.cli(['mcp', 'consent'], { input: 'y\n' });
     expect(asked.code).toBe(1);
     expect(asked.stdout).toContain(`${process.execPath} ${EVERYTHING} stdio`);
@@ -142,14 +142,14 @@ describe('a server that was written over the API', () => {
     expect((await onThisMachine()).consent).toBe('needed');
   });
 
-  it('waits for its credential once it was consented to', async () => {
+  it('waits for its credential after the consent', async () => {
     await svc.ok(['mcp', 'consent', 'everything', '--yes']);
     expect(await onThisMachine()).toEqual({ consent: 'given', state: 'needs_credentials' });
     expect(await namesOf(await client(overHttp()))).toEqual([]);
     expect(processes()).toEqual([]);
   });
 
-  it('is there for clients that are connected as soon as it may be started', async () => {
+  it('is available to connected clients as soon as it may be started', async () => {
     const over = await client(overHttp());
     expect(await hasEcho(over)).toBe(false);
     const changes = over.toolChanges();
@@ -179,7 +179,7 @@ describe('its credential', () => {
     expect(foundIn(svc.output, SECRET)).toEqual([]);
   });
 
-  it('is given to the server anew when another value is stored', async () => {
+  it('is passed to the server again when another value is stored', async () => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
     const other = plantSecret();
@@ -192,7 +192,7 @@ describe('its credential', () => {
     await echoes(over);
   });
 
-  it('is released to nobody with a session’s token, nor for another hash', async () => {
+  it('is not released for a session’s token or for another hash', async () => {
     const session = await svc.session();
     const path = `/v1/mcp/servers/${id}/release`;
     const asked = await fetch(`${svc.runFile.proxy_url}${path}`, {
@@ -213,7 +213,7 @@ describe.each([
   ['HTTP', overHttp, earlierClient],
   ['HTTP, later generation', overHttp, (place: GatewayEndpoint) => modernClient(place, 'auto')],
 ] as const)('over %s', (_, place, make) => {
-  it('tools are listed and called, and each call is recorded', async () => {
+  it('lists and calls tools, and records each call', async () => {
     const before = (await mcpEvents()).filter((type) => type === 'mcp.tool.called').length;
     const over = await client(place(), make);
     await waitFor('the tools', () => hasEcho(over));
@@ -232,13 +232,13 @@ describe.each([
 });
 
 describe('a session', () => {
-  it('has none of the servers that were not named at its launch', async () => {
+  it('has no server that was not named at its launch', async () => {
     const session = await svc.session();
     expect(await namesOf(await client(overHttp(session.token)))).toEqual([]);
     await session.end();
   });
 
-  it('has those that were, until it ends', async () => {
+  it('has the named servers until it ends', async () => {
     const reply = await svc.local('POST', '/v1/sandbox-proxy/sessions', { mcp_servers: ['everything'] });
     expectStatus(reply, 201);
     const made = z.object({ session_id: z.string(), token: z.string() }).parse(reply.body);
@@ -254,14 +254,14 @@ describe('a session', () => {
 });
 
 describe('a tool that needs an approval', () => {
-  it('is called once somebody has allowed this very call', async () => {
+  it('is called once a person has allowed this exact call', async () => {
     await svc.ok(['mcp', 'tools', 'everything', '--approve', 'echo']);
     const over = await client(overHttp());
     const call = () => over.callTool(ECHO, { message: 'a-value-nobody-sees' });
     const calls: ReturnType<typeof call>[] = [];
     let isHeld = false;
     const waiting = await waitFor('the approval', async () => {
-      // What is called before the gateway has heard of the new rule is not held.
+      // A call before the gateway knows the new rule is not held.
       if (!isHeld) calls.push(call().finally(() => (isHeld = false)));
       isHeld = true;
       const { items } = approvalList.parse((await svc.api('GET', '/v1/approvals?state=pending')).body);
@@ -278,7 +278,7 @@ describe('a tool that needs an approval', () => {
 });
 
 describe('a sidecar that was killed', () => {
-  it('is found again by a client over stdio, whose server ran on', async () => {
+  it('is found again by a client over stdio, whose server kept running', async () => {
     const others = processes();
     const over = await client(overStdio());
     await waitFor('the tools', () => hasEcho(over));
@@ -291,7 +291,7 @@ describe('a sidecar that was killed', () => {
     expect(processes()).toContain(started);
   });
 
-  it('leaves no gateway and no server behind, and begins anew', async () => {
+  it('leaves no gateway and no server behind, and starts new ones', async () => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
     const before = processes();
@@ -306,11 +306,11 @@ describe('a sidecar that was killed', () => {
   });
 });
 
-describe('a configuration that is changed', () => {
+describe('a changed configuration', () => {
   it.each([
     ['command', { command: [process.execPath, EVERYTHING] }],
     ['environment', { env: { MARK, TOKEN: 'vault://mcp-servers/{id}/TOKEN', NODE_ENV: 'production' } }],
-  ])('in its %s is stopped until somebody has consented again', async (_, change) => {
+  ])('in its %s is stopped until a person has consented again', async (_, change) => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
     const changes = over.toolChanges();
@@ -326,7 +326,7 @@ describe('a configuration that is changed', () => {
     await echoes(over);
   });
 
-  it('in what starts nothing goes on running', async () => {
+  it('in a field that starts nothing keeps running', async () => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
     const before = processes();
@@ -342,7 +342,7 @@ describe('a configuration that is changed', () => {
 });
 
 describe('the command line', () => {
-  it('says where the servers are over HTTP, without showing the token', async () => {
+  it('prints the HTTP address of the servers, without the token', async () => {
     const told = await svc.ok(['mcp', 'gateway', '--http']);
     expect(told).toContain(`${svc.runFile.proxy_url}/v1/mcp`);
     expect(told).not.toContain(hostToken());
@@ -362,8 +362,8 @@ describe('the command line', () => {
   });
 });
 
-describe('a server that may run no more', () => {
-  it('is stopped when its consent is taken back', async () => {
+describe('a server that may no longer run', () => {
+  it('is stopped when its consent is withdrawn', async () => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
     await svc.ok(['mcp', 'consent', 'everything', '--withdraw']);
@@ -373,7 +373,7 @@ describe('a server that may run no more', () => {
     await waitFor('the tools', () => hasEcho(over));
   });
 
-  it('is gone when it is removed, and clients are told', async () => {
+  it('is gone when it is removed, and clients are notified', async () => {
     const other = await svc.api('POST', '/v1/mcp-servers', record({ name: 'other', env: { MARK } }));
     expectStatus(other, 201);
     const directory = join(svc.home, 'mcp', 'servers', server.parse(other.body).id);

@@ -12,8 +12,8 @@ import { listen } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { earlierClient } from './gateway/test_clients.ts';
 
-// Issue 7: a remote server that asks for OAuth, over the whole product: its metadata, a provider that registers clients, the
-// gateway that sends what the control plane gives the sidecar.
+// A remote server that requires OAuth, end to end: its metadata, a provider that registers clients, and the gateway that sends
+// the token from the control plane.
 
 const begun = z.object({ authorization_url: z.string() });
 const shown = z.object({ id: z.string(), authorization: z.object({ state: z.string() }).nullable() });
@@ -22,7 +22,7 @@ let svc: Svc;
 let provider: OAuthProvider;
 let remote: Server;
 let url: string;
-/** The access tokens that the server took. */
+/** The access tokens that the server accepted. */
 const taken = new Set<string>();
 
 beforeAll(async () => {
@@ -67,8 +67,8 @@ function whoServer(): McpServer {
 const gateway = () => earlierClient({ kind: 'stdio', command: SVC, args: ['--home', svc.home, 'mcp', 'gateway'] });
 const record = async () => shown.parse(JSON.parse(await svc.ok(['mcp', 'show', 'hub', '--json'])));
 
-describe('a remote server that asks who calls', () => {
-  it('is not used before somebody signed in to it', async () => {
+describe('a remote server that requires OAuth', () => {
+  it('is not used before a person has signed in to it', async () => {
     await svc.ok(['mcp', 'add', 'hub', '--url', url]);
     const client = await gateway();
     expect(await client.listTools()).toEqual([]);
@@ -79,7 +79,7 @@ describe('a remote server that asks who calls', () => {
     expect(taken.size).toBe(0);
   });
 
-  it('is used with the tokens of the sign-in that svc mcp authorize began', async () => {
+  it('is used with the tokens of the sign-in that svc mcp authorize started', async () => {
     const refused = await svc.cli(['mcp', 'authorize', 'hub', '--no-wait', '--json']);
     expect([refused.code === 0, refused.stderr]).toEqual([false, expect.stringContaining('sign in')]);
     const agreed = ['--authorization-host', new URL(provider.origin).host];
@@ -105,7 +105,7 @@ describe('a remote server that asks who calls', () => {
     expect(svc.output).not.toContain(token);
   });
 
-  it('is used no more once that is forgotten', async () => {
+  it('is no longer used once the sign-in is deleted', async () => {
     await svc.ok(['mcp', 'authorize', 'hub', '--forget']);
     expect((await record()).authorization).toBeNull();
     const client = await gateway();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { z } from 'zod';
 
-/** As much of JSON Schema as the API's description uses. */
+/** The part of JSON Schema that the API's description uses. */
 const schemaObject = z.looseObject({
   $ref: z.string().optional(),
   type: z.union([z.string(), z.array(z.string())]).optional(),
@@ -40,13 +40,13 @@ export interface DescribedOperation {
   readonly method: string;
   readonly path: string;
   readonly access: 'anyone' | 'user' | 'sidecar';
-  /** Answers a browser, and refuses with a page. */
+  /** Serves a browser, and refuses with a page. */
   readonly isOfBrowser: boolean;
-  /** Query and path parameters that fit the description. */
+  /** Valid query and path parameters. */
   readonly parameters: fc.Arbitrary<readonly Parameter[]>;
-  /** A body that fits the description; null for an operation without one. */
+  /** A valid body; null for an operation without one. */
   readonly body: fc.Arbitrary<unknown> | null;
-  /** What a success with this status says; null when it is no JSON, undefined when it is not described. */
+  /** The schema of a success with this status; null if it is not JSON, undefined if it is not described. */
   success(status: number): z.ZodType | null | undefined;
 }
 export interface Parameter {
@@ -55,10 +55,13 @@ export interface Parameter {
   readonly value: string;
 }
 
-/** Values for fields and named schemas whose rules a JSON Schema cannot say: nearly every call would be refused without. */
+/**
+ * Values for fields and named schemas whose rules a JSON Schema cannot express: without them nearly every call would be
+ * refused.
+ */
 export type Hints = Readonly<Record<string, fc.Arbitrary<unknown>>>;
 
-/** Reads the description that the API gives of itself. */
+/** Reads the API's own description. */
 export function readDocument(text: string, hints: Hints): readonly DescribedOperation[] {
   const document = documentObject.parse(JSON.parse(text));
   const reader = new SchemaReader(document.components.schemas, hints);
@@ -82,7 +85,7 @@ export function readDocument(text: string, hints: Hints): readonly DescribedOper
 function accessOf(security: readonly Readonly<Record<string, unknown>>[]): DescribedOperation['access'] {
   const names = security.flatMap((requirement) => Object.keys(requirement));
   if (names.includes('sidecar')) return 'sidecar';
-  // A choice without a name: nobody has to be signed in.
+  // An alternative without a scheme: no sign-in is required.
   if (security.some((requirement) => Object.keys(requirement).length === 0)) return 'anyone';
   return names.includes('user') ? 'user' : 'anyone';
 }
@@ -112,14 +115,14 @@ class SchemaReader {
     this.#hints = hints;
   }
 
-  /** A check of values against a schema. */
+  /** Checks values against a schema. */
   validator(schema: unknown): z.ZodType {
     const text = JSON.stringify({ ...schemaObject.parse(schema), $defs: this.#named });
     const closed: z.core.JSONSchema.JSONSchema = JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/'));
     return z.fromJSONSchema(closed);
   }
 
-  /** Values that fit a schema; `name` is that of the schema or of the field they are for. */
+  /** Values that fit a schema; `name` is the name of the schema or of the field. */
   values(described: unknown, name = ''): fc.Arbitrary<unknown> {
     const hint = this.#hints[name];
     if (hint !== undefined) return hint;

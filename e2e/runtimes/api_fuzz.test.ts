@@ -13,7 +13,7 @@ import { ITEMS_SPEC } from './connector_samples.ts';
 import { type ControlPlaneUnderTest, startOnNode } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
-/** The same calls each time; a failure names the call that shrank out of it. */
+/** The same calls in each run; a failure names the shrunk call. */
 const RUNS = { seed: 20_260_102, numRuns: countOf(25, 10) };
 
 let control: ControlPlaneUnderTest;
@@ -49,7 +49,7 @@ const binding = fc
     ),
   );
 const words = fc.constantFrom('latest', 'a b/c', '..', 'ünï', '%2e', 'x'.repeat(300));
-/** Specs that are like the one that is installed, under other names. */
+/** Specs like the installed one, under other names. */
 const spec = fc
   .record({ fqn: fc.constantFrom('fuzz/a', 'fuzz/b'), version: fc.constantFrom('1', '2'), title: fc.constant('Fuzz') })
   .map((connector) => ({ ...ITEMS_SPEC, connector }));
@@ -58,7 +58,7 @@ const run = fc.oneof(
   fc.record({ operation: fc.constant('create-item'), args: fc.record({ title: words }) }),
   fc.record({ operation: fc.constantFrom('delete-item', 'get-itme'), args: fc.dictionary(words, fc.jsonValue()) }),
 );
-/** The id of no server, and the placeholder for the server's own. */
+/** The id of an unknown server, and the placeholder for the server's own id. */
 const serverIds = fc.constantFrom('{id}', `mcp_${'0'.repeat(26)}`);
 const mcpServer = fc
   .record({
@@ -77,7 +77,7 @@ const mcpServer = fc
       }),
     ),
   );
-/** What is asked of the marketplace about an entry. */
+/** Install requests for a marketplace entry. */
 const entryChoice = fc.record(
   { owner: fc.constantFrom('personal', 'enterprise'), name: fc.constantFrom('one', 'two'), dry_run: fc.boolean() },
   { requiredKeys: [] },
@@ -119,7 +119,7 @@ afterAll(async () => {
   await registry.stop();
 });
 
-/** A connector that agents may ask approvals for. */
+/** Installs a connector for which agents may request approvals. */
 async function installItems(): Promise<string> {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify(ITEMS_SPEC);
@@ -127,7 +127,7 @@ async function installItems(): Promise<string> {
   return installReply.parse(await made.json()).id;
 }
 
-/** An MCP server whose tools agents may ask approvals for. */
+/** Registers an MCP server for whose tools agents may request approvals. */
 async function registerServer(): Promise<string> {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ name: 'approved', command: ['a-server'], tools: { approval: ['*'] } });
@@ -135,7 +135,7 @@ async function registerServer(): Promise<string> {
   return mcpServerRecord.parse(await made.json()).id;
 }
 
-/** A call as it goes over the wire. */
+/** A call in its wire form. */
 interface WireCall {
   readonly operation: DescribedOperation;
   readonly target: string;
@@ -161,7 +161,7 @@ function targetOf(operation: DescribedOperation, parameters: readonly Parameter[
   return query.size === 0 ? path : `${path}?${query.toString()}`;
 }
 
-/** A value as a segment of a path. A segment of one dot or two would never be sent: a client takes it for a direction. */
+/** A value as a path segment. A segment of one or two dots is never sent: a client resolves it. */
 function segmentOf(value: string): string {
   return encodeURIComponent(value).replace(/^\.{1,2}$/, '...');
 }
@@ -173,7 +173,7 @@ function validCalls(operation: DescribedOperation): fc.Arbitrary<WireCall> {
   });
 }
 
-/** Calls that are wrong somewhere: a parameter, a field, the whole body or what it is said to be. */
+/** Invalid calls: in a parameter, a field, the whole body or its content type. */
 function brokenCalls(operation: DescribedOperation): fc.Arbitrary<WireCall> {
   const values = operation.parameters.chain((parameters) =>
     fc.tuple(...parameters.map((each) => brokenText.map((text) => ({ ...each, value: text || '%' })))),
@@ -209,7 +209,7 @@ function brokenBodies(operation: DescribedOperation): fc.Arbitrary<string | null
   );
 }
 
-/** The body with one field taken out, put in or replaced. */
+/** The body with one field removed, added or replaced. */
 function mutate(body: unknown, at: number, value: unknown): unknown {
   if (typeof body !== 'object' || body === null) return value;
   const fields = Object.keys(body);
@@ -225,7 +225,7 @@ async function send(call: WireCall, authorization: Authorization): Promise<Respo
     ...(call.body !== null && { 'content-type': call.contentType }),
   };
   const sent = { method: call.operation.method, headers, ...(call.body !== null && { body: call.body }) };
-  // The steps of signing in are taken at the console's own name.
+  // The sign-in steps are only served under the console's own name.
   if (call.operation.isOfBrowser) return fetchAs(consoleHost, control.url + call.target, sent);
   return fetch(control.url + call.target, { ...sent, redirect: 'manual' });
 }
@@ -234,7 +234,7 @@ function isPage(reply: Response): boolean {
   return reply.headers.get('content-type')?.startsWith('text/html') === true;
 }
 
-/** What holds for every reply, whatever was asked. */
+/** Expects what holds for every reply. */
 async function checkReply(call: WireCall, reply: Response): Promise<void> {
   expect(reply.status).toBeLessThan(500);
   if (reply.status >= 400 && call.operation.isOfBrowser && isPage(reply)) {
@@ -256,7 +256,7 @@ async function checkReply(call: WireCall, reply: Response): Promise<void> {
   else await reply.body?.cancel();
 }
 
-/** Runs a property over every operation; says for each which statuses were seen. */
+/** Runs a property for every operation; returns the seen statuses of each. */
 async function forEachOperation(
   calls: (operation: DescribedOperation) => fc.Arbitrary<WireCall>,
   check: (call: WireCall) => Promise<number>,
@@ -279,8 +279,8 @@ async function sendChecked(call: WireCall, authorization: Authorization): Promis
 }
 
 /**
- * An id that was made up belongs to nothing, a code or password signs nobody in, no provider is set up, a domain is nobody's,
- * and a run here has no credential: those of e2e/connectors/run_fuzz.test.ts have.
+ * Operations that cannot succeed here: made-up ids do not exist, codes and passwords are not valid, no provider is configured,
+ * no domain is verified, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
  */
 const neverSucceeds = (name: string) =>
   name.includes('{id}') ||
@@ -289,7 +289,7 @@ const neverSucceeds = (name: string) =>
   name === 'PUT /v1/enterprise' ||
   name === 'POST /v1/connector-operations/run';
 
-test('a call that fits the description gets what the description says, or a refusal', async () => {
+test('a valid call gets the described reply, or a refusal', async () => {
   const seen = await forEachOperation(validCalls, (call) => sendChecked(call, asItsCaller));
   expect(Object.keys(seen).length).toBeGreaterThan(20);
   const reached = Object.entries(seen).filter(([, statuses]) => statuses.some((status) => status < 400));
@@ -297,7 +297,7 @@ test('a call that fits the description gets what the description says, or a refu
   expect(reached.map(([name]) => name)).toEqual(expect.arrayContaining(expected));
 });
 
-test('a broken call is an error of the one shape', async () => {
+test('an invalid call gets an error of the common shape', async () => {
   const seen = await forEachOperation(brokenCalls, (call) => sendChecked(call, asItsCaller));
   const withBody = operations.filter(({ body }) => body !== null);
   for (const { method, path } of withBody) expect(seen[`${method} ${path}`]).toContain(400);
@@ -311,7 +311,7 @@ const strangers = fc.oneof(
 const callsOfStrangers = (operation: DescribedOperation) =>
   fc.tuple(fc.oneof(validCalls(operation), brokenCalls(operation)), strangers);
 
-test('nobody gets anything without credentials of ours', async () => {
+test('every call without credentials is refused', async () => {
   for (const operation of operations.filter(({ access }) => access !== 'anyone')) {
     const property = fc.asyncProperty(callsOfStrangers(operation), async ([call, stranger]) => {
       expect(await sendChecked(call, async () => stranger)).toBe(401);
@@ -325,7 +325,7 @@ const asTheOther: Authorization = (call) => {
   return asItsCaller({ ...call, operation: { ...call.operation, access } });
 };
 
-test('the key of a user is none of a sidecar, and the other way round', async () => {
+test("a user's key is refused in place of a sidecar's, and the other way round", async () => {
   const seen = await forEachOperation(
     validCalls,
     (call) => sendChecked(call, asTheOther),
@@ -334,7 +334,7 @@ test('the key of a user is none of a sidecar, and the other way round', async ()
   expect(new Set(Object.values(seen).flat())).toEqual(new Set([401]));
 });
 
-test('an id of somebody else, or of nobody, is not found', async () => {
+test('an id of another user, or of nothing, is not found', async () => {
   const seen = await forEachOperation(
     validCalls,
     (call) => sendChecked(call, asItsCaller),
@@ -349,7 +349,7 @@ test('an id of somebody else, or of nobody, is not found', async () => {
 const isReadOrReplaceOfBinding = ({ method, path }: DescribedOperation) =>
   method !== 'DELETE' && path === '/v1/host-bindings/{id}';
 
-test('an id of ours is found, and what is said of it fits the description', async () => {
+test('an own id is found, and its record fits the description', async () => {
   const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ host: 'own.example.test', scheme: 'bearer', credential_ref: 'vault://a' });
   const made = await fetch(`${control.url}/v1/host-bindings`, { method: 'POST', headers, body });
@@ -363,7 +363,7 @@ test('an id of ours is found, and what is said of it fits the description', asyn
   ]);
 });
 
-test('after all of it the audit log holds, and the log of the program names no fault', async () => {
+test("after all this the audit log verifies, and the program's log has no fault", async () => {
   const headers = { authorization: `Bearer ${control.localKey}` };
   const verified = await fetch(`${control.url}/v1/audit-events/verify`, { headers });
   expect(await verified.json()).toMatchObject({ ok: true });

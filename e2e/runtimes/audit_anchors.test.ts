@@ -14,7 +14,7 @@ import {
   startOnWorkerd,
 } from './programs.ts';
 
-/** A webhook as an operator runs one: it keeps each body that it answers with 204. */
+/** A webhook like an operator's: it keeps each body that it answers with 204. */
 class Receiver {
   readonly taken: string[] = [];
   readonly #server: Server;
@@ -75,7 +75,7 @@ const waitForHeads = () =>
     timeout: 60_000,
   });
 
-/** `svc audit verify --against` what the receiver kept. */
+/** Runs `svc audit verify --against` with what the receiver kept. */
 async function compare(control: ControlPlaneUnderTest, text: string) {
   const file = join(home, 'received.json');
   await writeFile(file, text);
@@ -86,7 +86,7 @@ describe.each([
   ['Node', startNodeAt],
   ['Deno', startDenoAt],
 ])('SVC_AUDIT_HEADS_URL on %s', (_, startAt) => {
-  test('sends the signed heads out, and they show that the database was put back to an older copy', async () => {
+  test('sends the signed heads, which prove that the database was replaced with an older copy', async () => {
     const first = await keepRunning(startAt(home, {}));
     await store(first, 'user/before');
     await first.stop();
@@ -110,7 +110,7 @@ describe.each([
     }
     await sending.stop();
 
-    // Started anew on the same day: what was sent is not sent again.
+    // Started again on the same day: nothing is sent twice.
     const again = await keepRunning(startAt(home, { SVC_AUDIT_HEADS_URL: url }));
     expect((await compare(again, body)).exitCode).toBe(0);
     const doctor = await runSvc(home, ['doctor', '--json'], { SVC_CONTROL_URL: again.url });
@@ -129,7 +129,7 @@ describe.each([
   });
 });
 
-test('two workers that start at one time send the day once', async () => {
+test('two workers that start at the same time send once for the day', async () => {
   await (await keepRunning(startNodeAt(home, {}))).stop();
   const settings = { SVC_AUDIT_HEADS_URL: url };
   const workers = await Promise.all([
@@ -142,7 +142,7 @@ test('two workers that start at one time send the day once', async () => {
   expect(workers.map((each) => each.output()).join('')).not.toContain('deferred work failed');
 });
 
-test('in workerd the platform asks for it by its clock', async () => {
+test("in workerd the platform's cron trigger runs it", async () => {
   const server = await startLibsqlServer();
   running.push(server);
   const settings = { SVC_VAULT_KEY: randomBytes(32).toString('base64url'), SVC_AUDIT_HEADS_URL: url };

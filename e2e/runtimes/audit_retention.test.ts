@@ -33,7 +33,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** Events of a control plane whose clock stood at the beginning of 2026. */
+/** Events of a control plane whose clock was at the beginning of 2026. */
 async function recordOld(url: string): Promise<void> {
   const client = createClient({ url, timeout: 5_000 });
   const keys = { masterKey: new Secret(vaultKey), localKey: new Secret(localKey) };
@@ -70,7 +70,7 @@ describe.each([
   ['Node', startNodeAt],
   ['Deno', startDenoAt],
 ])('SVC_AUDIT_RETENTION_DAYS on %s', (_, startAt) => {
-  test('has old events removed by themselves, and what is left verifies', async () => {
+  test('removes old events automatically, and the rest verifies', async () => {
     await recordOld(fileUrl());
     const control = await keepRunning(startAt(home, { SVC_AUDIT_RETENTION_DAYS: '30' }));
     await vi.waitFor(async () => expect((await verifyLog(control)).removed).toBe(OLD_SECRETS), { timeout: 60_000 });
@@ -81,7 +81,7 @@ describe.each([
   });
 });
 
-test('in workerd the platform asks for it by its clock', async () => {
+test("in workerd the platform's cron trigger runs it", async () => {
   const server = await startLibsqlServer();
   running.push(server);
   await recordOld(server.url);
@@ -94,7 +94,7 @@ test('in workerd the platform asks for it by its clock', async () => {
 });
 
 describe('svc audit prune', () => {
-  test('removes, or only counts, beside a worker that serves; without it all events stay', async () => {
+  test('removes, or only counts, next to a serving worker; otherwise all events stay', async () => {
     await recordOld(fileUrl());
     const control = await keepRunning(startNodeAt(home));
     const svc = (...args: string[]) => runSvc(home, ['audit', ...args], { SVC_CONTROL_URL: control.url });
@@ -113,7 +113,7 @@ describe('svc audit prune', () => {
     });
   });
 
-  test('a new master key seals where the chains begin', async () => {
+  test('a new master key reseals the beginnings of the chains', async () => {
     await recordOld(fileUrl());
     const before = await keepRunning(startNodeAt(home));
     const settings = { SVC_CONTROL_URL: before.url };

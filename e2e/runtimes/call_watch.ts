@@ -1,10 +1,10 @@
-/** One call that was sent and has no answer yet. */
+/** One sent call without an answer yet. */
 interface OpenCall {
   readonly what: string;
   readonly begunMs: number;
 }
 
-/** Where a program under test says what went wrong with it. */
+/** A program under test, and its output. */
 export interface Witness {
   readonly name: string;
   readonly output: () => string;
@@ -13,14 +13,14 @@ export interface Witness {
 const MOST_LINES = 5;
 
 /**
- * Knows which calls of a load wait, and how those before them were answered: a load that stands still can then say what it
- * stands still for.
+ * Tracks which calls of a load wait, and how the earlier ones were answered, so that a load that hangs can say what it waits
+ * for.
  */
 export class CallWatch {
   readonly #open = new Set<OpenCall>();
   readonly #answers = new Map<string, number>();
 
-  /** Makes a call. `what` has no codes or tokens in it; `answerOf` is what the answer is counted as. */
+  /** Makes a call. `what` contains no codes or tokens; the answer is counted under `answerOf`. */
   async watch<T>(what: string, call: () => Promise<T>, answerOf: (answer: T) => string | number): Promise<T> {
     const open = { what, begunMs: performance.now() };
     this.#open.add(open);
@@ -34,7 +34,7 @@ export class CallWatch {
     }
   }
 
-  /** Does `work`, which has so long: after that it fails, with what it waited for and what the programs said. */
+  /** Does `work` within a time limit. After that it fails, with what it waited for and the programs' output. */
   async inTime<T>(work: Promise<T>, withinMs: number, witnesses: readonly Witness[]): Promise<T> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => reject(new Error(this.#report(withinMs, witnesses))), withinMs);
@@ -62,7 +62,7 @@ export class CallWatch {
   }
 }
 
-/** The last lines that tell of something else than a request that was answered. */
+/** The last lines that are not about an answered request. */
 function lastProblems(output: string): string[] {
   const lines = output.split('\n').filter((line) => line !== '' && !line.includes('"message":"request"'));
   return lines.slice(-MOST_LINES).map((line) => `  ${line}`);

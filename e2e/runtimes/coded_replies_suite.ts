@@ -4,14 +4,14 @@ import { askCoded, type CodedReply } from './coded_reply.ts';
 const ANY = { 'accept-encoding': 'gzip, deflate, br' };
 const codingOf = ({ headers }: CodedReply) => headers['content-encoding'];
 
-/** What is sent compressed, by the program or by the platform that it runs on (decision 0040). */
+/** Which replies are compressed, by the program or by its platform (decision 0040). */
 export function describeCodedReplies(
   url: () => string,
   { isPlatformDoing }: { readonly isPlatformDoing: boolean },
 ): void {
   const ask = (path: string, headers: Record<string, string>, method = 'GET') =>
     askCoded(url() + path, headers, method);
-  /** What the platform makes of lengths is its own affair. */
+  /** The platform decides about lengths itself. */
   const length = (reply: CodedReply) => (isPlatformDoing ? null : reply.headers['content-length']);
   const ours = <T>(expected: T) => (isPlatformDoing ? null : expected);
 
@@ -23,14 +23,14 @@ export function describeCodedReplies(
     expect(length(coded)).toBe(ours(String(coded.bytes)));
   });
 
-  test('what somebody else may have asked for is not, nor may anybody on its way', async () => {
+  test('what another user may have influenced is not, and no proxy may compress it', async () => {
     const guessed = await ask('/docs', { ...ANY, cookie: 'svc_session=of-a-browser', 'sec-fetch-site': 'cross-site' });
     expect([guessed.status, guessed.headers['cache-control']]).toEqual([200, 'no-store, no-transform']);
-    // The emulation of the platform does not look at that.
+    // The platform's emulation ignores that.
     expect(isPlatformDoing ? null : (codingOf(guessed) ?? 'none')).toBe(ours('none'));
   });
 
-  test('files of pages are sent compressed, once to each browser, each form under a tag of its own', async () => {
+  test("the pages' files are sent compressed, once to each browser, each encoding with its own tag", async () => {
     const [path = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec((await ask('/docs', {})).text) ?? [];
     const plain = await ask(path, {});
     const coded = await ask(path, ANY);

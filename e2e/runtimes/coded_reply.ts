@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:ht
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 
-/** A reply as it came, and the text that its body stands for. */
+/** A reply as received, and the decoded text of its body. */
 export interface CodedReply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -11,7 +11,7 @@ export interface CodedReply {
   readonly text: string;
 }
 
-/** Asks by a client that decodes nothing by itself. */
+/** Sends a request with a client that does not decode. */
 export async function askCoded(url: string, headers: Record<string, string>, method = 'GET'): Promise<CodedReply> {
   const sent = request(url, { method, headers, agent: false });
   const answered: Promise<IncomingMessage[]> = once(sent, 'response');

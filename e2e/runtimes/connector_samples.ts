@@ -1,4 +1,4 @@
-/** The host that sample connectors ask; a test pins it to an upstream of its own. */
+/** The host of the sample connectors; a test resolves it to its own upstream. */
 export const UPSTREAM_HOST = 'api.example.test';
 
 /** A valid spec as people write it; a test changes one field at a time. */

@@ -23,7 +23,7 @@ import { TestSidecar } from './sidecar_client.ts';
 
 const page = z.object({ items: z.array(z.record(z.string(), z.unknown())), next_cursor: z.string().nullable() });
 
-/** The same walk through the control API on every runtime. The tests of one runtime build on one another. */
+/** The same tour of the control API on every runtime. The tests of one runtime build on each other. */
 export function describeControlApi(runtime: string, start: () => Promise<ControlPlaneUnderTest>): void {
   describe(`the control API on ${runtime}`, () => {
     const secret = `planted-${randomBytes(16).toString('hex')}`;
@@ -70,12 +70,12 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
 
     describeCodedReplies(() => control.url, { isPlatformDoing: runtime.startsWith('workerd') });
 
-    test('answers nobody who is not signed in', async () => {
+    test('refuses callers who are not signed in', async () => {
       const reply = await send('/v1/secrets', { headers: { authorization: 'Bearer svc_local_wrong' } });
       expect([reply.status, await reply.json()]).toMatchObject([401, { error: { code: 'unauthenticated' } }]);
     });
 
-    test('publishes its keys, and makes a personal token that does what it is for', async () => {
+    test('publishes its keys, and creates a personal token that works within its scopes', async () => {
       const { keys } = keySet.parse(await (await send('/.well-known/jwks.json')).json());
       expect(keys).toHaveLength(1);
       const made = await asUser('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });
@@ -114,7 +114,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await explain('GET', 'https://other.example.test/')).toMatchObject({ decision: 'passthrough' });
     });
 
-    test('gives a sidecar its signed snapshot, and a signed 304 when it has it', async () => {
+    test('sends a sidecar its signed snapshot, or a signed 304 if it has it', async () => {
       expect((await sidecar.enrol(control.localKey)).status).toBe(201);
       const first = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0');
       const snapshot = await sidecar.verify(await first.text(), SNAPSHOT_TYP, snapshotPayload);
@@ -147,7 +147,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: secret });
     });
 
-    test('releases a credential that no binding refers to, when it is said for which host and why', async () => {
+    test('releases a credential without a binding if the host and the reason are given', async () => {
       const reference = { owner: 'personal', path: 'user/other' };
       const body = { request_id: crypto.randomUUID(), reference, host: 'db.example.test', reason: 'not HTTP' };
       const reply = await sidecar.call('POST', '/v1/sidecar/unsealed', { body });
@@ -158,7 +158,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect((await sidecar.call('POST', '/v1/sidecar/unsealed', { body: shared })).status).toBe(400);
     });
 
-    test('says which values are stored secrets', async () => {
+    test('finds which values are stored secrets', async () => {
       const reply = await asUser('POST', '/v1/secrets/check', { values: ['other', `${secret}-2`, secret] });
       expect(await reply.json()).toEqual({
         matches: [
@@ -168,7 +168,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       });
     });
 
-    test('takes events in once, and streams, lists and verifies them', async () => {
+    test('stores events once, and streams, lists and verifies them', async () => {
       const stream = await asUser('GET', '/v1/audit-events/stream?type=sandbox.proxy.');
       const event = passthroughEvent();
       for (const _ of [1, 2]) {
@@ -189,7 +189,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await prune(23)).toMatchObject([400, { error: { code: 'invalid_input' } }]);
     });
 
-    test('keeps an MCP server with its credential, hands both to a sidecar, and goes back to what it was', async () => {
+    test('stores an MCP server with its credential, sends both to a sidecar, and rolls it back', async () => {
       const server = {
         name: 'files',
         description: 'Files',
@@ -204,7 +204,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       });
       const body = { env_var_name: 'KEY', secret_value: `${secret}-3` };
       expect((await asUser('POST', `/v1/mcp-servers/${id}/credentials`, body)).status).toBe(200);
-      // What a PUT leaves out is as if it had never been said: every field is replaced, what is read-only stays.
+      // A PUT replaces every field except the read-only ones: an omitted field gets its default.
       const { description: _, ...less } = server;
       const put = mcpServerRecord.parse(
         await (await asUser('PUT', `/v1/mcp-servers/${id}`, { ...less, enabled: false })).json(),
@@ -240,7 +240,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(JSON.stringify(await (await asUser('GET', '/v1/secrets')).json())).not.toContain(id);
     });
 
-    test('refuses a call that was sent before', async () => {
+    test('refuses a replayed call', async () => {
       const claims = { jti: crypto.randomUUID() };
       const body = { events: [passthroughEvent()] };
       expect((await sidecar.call('POST', '/v1/sidecar/events', { body, claims })).status).toBe(200);
@@ -292,7 +292,7 @@ function passthroughEvent() {
   };
 }
 
-/** The first event of a stream; the stream is given up then. */
+/** Reads the first event of a stream, then closes the stream. */
 async function firstFrame(stream: Response): Promise<unknown> {
   let text = '';
   const decoder = new TextDecoder();

@@ -32,7 +32,7 @@ test.each<[string, () => Promise<Response>]>([
   ['the snapshot', () => sidecar.call('GET', '/v1/sidecar/snapshot')],
   ['credentials', () => sidecar.call('POST', '/v1/sidecar/credentials', { body: REQUEST })],
   ['events', () => sidecar.call('POST', '/v1/sidecar/events', { body: { events: [{}] } })],
-])('a database server that went away is said to be unavailable by %s', async (_, call) => {
+])('a stopped database server is reported as unavailable by %s', async (_, call) => {
   const reply = await call();
   const { error } = errorBody.parse(await reply.json());
   expect([reply.status, error.code]).toEqual([503, 'database_unavailable']);

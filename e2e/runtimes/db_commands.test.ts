@@ -18,7 +18,7 @@ afterEach(() => rm(home, { recursive: true, force: true }));
 
 const svc = (args: readonly string[], settings: Record<string, string> = {}) => runSvc(home, args, settings);
 
-/** Three processes that migrate one empty database at the same time; what each of them applied. */
+/** Migrates one empty database with three processes at the same time; returns what each applied. */
 async function migrateAtOnce(settings: Record<string, string>): Promise<number[][]> {
   const runs = await Promise.all([1, 2, 3].map(() => svc(['db', 'migrate', '--json'], settings)));
   expect(runs.map(({ exitCode, stderr }) => `${exitCode}${stderr}`)).toEqual(['0', '0', '0']);
@@ -26,13 +26,13 @@ async function migrateAtOnce(settings: Record<string, string>): Promise<number[]
 }
 
 describe('svc db, and svc export', () => {
-  test('migrates once when processes do it at once, on a file', async () => {
+  test('migrates once if processes do it at the same time, on a file', async () => {
     const applied = await migrateAtOnce({});
     expect(applied.flat().toSorted((a, b) => a - b)).toEqual(ALL);
     expect(await svc(['db', 'status'])).toMatchObject({ exitCode: 0 });
   });
 
-  test('migrates once when processes do it at once, on a server', async () => {
+  test('migrates once if processes do it at the same time, on a server', async () => {
     const server = await startLibsqlServer();
     try {
       const settings = { SVC_DATABASE_URL: server.url };
@@ -48,7 +48,7 @@ describe('svc db, and svc export', () => {
     }
   });
 
-  test('says that there is no database, and makes none by looking', async () => {
+  test('says that there is no database, and does not create one', async () => {
     for (const settings of [{}, { SVC_DATABASE_URL: `file:${join(home, 'own.db')}` }]) {
       for (const args of [['status'], ['backup', join(home, 'copy.db')]]) {
         const run = await svc(['db', ...args], settings);
@@ -58,14 +58,14 @@ describe('svc db, and svc export', () => {
     for (const name of ['control.db', 'own.db']) await expect(stat(join(home, name))).rejects.toThrow('ENOENT');
   });
 
-  test('says that a server does not answer, without its token', async () => {
+  test('says that a server does not answer, without printing its token', async () => {
     const settings = { SVC_DATABASE_URL: 'http://127.0.0.1:1', SVC_DATABASE_TOKEN: 'planted-token' };
     const run = await svc(['db', 'status'], settings);
     expect([run.exitCode, run.stderr]).toEqual([1, expect.stringContaining('check SVC_DATABASE_URL')]);
     expect(run.stderr + run.stdout).not.toContain('planted-token');
   });
 
-  test('copies a database in use, which is whole and private, and works in its place', async () => {
+  test('copies a database in use; the copy is complete, private, and works in its place', async () => {
     const secret = randomBytes(16).toString('hex');
     const copy = join(home, 'copy.db');
     const control = await startNodeAt(home);
@@ -90,7 +90,7 @@ describe('svc db, and svc export', () => {
     await restored.stop();
   });
 
-  test('says what a tenant owns, line by line, without a value of a secret', async () => {
+  test('exports what a tenant owns, line by line, without the values of secrets', async () => {
     const secret = randomBytes(16).toString('hex');
     const control = await startNodeAt(home);
     const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };

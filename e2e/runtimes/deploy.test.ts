@@ -18,13 +18,13 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('the worker bundles for workerd, as wrangler deploys it, in under 1 MiB compressed', async () => {
+test("the worker's bundle for workerd, as wrangler deploys it, is under 1 MiB compressed", async () => {
   const { PATH } = process.env;
   const env = { PATH: `${BIN}:${PATH}`, CI: '1', WRANGLER_SEND_METRICS: 'false', XDG_CONFIG_HOME: directory };
   const bundle = join(directory, 'bundle');
   await run(join(BIN, 'wrangler'), ['deploy', '--dry-run', '--outdir', bundle], { cwd: ROOT, env });
   const modules = (await readdir(bundle)).filter((name) => !/\.(map|md)$/.test(name));
-  // Besides the code, what pages load and the catalog, as text.
+  // Besides the code, the pages' files and the catalog, as text.
   expect(modules.filter((name) => !/-[a-z0-9_-]+\.(?:js|mjs|css|yaml)$/.test(name))).toEqual(['workerd.js']);
   const catalog = await readdir(join(ROOT, 'catalog/bindings'));
   expect(modules).toHaveLength(1 + ASSET_FILES.length + catalog.length);

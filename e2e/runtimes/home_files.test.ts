@@ -17,7 +17,7 @@ describe.each([
   ['Node', startNodeAt],
   ['Deno', startDenoAt],
 ])('the home of a control worker on %s', (_, startAt) => {
-  test('is private while the worker runs, with all that is in it', async () => {
+  test('is private while the worker runs, with all its files', async () => {
     const home = join(parent, 'home');
     const control = await startAt(home);
     const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
@@ -30,7 +30,7 @@ describe.each([
     await control.stop();
   });
 
-  test('takes the rights of others away from a database that was open to them', async () => {
+  test('removes the access of others to a database that was open to them', async () => {
     await writeFile(join(parent, 'control.db'), '', { mode: 0o644 });
     const control = await startAt(parent);
     expect(await modeOf(join(parent, 'control.db'))).toBe(0o600);
@@ -40,7 +40,7 @@ describe.each([
 
 /** All but Deno's own cache. */
 const listCreated = async (folder: string) => (await readdir(folder)).filter((name) => name !== '.cache');
-/** It does not quote the value. */
+/** The message does not quote the value. */
 const NO_LOCAL_KEY =
   'SVC_LOCAL_KEY is not a local key: set it to svc_local_ and 43 characters (32 random bytes as base64url)';
 const newKey = () => randomBytes(32).toString('base64url');
@@ -48,7 +48,7 @@ const newKey = () => randomBytes(32).toString('base64url');
 describe.each([
   ['Node', runNode],
   ['Deno', (flags: readonly string[], settings: Record<string, string>) => runDeno(flags, settings, ['--allow-write'])],
-])('a control worker on %s that is given no home', (_, runWith) => {
+])('a control worker on %s without a home', (_, runWith) => {
   test('refuses to start hosted without a database, and creates nothing', async () => {
     const refusal = await refusalOf(runWith([], { HOME: parent, SVC_VAULT_KEY: newKey() }));
     const message = 'no database: set SVC_DATABASE_URL, or give --home';
@@ -73,7 +73,7 @@ describe.each([
 });
 
 test.each(['x.db', 'data/x.db', '../home/x%20y.db'])(
-  'a database in a home that does not exist yet is created: file:HOME/%s',
+  'creates a database in a home that does not exist yet: file:HOME/%s',
   async (name) => {
     const home = join(parent, 'home');
     const settings = { SVC_HOME: home, SVC_VAULT_KEY: newKey(), SVC_DATABASE_URL: `file:${home}/${name}` };

@@ -9,12 +9,12 @@ import { addUser, type InProcess, startInProcess } from './in_process.ts';
 
 export const PUBLIC_URL = 'https://control.example.test';
 
-/** The control plane as it is hosted: no local key, and an address that it was told. */
+/** The settings of a hosted control plane: no local key, and a public URL. */
 export function startHosted(): Promise<InProcess> {
   return startInProcess({ localKey: null, publicUrl: PUBLIC_URL });
 }
 
-/** A program that is signed in as a user, as `svc login` leaves it. */
+/** A program signed in as a user, like after `svc login`. */
 export async function signInProgram(control: InProcess, caller: Caller, client = 'laptop'): Promise<TokenPair> {
   const { context } = control;
   const account = await findAccount(context.database, caller.userId);
@@ -33,14 +33,14 @@ export async function signInBrowser(control: InProcess, caller: Caller): Promise
   return `${context.local === null ? '__Host-session' : 'svc_session'}=${token}`;
 }
 
-/** A user of a hosted control plane, and calls with its access token. */
+/** A user of a hosted control plane, with calls that use the user's access token. */
 export interface HostedUser {
   readonly caller: Caller;
   readonly tokens: TokenPair;
   readonly call: (method: string, path: string, body?: unknown) => Promise<Response>;
 }
 
-/** Adds a user, the first of a new enterprise or a member of one, and signs its program in. */
+/** Adds a user, as the first of a new enterprise or a member of one, and signs a program in. */
 export async function hostedUser(control: InProcess, enterpriseId: string | null = null): Promise<HostedUser> {
   const caller = await addUser(control.context, enterpriseId);
   const tokens = await signInProgram(control, caller);
@@ -59,7 +59,7 @@ export function callAs(
   return control.send(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
 }
 
-/** The code of a refusal, or the status of what is none. */
+/** The code of a refusal, or the status of another reply. */
 export async function outcome(answer: Response | Promise<Response>): Promise<string | number> {
   const reply = await answer;
   return reply.ok ? reply.status : errorBody.parse(await reply.json()).error.code;

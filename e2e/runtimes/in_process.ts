@@ -24,7 +24,7 @@ import { migrate } from '../../worker/store/migrate.ts';
 import { TestSidecar } from './sidecar_client.ts';
 import type { Clock } from '../../worker/kernel/clock.ts';
 
-/** A clock that a test moves; sleeping moves it too, and takes no time. */
+/** A clock that a test advances; sleeping advances it too, and takes no time. */
 export class TestClock implements Clock {
   ms = Date.parse('2026-01-02T03:04:05.678Z');
   now(): number {
@@ -42,12 +42,12 @@ const ASSETS = fileAssets();
 
 export const ORIGIN = 'http://127.0.0.1:7420';
 
-/** The outgoing calls of a control plane that makes none. */
+/** Refuses outgoing calls, for a control plane that makes none. */
 export const NO_OUTBOUND: Outbound = {
   call: async () => err({ reason: 'upstream_unreachable', message: 'this test has no upstream' }),
 };
 
-/** What a reply says, checked. */
+/** The parsed body of a reply. */
 export async function parseReply<T>(schema: z.ZodType<T>, reply: Response | Promise<Response>): Promise<T> {
   return schema.parse(await (await reply).json());
 }
@@ -61,33 +61,33 @@ export function newLocalKey(): string {
   return `svc_local_${randomBytes(32).toString('base64url')}`;
 }
 
-/** The control plane's app on a database file of its own, without a socket. */
+/** The control plane's app on its own database file, without a socket. */
 export interface InProcess {
   readonly context: ProgramContext;
   readonly clock: TestClock;
   readonly localKey: string;
   readonly log: LogEntry[];
-  /** At the loopback address, or at the whole URL that is given. */
+  /** Sends to the loopback address, or to a whole URL. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>;
-  /** Where a browser finds the console: in local mode a name of its own. */
+  /** The console's origin for browsers: in local mode its own name. */
   readonly consoleOrigin: string;
-  /** As a browser sends, by the console's name. */
+  /** Sends as a browser does, to the console's name. */
   readonly inBrowser: (path: string, init?: RequestInit) => Promise<Response>;
-  /** As the local user, with a JSON body. */
+  /** Sends as the local user, with a JSON body. */
   readonly asUser: (
     method: string,
     path: string,
     body?: unknown,
     headers?: Record<string, string>,
   ) => Promise<Response>;
-  /** An enrolled sidecar whose clock is ours. */
+  /** Enrols a sidecar that uses the test's clock. */
   readonly enrolSidecar: () => Promise<TestSidecar>;
-  /** Everything in the database's files. */
+  /** The content of the database's files. */
   readonly databaseBytes: () => Promise<Buffer>;
   readonly stop: () => Promise<void>;
 }
 
-/** A database at this program's schema and with nothing in it: steps of a schema are slow, for each is safe on its disk. */
+/** An empty database at the current schema: applying migrations is slow, because each waits for the disk. */
 let emptyDatabase: Promise<Buffer> | null = null;
 
 async function makeEmptyDatabase(): Promise<Buffer> {
@@ -107,7 +107,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   emptyDatabase ??= makeEmptyDatabase();
   await writeFile(join(directory, 'control.db'), await emptyDatabase);
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
-  // It need not outlive this process: each write would wait for the disk.
+  // It need not outlive this process, so no write waits for the disk.
   await client.execute('PRAGMA synchronous = OFF');
   const clock = new TestClock();
   const localKey = newLocalKey();

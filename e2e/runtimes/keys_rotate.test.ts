@@ -30,7 +30,7 @@ async function listPublishedKeys(url: string): Promise<string[]> {
   return keySet.parse(await reply.json()).keys.map(({ kid }) => kid);
 }
 
-test('svc keys rotate gives a control plane that serves a new key, and keeps the old one for its tokens', async () => {
+test('svc keys rotate gives a serving control plane a new key, and keeps the old one for its tokens', async () => {
   const before = await startNodeAt(home);
   const [first] = await listPublishedKeys(before.url);
   const rotated = await svc(['keys', 'rotate', '--json']);
@@ -45,7 +45,7 @@ test('svc keys rotate gives a control plane that serves a new key, and keeps the
   expect(dropped.stdout).toMatch(/^access tokens are signed with \S+ from now on\n$/);
 });
 
-test('svc keys rotate needs the database, and the vault key that it was made with', async () => {
+test('svc keys rotate needs the database and its vault key', async () => {
   expect(await svc(['keys', 'rotate'])).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no database') });
   await (await startNodeAt(home)).stop();
   const wrong = await svc(['keys', 'rotate'], { SVC_VAULT_KEY: randomBytes(32).toString('base64url') });

@@ -38,17 +38,17 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** Each call ends by then, and is tried a few times: the load ends by itself, however slow the machine is. */
+/** The time limit of each call, which is tried a few times: the load always ends, even on a slow machine. */
 const REPLY_MS = 120_000;
-/** Before what failed is tried again. */
+/** The pause before a retry. */
 const AGAIN_MS = 100;
-/** Until nobody answers: a program that is started again on a busy machine takes its time. */
+/** The number of tries; restarting a program takes time on a busy machine. */
 const TRIES = 3_000;
-/** Says what a load that hangs waits for. No verdict on how long it takes: that depends on what else the machine does. */
+/** Reports what a hanging load waits for. The duration is not judged, because it depends on the machine. */
 const HANGS_MS = 3_600_000;
 const calls = new CallWatch();
 
-/** A reply, or null when its worker was killed: the call may have been done then, or not. */
+/** A reply, or null if its worker was killed: then the call may have been done or not. */
 async function sendTo(
   worker: number,
   path: string,
@@ -56,7 +56,7 @@ async function sendTo(
   consoleName: string | null = null,
 ): Promise<Response | null> {
   const index = worker % workers.length;
-  // A path may end in a code.
+  // A path may contain a code.
   const what = `worker ${index}: ${init?.method ?? 'GET'} ${path.replace(/[^/]{40,}$/, '...')}`;
   const send = async () => {
     try {
@@ -80,7 +80,7 @@ function asUser(worker: number, method: string, path: string, body?: unknown): P
   return sendTo(worker, path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
 }
 
-/** A call that is tried until a worker answers it; "the database does not answer: try again" (503) is tried again. */
+/** Repeats a call until a worker answers; "the database does not answer: try again" (503) is repeated too. */
 async function callUntilAnswered(call: (worker: number) => Promise<Response | null>): Promise<Response> {
   for (let worker = 0; worker < TRIES; worker += 1) {
     const reply = await call(worker);
@@ -90,7 +90,7 @@ async function callUntilAnswered(call: (worker: number) => Promise<Response | nu
   throw new Error('no worker answers');
 }
 
-/** Does work 0, 1, 2 ... below `count`, so many at a time. */
+/** Does work 0, 1, 2 ... below `count`, a limited number at a time. */
 async function inLanes(lanes: number, count: number, work: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const lane = async () => {
@@ -99,26 +99,26 @@ async function inLanes(lanes: number, count: number, work: (index: number) => Pr
   await Promise.all(Array.from({ length: lanes }, lane));
 }
 
-/** What the load has seen. */
+/** The observations of the load. */
 class Seen {
-  /** For each sign-in code, how many of the browsers that used it at once were signed in, and how many got no answer. */
+  /** For each sign-in code: of the browsers that used it at the same time, how many were signed in and how many got no answer. */
   readonly signIns: { signedIn: number; unanswered: number }[] = [];
-  /** Secrets that were acknowledged. */
+  /** The acknowledged secrets. */
   readonly stored: string[] = [];
-  /** Events that were acknowledged, by their ids. */
+  /** The ids of the acknowledged events. */
   readonly accepted = new Set<string>();
-  /** How often one signed call was let through. */
+  /** How often one signed call was accepted. */
   readonly sameCalls: number[] = [];
   readonly failures: string[] = [];
   polls = 0;
 
-  /** 503 says "try again", and is. */
+  /** 503 means "try again"; the call is repeated. */
   note(what: string, reply: Response | null): void {
     if (reply !== null && reply.status >= 500 && reply.status !== 503) this.failures.push(`${what}: ${reply.status}`);
   }
 }
 
-/** One code, used at both workers at once. */
+/** Uses one code at both workers at the same time. */
 async function signIn(seen: Seen): Promise<void> {
   const made = await callUntilAnswered((worker) => asUser(worker, 'POST', '/v1/sign-in-links'));
   seen.note('link', made);
@@ -146,7 +146,7 @@ async function storeSecret(seen: Seen, index: number): Promise<void> {
     seen.failures.push(`${path} was stored and is not among ${paths.length}: ${await holders(path)}`);
 }
 
-/** Which servers of the database have a secret, and how far their audit chains are. */
+/** Which database servers have a secret, and the length of their audit chains. */
 async function holders(path: string): Promise<string> {
   const told = [cluster.url, cluster.directReplicaUrl].map(async (url, index) => {
     const client = createClient({ url });
@@ -168,7 +168,7 @@ const newEvent = () => ({
   data: {},
 });
 
-/** Polls at the one worker and the other until the load is over; after a pause where there was no answer, as a sidecar does. */
+/** Polls both workers in turn until the load ends; after a pause if there was no answer, as a sidecar does. */
 async function poll(seen: Seen, sidecar: TestSidecar, first: number, over: AbortSignal): Promise<void> {
   let etag = '';
   for (let worker = first; !over.aborted; worker += 1) {
@@ -181,7 +181,7 @@ async function poll(seen: Seen, sidecar: TestSidecar, first: number, over: Abort
   }
 }
 
-/** Sends an event by one signed call to both workers at once, and again as a sidecar does that has no answer. */
+/** Sends an event in one signed call to both workers at the same time, and again, as a sidecar without an answer does. */
 async function sendEvent(seen: Seen, sidecar: TestSidecar): Promise<void> {
   const event = newEvent();
   const signEvent = () => signedCall(sidecar, 'POST', '/v1/sidecar/events', {}, { events: [event] });
@@ -219,7 +219,7 @@ async function enrolAll(): Promise<TestSidecar[]> {
   return sidecars;
 }
 
-/** All events of the load in the log, one entry for each row. */
+/** The load's events in the log, one for each row. */
 async function loggedEvents(): Promise<string[]> {
   const ids: string[] = [];
   let cursor: string | null = '';
@@ -233,7 +233,9 @@ async function loggedEvents(): Promise<string[]> {
   return ids;
 }
 
-/** Signs in, stores, sends events and polls, and kills the replica and a worker meanwhile. Ends early when `over` is aborted. */
+/**
+ * Signs in, stores secrets, sends events and polls, while the replica and a worker are killed. Ends early if `over` is aborted.
+ */
 async function load(seen: Seen, over: AbortController): Promise<void> {
   const sidecars = await enrolAll();
   const polling = Promise.all(sidecars.map((sidecar, index) => poll(seen, sidecar, index, over.signal)));

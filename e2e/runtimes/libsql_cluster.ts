@@ -10,14 +10,14 @@ import { answering, ROOT, run, type Running, until } from './programs.ts';
 /** A libSQL server and a replica that follows it. */
 export interface LibsqlCluster {
   readonly url: string;
-  /** The replica, by a server before it that counts the calls. */
+  /** The replica, behind a server that counts the calls. */
   readonly replicaUrl: string;
   readonly directReplicaUrl: string;
-  /** How many calls the replica was sent. */
+  /** The number of calls to the replica. */
   readonly replicaCalls: () => number;
   /** Kills the replica as a power cut would. */
   readonly killReplica: () => Promise<void>;
-  /** What the servers wrote, by what they are. */
+  /** The servers' output, by name. */
   readonly outputs: () => readonly { readonly name: string; readonly output: () => string }[];
   readonly stop: () => Promise<void>;
 }
@@ -66,7 +66,7 @@ interface Counted {
   readonly stop: () => void;
 }
 
-/** Stands before a server and counts the calls to it; a server that is gone is a connection that breaks. */
+/** Forwards calls to a server and counts them; if the server is gone, the connection breaks. */
 async function countCalls(target: string): Promise<Counted> {
   let calls = 0;
   const server = createServer((incoming, outgoing) => {
@@ -74,7 +74,7 @@ async function countCalls(target: string): Promise<Counted> {
     const { method, headers } = incoming;
     const sent = request(target + incoming.url, { method, headers }, (reply) => {
       outgoing.writeHead(reply.statusCode ?? 502, reply.headers);
-      // A reply that breaks off breaks off here too: one that never ended would be waited for.
+      // A reply that breaks off must break off here too, or the client would wait for its end.
       pipeline(reply, outgoing, () => undefined);
     });
     sent.on('error', () => outgoing.destroy());

@@ -18,7 +18,7 @@ import { freePort } from '../support/free_port.ts';
 import { listening, run, type Running, until } from './programs.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
-/** Spec section 5, design sections 6 and 10: a machine without a control plane of its own. */
+/** Spec section 5, design sections 6 and 10: a machine without its own control plane. */
 let server: string;
 let machine: string;
 let url: string;
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const settings = { SVC_VAULT_KEY: key, SVC_PUBLIC_URL: url, SVC_ALLOWED_HOSTS: `127.0.0.1:${port}` };
   control = run('node', [...CONTROL_PLANE, '--home', server, '--port', String(port)], settings);
   await until(control, listening(control));
-  // A second worker on the same database signs a browser in, as a provider would.
+  // A second worker on the same database signs a browser in, like a provider.
   const client = createClient({ url: `file:${join(server, 'control.db')}`, timeout: 5_000 });
   const shared = { database: openDatabase(client), clock: SYSTEM_CLOCK, masterKey: new Secret(key), publicUrl: url };
   beside = await startInProcess({ ...shared, localKey: null });
@@ -52,7 +52,7 @@ afterAll(async () => {
 
 const svc = (...args: string[]) => run(SVC, ['--home', machine, ...args], {});
 
-/** What a command says when it has ended. */
+/** The output of a command after its end. */
 async function waitForEnd(program: Running): Promise<string> {
   if (program.child.exitCode === null) await new Promise((resolve) => program.child.once('close', resolve));
   return program.output();
@@ -92,7 +92,7 @@ test('svc login signs in by a code that is typed in a browser, and enrols a side
   await sidecar.stop();
 });
 
-test('svc logout revokes the sidecar and the sign-in, here and there', async () => {
+test('svc logout revokes the sidecar and the sign-in, locally and at the control plane', async () => {
   const kept = z
     .object({ access_token: z.string(), refresh_token: z.string() })
     .loose()
@@ -109,7 +109,7 @@ test('svc logout revokes the sidecar and the sign-in, here and there', async () 
   expect((await parseReply(sidecarsPage, list)).items.map(({ revoked_at: at }) => at === null)).toEqual([false]);
 });
 
-test('no token is in what the programs said, nor in the database', async () => {
+test("no token is in the programs' output or in the database", async () => {
   const said = control.output();
   expect(said).not.toMatch(/svc_rt_|eyJ/);
   const files = ['control.db', 'control.db-wal'].filter((name) => existsSync(join(server, name)));

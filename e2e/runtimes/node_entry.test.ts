@@ -36,7 +36,7 @@ async function storedPaths(): Promise<unknown> {
 const readRefusal = async (args: string[], settings = {}) => (await refusalOfNode(home, { args, settings })).log;
 
 describe('the control worker on Node', () => {
-  test('keeps its state private, and has it again after a stop', async () => {
+  test('keeps its state private, and has it again after a restart', async () => {
     await storeSecret();
     expect((await stat(home)).mode & 0o777).toBe(0o700);
     for (const file of await readdir(home))
@@ -44,14 +44,14 @@ describe('the control worker on Node', () => {
     expect(await storedPaths()).toMatchObject({ items: [{ path: 'user/demo' }] });
   });
 
-  test('two that start at once on a new home share one key', async () => {
+  test('two that start at the same time on a new home share one key', async () => {
     const both = await Promise.all([startNodeAt(home), startNodeAt(home)]);
     expect(new Set(both.map((control) => control.localKey)).size).toBe(1);
     await Promise.all(both.map((control) => control.stop()));
     expect(await storedPaths()).toMatchObject({ items: [] });
   });
 
-  test('refuses a wrong vault key, and a missing one, and leaves the data as it was', async () => {
+  test('refuses a wrong or missing vault key, and does not change the data', async () => {
     await storeSecret();
     const wrong = await refusalOfNode(home, { settings: { SVC_VAULT_KEY: newKey() } });
     expect(wrong).toMatchObject({ exitCode: 1, log: { code: 'wrong_vault_key' } });
@@ -66,7 +66,7 @@ describe('the control worker on Node', () => {
     ['vault.key', 'vault_key_damaged'],
     ['local.key', 'local_key_damaged'],
     ['control.db', 'database_damaged'],
-  ])('refuses a damaged %s and leaves it as it is', async (file, code) => {
+  ])('refuses a damaged %s and does not change it', async (file, code) => {
     await storeSecret();
     await Promise.all(['control.db-wal', 'control.db-shm'].map((name) => rm(join(home, name), { force: true })));
     await writeFile(join(home, file), 'damaged '.repeat(1000));
@@ -95,24 +95,21 @@ describe('the control worker on Node', () => {
     ['with its length', 'content-length: 12582912', 'authorization: Bearer KEY'],
     ['in chunks', 'transfer-encoding: chunked', 'authorization: Bearer KEY'],
     ['of nobody we know', 'content-length: 12582912', 'x-other: 1'],
-  ])(
-    'lets a client finish that sends 12 MiB %s before it reads, and says why it is refused',
-    async (_, length, who) => {
-      const control = await startNodeAt(home);
-      const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
-      const { host } = new URL(control.url);
-      const head = ['POST /v1/secrets HTTP/1.1', `host: ${host}`, length, who.replace('KEY', control.localKey)];
-      socket.write(`${[...head, 'content-type: application/json', 'connection: close'].join('\r\n')}\r\n\r\n`);
-      const mebibyte = 'x'.repeat(1024 * 1024);
-      const part = length.startsWith('transfer') ? `100000\r\n${mebibyte}\r\n` : mebibyte;
-      for (let n = 0; n < 12; n += 1) if (!socket.write(part)) await once(socket, 'drain');
-      if (part !== mebibyte) socket.write('0\r\n\r\n');
-      expect(await text(socket)).toMatch(/^HTTP\/1\.1 413 [^]*"body_too_large"/);
-      await control.stop();
-    },
-  );
+  ])('lets a client finish that sends 12 MiB %s before it reads, and explains the refusal', async (_, length, who) => {
+    const control = await startNodeAt(home);
+    const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
+    const { host } = new URL(control.url);
+    const head = ['POST /v1/secrets HTTP/1.1', `host: ${host}`, length, who.replace('KEY', control.localKey)];
+    socket.write(`${[...head, 'content-type: application/json', 'connection: close'].join('\r\n')}\r\n\r\n`);
+    const mebibyte = 'x'.repeat(1024 * 1024);
+    const part = length.startsWith('transfer') ? `100000\r\n${mebibyte}\r\n` : mebibyte;
+    for (let n = 0; n < 12; n += 1) if (!socket.write(part)) await once(socket, 'drain');
+    if (part !== mebibyte) socket.write('0\r\n\r\n');
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 413 [^]*"body_too_large"/);
+    await control.stop();
+  });
 
-  test('answers a client that closes after an unwanted body it is allowed to send', async () => {
+  test('answers a client that closes after a rejected body that it may still send', async () => {
     const control = await startNodeAt(home);
     const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
     const { host } = new URL(control.url);
@@ -127,14 +124,14 @@ describe('the control worker on Node', () => {
     await control.stop();
   });
 
-  test('leaves all it knows in the one file of its database', async () => {
+  test('leaves all its data in the one file of its database', async () => {
     await storeSecret();
     const log = await stat(join(home, 'control.db-wal')).catch(() => null);
     expect(log?.size ?? 0).toBe(0);
     expect((await readFile(join(home, 'control.db'))).includes('user/demo')).toBe(true);
   });
 
-  test('gives the place of an audit stream back when its reader goes away', async () => {
+  test('frees the slot of an audit stream when its reader leaves', async () => {
     const control = await startNodeAt(home);
     const headers = { authorization: `Bearer ${control.localKey}` };
     const open = (signal: AbortSignal) => fetch(`${control.url}/v1/audit-events/stream`, { headers, signal });

@@ -6,23 +6,23 @@ export const CLIENT_ID = 'svc-client';
 export const CLIENT_SECRET = 'client-secret-of-a-test';
 const SCOPE = 'openid offline_access';
 const RESOURCE_SCOPE = 'tools';
-/** So that a test can read whom a token is for. */
+/** Lets a test read the audience of a token. */
 const AS_JWT = { accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } };
 
 /** A real OAuth provider on loopback, with one user who agrees to everything. */
 export interface OAuthProvider {
   readonly origin: string;
-  /** How often the token endpoint was asked. */
+  /** The number of calls to the token endpoint. */
   readonly tokenCalls: () => number;
-  /** Opens a link as the user's browser does; where the provider sends it back to. */
+  /** Opens a link as the user's browser does; returns the URL that the provider redirects to. */
   authorise(url: string): Promise<URL>;
-  /** Types a device's code as the user. */
+  /** Enters a device's code as the user. */
   authoriseDevice(userCode: string): Promise<void>;
-  /** Takes every authorisation back. */
+  /** Revokes every authorisation. */
   revoke(): Promise<void>;
-  /** Holds or answers for the next calls of the token endpoint; null: the provider answers itself. */
+  /** Delays or answers the next calls of the token endpoint; if null, the provider answers. */
   onToken(handle: ((response: ServerResponse) => Promise<boolean>) | null): void;
-  /** Waits, for the next calls of the token endpoint, when the provider has decided and before its answer is sent. */
+  /** Delays the next answers of the token endpoint, after the provider has decided. */
   onTokenAnswer(wait: (() => Promise<void>) | null): void;
   stop(): Promise<void>;
 }
@@ -32,9 +32,9 @@ export interface OAuthProviderOptions {
   readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none';
   /** Whether clients may register themselves (RFC 7591). */
   readonly registration?: boolean;
-  /** What tokens may be asked for (RFC 8707). */
+  /** The resources that tokens may be requested for (RFC 8707). */
   readonly resources?: readonly string[];
-  /** How long the next access token lives. */
+  /** The lifetime of the next access token. */
   readonly accessTokenSeconds?: () => number;
 }
 
@@ -81,7 +81,7 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
   };
 }
 
-/** Lets a reply end only after the wait: what it says is decided before. */
+/** Ends a reply only after the wait; its content is decided before. */
 function delayEnd(response: ServerResponse, wait: () => Promise<void>): void {
   const end = response.end.bind(response);
   Object.assign(response, {

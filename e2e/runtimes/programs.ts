@@ -32,13 +32,13 @@ export interface Running {
   readonly stop: () => Promise<void>;
 }
 
-/** No test asks the public MCP registry: one that wants a registry brings its own. */
+/** No test calls the public MCP registry: a test that needs a registry starts its own. */
 const NO_REGISTRY = { SVC_REGISTRY_URL: 'http://127.0.0.1:1' };
 
-/** What `svc` has compiled, which its programs share: a start takes half the time. */
+/** The compile cache of `svc`, shared by its programs: it halves the start time. */
 const NODE_COMPILE_CACHE = join(ROOT, 'node_modules/.cache/svc');
 
-/** The environment of a program under test: nothing of ours but what finds programs. */
+/** The environment of a program under test: of this one, only the variables for finding programs. */
 function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
   const { PATH, HOME, LANG } = process.env;
   return { PATH: `${BIN}:${PATH}`, HOME, LANG, NODE_COMPILE_CACHE, ...NO_REGISTRY, ...settings };
@@ -57,8 +57,8 @@ export function run(command: string, args: readonly string[], settings: Record<s
 }
 
 /**
- * Asks the program's group to stop, makes it stop when it does not, and waits until each of it is gone: a program that only
- * starts another (deno, wrangler) ends before that one has closed its files.
+ * Stops the program's process group, by force if necessary, and waits for the end of each process: a program that only starts
+ * another (deno, wrangler) ends before the other has closed its files.
  */
 async function stop({ pid }: ChildProcess): Promise<void> {
   if (pid === undefined) return;
@@ -67,14 +67,14 @@ async function stop({ pid }: ChildProcess): Promise<void> {
   kill(-pid, 'SIGKILL');
 }
 
-/** How a command of `svc` ended. */
+/** The result of a `svc` command. */
 export interface SvcRun {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs `svc` on a home, to its end. */
+/** Runs `svc` on a home until it ends. */
 export function runSvc(home: string, args: readonly string[], settings: Record<string, string>): Promise<SvcRun> {
   const options = { env: environment({ HOME: home, SVC_HOME: home, ...settings }) };
   return new Promise((done) => {
@@ -84,7 +84,7 @@ export function runSvc(home: string, args: readonly string[], settings: Record<s
   });
 }
 
-/** Waits until a running program says or does something; throws with its output when it exits or takes too long. */
+/** Waits until a running program meets a condition. Throws with its output if it exits or takes too long. */
 export async function until<T>(program: Running, look: () => Promise<T | null>): Promise<T> {
   const deadline = Date.now() + START_MS;
   while (Date.now() < deadline && program.child.exitCode === null) {
@@ -134,13 +134,13 @@ export async function startOnNode(settings: Record<string, string> = {}): Promis
   return { ...program, stop: stopAll };
 }
 
-/** A Node control plane whose process a test may look at. */
+/** A Node control plane whose process a test may inspect. */
 export interface NodeUnderTest extends ControlPlaneUnderTest {
   exitCode(): number | null;
   signal(name: NodeJS.Signals): void;
 }
 
-/** Node on a home that stays: on its embedded database, unless the settings name another. */
+/** Node on a permanent home: on its embedded database, unless the settings name another. */
 export async function startNodeAt(home: string, settings: Record<string, string> = {}): Promise<NodeUnderTest> {
   const program = run('node', [...CONTROL_PLANE, '--local', '--home', home, '--port', '0'], settings);
   const url = await until(program, listening(program));
@@ -154,7 +154,7 @@ async function readLocalKey(home: string): Promise<string> {
   return (await readFile(join(home, 'local.key'), 'utf8')).trim();
 }
 
-/** Runs the Node entry, which is expected not to start: its exit code and the last line of its log. */
+/** Runs the Node entry, which must refuse to start. Returns its exit code and the last line of its log. */
 export async function refusalOfNode(
   home: string,
   options: { readonly args?: readonly string[]; readonly settings?: Record<string, string> } = {},
@@ -163,7 +163,7 @@ export async function refusalOfNode(
   return refusalOf(run('node', args, options.settings ?? {}));
 }
 
-/** The same for a program that was started with flags of its own. */
+/** The same for an already started program. */
 export async function refusalOf(
   program: Running,
 ): Promise<{ readonly exitCode: number | null; readonly log: unknown }> {
@@ -174,12 +174,12 @@ export async function refusalOf(
   return { exitCode: program.child.exitCode, log: JSON.parse(program.output().trim().split('\n').at(-1) ?? '') };
 }
 
-/** The entry on Node with these flags alone. */
+/** The entry on Node with only these flags. */
 export function runNode(flags: readonly string[], settings: Record<string, string>): Running {
   return run('node', [...CONTROL_PLANE, '--port', '0', ...flags], settings);
 }
 
-/** Where a database is served: a libSQL server, and its replica where there is one. */
+/** The URLs of a libSQL server and of its replica, if any. */
 export interface DatabaseUrls {
   readonly url: string;
   readonly replicaUrl?: string;
@@ -218,14 +218,14 @@ export async function startOnDeno(
   return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: program.stop };
 }
 
-/** Deno on the embedded database of a home that stays. */
+/** Deno on the embedded database of a permanent home. */
 export async function startDenoAt(home: string, settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
   const program = runDeno(['--local', '--home', home], settings, ['--allow-write']);
   const url = await until(program, listening(program));
   return { url, localKey: await readLocalKey(home), output: program.output, stop: program.stop };
 }
 
-/** The entry on Deno with these flags alone; without a home it needs no right to write. */
+/** The entry on Deno with only these flags; without a home it needs no write permission. */
 export function runDeno(
   flags: readonly string[],
   settings: Record<string, string>,

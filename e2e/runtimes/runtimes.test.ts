@@ -15,7 +15,7 @@ afterAll(async () => {
   await Promise.all(stops.map((stop) => stop()));
 });
 
-/** The suite on a libSQL server with a replica of its own, stopped when all are done. */
+/** Runs the suite on its own libSQL server and replica, which are stopped at the end. */
 function describeOnServer(runtime: string, start: (database: DatabaseUrls) => Promise<ControlPlaneUnderTest>): void {
   const made: LibsqlCluster[] = [];
   describe(`${runtime} with a libSQL server and a replica`, () => {
@@ -26,7 +26,7 @@ function describeOnServer(runtime: string, start: (database: DatabaseUrls) => Pr
       return start(cluster);
     });
 
-    test('asked the replica too', () => expect(made[0]?.replicaCalls()).toBeGreaterThan(3));
+    test('also used the replica', () => expect(made[0]?.replicaCalls()).toBeGreaterThan(3));
   });
 }
 

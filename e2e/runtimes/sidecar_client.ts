@@ -12,10 +12,10 @@ import type { z } from 'zod';
 import { CALL_TYP, type CallClaims } from '../../shared/wire/channel.ts';
 import { type EnrolReply, enrolReply } from '../../shared/wire/sidecars.ts';
 
-/** Sends a request to the program under test, by its path. */
+/** Sends a request to a path of the program under test. */
 export type Send = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** A sidecar of our own making: it signs its calls and checks what comes back, by the wire contract alone. */
+/** A test sidecar that knows only the wire contract: it signs its calls and verifies the replies. */
 export class TestSidecar {
   readonly #send: Send;
   readonly #signing: GenerateKeyPairResult;
@@ -57,7 +57,7 @@ export class TestSidecar {
     return reply;
   }
 
-  /** The claims of a call as a well-behaved sidecar makes them. */
+  /** The claims of a correct call. */
   async claims(method: string, target: string, body: string): Promise<CallClaims> {
     const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
     const iat = Math.floor(this.#now() / 1000);
@@ -78,7 +78,7 @@ export class TestSidecar {
     return new CompactSign(payload).setProtectedHeader({ alg: 'EdDSA', typ }).sign(this.#signing.privateKey);
   }
 
-  /** A call, with some of its claims changed where a test wants that. */
+  /** Sends a call, with the test's changes to its claims. */
   async call(
     method: 'GET' | 'POST',
     target: string,
@@ -94,7 +94,7 @@ export class TestSidecar {
     return this.#send(target, { method, headers, ...(body !== '' && { body }) });
   }
 
-  /** The payload of a reply's JWS, checked with the pinned key; throws when it does not verify or has another type. */
+  /** The payload of a reply's JWS, checked with the pinned key; throws if it does not verify or has another type. */
   async verify<T>(jws: string, typ: string, payloadOf: z.ZodType<T>): Promise<T> {
     const { kty, crv, x } = this.enrolled.control_plane_key;
     const key = await importJWK({ kty, crv, x }, 'EdDSA');

@@ -29,7 +29,7 @@ const asUser = (method: string, path: string, body?: unknown) =>
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 
-/** Stores one secret after the other until nobody answers: the paths that were acknowledged. */
+/** Stores one secret after the other until the worker no longer answers. Returns the acknowledged paths. */
 async function storeUntilGone(lane: number): Promise<string[]> {
   const stored: string[] = [];
   for (;;) {
@@ -45,7 +45,7 @@ describe.each([
   ['Node', startNodeAt],
   ['Deno', startDenoAt],
 ])('a control worker on %s that is asked to stop', (_, startAt) => {
-  test('answers polls and ends streams that wait, and has done what it deferred', async () => {
+  test('answers waiting polls, ends waiting streams, and finishes its deferred work', async () => {
     control = await startAt(home);
     const sidecar = await TestSidecar.make(send);
     await sidecar.enrol(control.localKey);
@@ -56,7 +56,7 @@ describe.each([
     const reader = stream.body?.getReader();
     await reader?.read();
     await vi.waitFor(() => expect(sent).toContain('/v1/sidecar/snapshot?wait=25'), { timeout: 60_000 });
-    // Answered after the poll was taken in, which was sent before.
+    // The poll was sent before, so it is accepted once this call is answered.
     await (await asUser('GET', '/v1/me')).arrayBuffer();
     const rest = (async () => {
       for (let part = await reader?.read(); part?.done === false; part = await reader?.read());
@@ -71,7 +71,7 @@ describe.each([
     expect(items[0]?.last_seen_at).toEqual(expect.any(String));
   });
 
-  test('keeps all that it acknowledged', async () => {
+  test('keeps everything that it acknowledged', async () => {
     control = await startAt(home);
     const lanes = [1, 2, 3, 4].map((lane) => storeUntilGone(lane));
     await asUser('GET', '/v1/ready');

@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-/** A control plane with what a tenant has there, and the values that were acknowledged. */
+/** A control plane with a tenant's data, and the acknowledged values. */
 class Tenant {
   control: Pick<ControlPlaneUnderTest, 'url' | 'localKey'>;
   readonly values = new Map<string, string>();
@@ -61,7 +61,7 @@ class Tenant {
     else this.failures.push(`${path} is not stored: ${reply.status}`);
   }
 
-  /** The value that a sidecar is given; it was sealed at rest, and signed for with the control plane's own key. */
+  /** The value that a sidecar receives: sealed at rest, and signed with the control plane's own key. */
   async read(path: string): Promise<unknown> {
     const sidecar = await this.sidecar();
     const reference = { owner: 'personal', path };
@@ -81,7 +81,7 @@ class Tenant {
     return sidecar;
   }
 
-  /** The client secret of the enterprise's provider; without one in the input, the stored one is opened and kept. */
+  /** Saves the client secret of the enterprise's provider; if the input has none, the stored one is opened and kept. */
   async setProvider(secret: { readonly client_secret?: string }): Promise<void> {
     const oidc = { issuer: 'https://idp.example.test', client_id: 'svc', domains: [], ...secret };
     const rest = { name: 'Local', billing_email: null, allowed_domains: [], allowed_providers: null };
@@ -89,7 +89,7 @@ class Tenant {
     if (!reply.ok) throw new Error(`${reply.status}: ${await reply.text()}`);
   }
 
-  /** Stores and reads until it is over. */
+  /** Stores and reads until it is told to stop. */
   async keepBusy(lane: number, over: AbortSignal): Promise<void> {
     for (let at = 0; !over.aborted; at += 1) {
       const path = `user/lane-${lane}-${at % 20}`;
@@ -105,7 +105,7 @@ class Tenant {
 }
 
 async function expectAllThere(tenant: Tenant): Promise<void> {
-  // Each reading is an event of the audit log: some are enough, `svc vault status` opens them all.
+  // Each read is an audit event, so only some are read; `svc vault status` opens them all.
   const some = [...tenant.values].filter((_, at) => at % 5 === 0 || at >= tenant.values.size - 40);
   for (const [path, value] of some) expect([path, await tenant.read(path)]).toEqual([path, { value }]);
   await tenant.setProvider({});
@@ -126,7 +126,7 @@ async function countOpened(url: string, key: string): Promise<number> {
   return examined.filter(({ state }) => state === 'current').length;
 }
 
-/** Kills `svc vault rotate`, and what it runs, as soon as the database is changed to the new key. */
+/** Kills `svc vault rotate` and its processes as soon as the database has begun to change to the new key. */
 async function killInBetween(url: string, settings: Record<string, string>): Promise<void> {
   const rotating = run('node', [join(ROOT, 'worker/entries/vault.ts'), '--home', home, '--', 'rotate'], settings);
   const client = createClient({ url });
@@ -158,7 +158,7 @@ describe('svc vault rotate on a server', () => {
     return worker;
   }
 
-  test('while workers serve, killed in between and run again: nothing is lost, and the old key opens nothing', async () => {
+  test('while workers serve, killed midway and run again: nothing is lost, and the old key opens nothing', async () => {
     const [before, after] = [newKey(), newKey()];
     const changing = { SVC_DATABASE_URL: server.url, SVC_VAULT_KEY: after, SVC_VAULT_KEY_PREVIOUS: before };
     const old = await startWorker({ SVC_VAULT_KEY: before });
@@ -203,7 +203,7 @@ describe('svc vault rotate on a server', () => {
 });
 
 describe('svc vault rotate beside svc up', () => {
-  test('changes the key in its file while it serves, and a backup has nothing that the old one sealed', async () => {
+  test('changes the key in its file while svc serves, and a backup contains nothing that the old key sealed', async () => {
     const svc = await Svc.up({ home });
     const keyOf = async () => (await readFile(join(home, 'vault.key'), 'utf8')).trim();
     const localKey = (await readFile(join(home, 'local.key'), 'utf8')).trim();
@@ -223,7 +223,7 @@ describe('svc vault rotate beside svc up', () => {
     expect(await svc.ok(['vault', 'rotate'])).toContain('everything is sealed with the new key');
     over.abort();
     await busy;
-    // A write that was under way at the very moment of the change may be refused, and is tried again by its caller.
+    // A write at the moment of the change may be refused; its caller repeats it.
     expect(tenant.failures.length).toBeLessThanOrEqual(4);
     await expectAllThere(tenant);
 

@@ -30,20 +30,20 @@ beforeEach(async ({ skip }) => {
 const home = (by = page) => by.goto(`${world.origin}/`);
 const cookieNames = async () => (await page.cookies()).map(({ name }) => name);
 
-/** Signs in at the code host, whose page asks. */
+/** Signs in at the code host and agrees on its page. */
 async function signInByCodeHost(by = page): Promise<string> {
   await home(by);
   await by.click('Continue with Code hosting');
   return (await by.click('Authorize')).text;
 }
 
-/** The address that a provider was asked by. */
+/** The address with which a provider was called. */
 const findVisited = (part: string) => new URL(page.visited.find((url) => url.includes(part)) ?? 'none:');
 
-/** The address that a sign-in came back to. */
+/** The address that a sign-in returned to. */
 const callbackOf = (by: BrowserPage) => by.visited.find((url) => url.includes('/callback?')) ?? '';
 
-/** A page that refuses, and a browser that is not signed in. */
+/** Expects a page with a refusal, and a browser that is not signed in. */
 async function expectRefused(shown: Promise<{ readonly status: number; readonly text: string }>, by = page) {
   const { status, text } = await shown;
   expect([status, text]).toEqual([
@@ -78,7 +78,7 @@ describe('specification section 5: sign-in in Chromium', () => {
     ]);
   });
 
-  test('by a password, which a code of the mail sets', async () => {
+  test('by a password, set with a code from a mail', async () => {
     await page.goto(`${world.origin}/sign-up`);
     await page.fill('email', 'pat@beta.test');
     await page.fill('display_name', 'Pat');
@@ -95,7 +95,7 @@ describe('specification section 5: sign-in in Chromium', () => {
     });
   });
 
-  test('ends with the button, for the browser and for whoever has its cookie', async () => {
+  test("ends with the button, also for a copy of the browser's cookie", async () => {
     await signInByCodeHost();
     const session = (await page.cookies()).find(({ name }) => name === SESSION);
     expect((await page.click('Sign out')).url).toBe(`${world.origin}/sign-in`);
@@ -114,7 +114,7 @@ describe('specification section 5: federated sign-in in Chromium', () => {
   });
   afterEach(() => restore());
 
-  test('derives the callback URL from the host that the browser called, of each provider', async () => {
+  test("derives each provider's callback URL from the host that the browser called", async () => {
     await home();
     await page.click('Continue with Code hosting');
     const ofCodeHost = findVisited('/login/oauth/authorize').searchParams;
@@ -134,7 +134,7 @@ describe('specification section 5: federated sign-in in Chromium', () => {
     expect(await cookieNames()).not.toContain('oauth_extra');
   });
 
-  test('takes the primary, verified email where the profile of the code host has none, and the login as the name', async () => {
+  test("uses the primary, verified email if the code host's profile has none, and the login as the name", async () => {
     world.codeHost.user = { id: 77, login: 'erin', name: '', email: null };
     world.codeHost.emails = [
       { email: 'other@epsilon.test', primary: false, verified: true },
@@ -151,7 +151,7 @@ describe('specification section 5: federated sign-in in Chromium', () => {
     expect((await home()).status).toBe(401);
   });
 
-  test('is one account for two providers that verified one address', async () => {
+  test('is one account for two providers that verified the same address', async () => {
     world.openId.person = { sub: 'gina', email: 'gina@eta.test', email_verified: true, name: 'Gina' };
     await home();
     await page.click('Continue with Single sign-on');
@@ -175,7 +175,7 @@ describe('a way to sign in that is added in Chromium', () => {
   });
   afterEach(() => restore());
 
-  test('is asked about, signs in to the same account, and is gone once it is removed', async () => {
+  test('is confirmed, signs in to the same account, and no longer works once it is removed', async () => {
     await home();
     await page.click('Continue with Single sign-on');
     await page.click('Ways you sign in');
@@ -193,7 +193,7 @@ describe('a way to sign in that is added in Chromium', () => {
     expect((await other.click('Remove')).text).toContain('your last way to sign in');
   });
 
-  test('is not added by what somebody else brought back from there', async () => {
+  test("is not added by another person's answer from the provider", async () => {
     const mallory = await BrowserPage.open(world.chromium);
     await home(mallory);
     await mallory.click('Continue with Single sign-on');
@@ -218,7 +218,7 @@ describe('specification section 5: what Chromium brings back from a provider is 
     await expectRefused(page.goto(forged));
   });
 
-  test('with the code and state of somebody who wants others to act in his account', async () => {
+  test("with the code and state of an attacker who wants others to act in the attacker's account", async () => {
     const mallory = await BrowserPage.open(world.chromium);
     await home(mallory);
     await mallory.click('Continue with Code hosting');
@@ -261,7 +261,7 @@ describe('specification section 5: svc login, approved in Chromium', () => {
   });
   afterAll(() => rm(machine, { recursive: true, force: true }));
 
-  test('by a code that is typed on the page, after a sign-in that leads back to it', async () => {
+  test('by a code typed on the page, after a sign-in that returns to it', async () => {
     const args = ['--home', machine, 'login', '--control', world.origin, '--name', 'laptop of a test'];
     const login = run(SVC, args, { NODE_EXTRA_CA_CERTS: world.ca.file });
     const ended = once(login.child, 'close');

@@ -7,9 +7,9 @@ export interface Shown {
   readonly text: string;
 }
 
-/** One tab with cookies of its own, used as a person uses it: addresses, clicks and keys. */
+/** One tab with its own cookies, used like a person does: addresses, clicks and keys. */
 export class BrowserPage {
-  /** Every address that it was sent to, also those that only sent it on. */
+  /** Every visited address, including redirects. */
   readonly visited: string[] = [];
   readonly #context: BrowserContext;
   readonly #page: Page;
@@ -32,7 +32,7 @@ export class BrowserPage {
     return this.#shown(await this.#page.goto(url));
   }
 
-  /** Clicks on the link or button with this text, and waits for the page that it leads to. */
+  /** Clicks the link or button with this text, and waits for the next page. */
   async click(text: string): Promise<Shown> {
     const target = this.#page.locator('a, button').filter({ hasText: new RegExp(`^\\s*${text}\\s*$`), visible: true });
     const document = this.#page.waitForEvent('response', (response) => isDocument(response));
@@ -47,7 +47,7 @@ export class BrowserPage {
     return this.#page.locator(`[name="${name}"]`).first().fill(text);
   }
 
-  /** A call of the API by the page that is open: its status and what it says. */
+  /** Calls the API from the open page; returns status and body. */
   call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly text: string }> {
     return this.#page.evaluate(
       async (call) => {
@@ -64,7 +64,7 @@ export class BrowserPage {
     return this.#context.cookies();
   }
 
-  /** Puts a cookie back that the browser had. */
+  /** Restores an earlier cookie of the browser. */
   putBack(cookie: Cookie): Promise<void> {
     return this.#context.addCookies([cookie]);
   }
@@ -81,7 +81,7 @@ export class BrowserPage {
   }
 }
 
-/** The document that a navigation ends with, after the redirects. */
+/** The final document of a navigation, after redirects. */
 function isDocument(response: Response): boolean {
   const isRedirect = response.status() >= 300 && response.status() < 400;
   return response.request().isNavigationRequest() && !isRedirect;

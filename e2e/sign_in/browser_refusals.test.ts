@@ -36,7 +36,7 @@ async function expectRefused(shown: Promise<{ readonly status: number; readonly 
   expect((await home()).status).toBe(401);
 }
 
-describe('issue 6: Chromium is not signed in', () => {
+describe('Chromium is not signed in', () => {
   test('by the answer of one provider at the callback of another', async () => {
     await home();
     await page.click('Continue with Code hosting');
@@ -45,7 +45,7 @@ describe('issue 6: Chromium is not signed in', () => {
     await expectRefused(page.goto(`${world.origin}/auth/general/callback${search}`), 'was started in another browser');
   });
 
-  test('by an answer that names another issuer, or none where the provider names itself', async () => {
+  test('by an answer that names another issuer, or none if the provider names itself', async () => {
     world.alterReturn = (back) => {
       expect(back.searchParams.get('iss')).toBe(world.openId.origin);
       back.searchParams.set('iss', 'https://evil.test');
@@ -64,7 +64,7 @@ describe('issue 6: Chromium is not signed in', () => {
     await expectRefused(signIn(), UNPROVEN);
   });
 
-  test('by a code that somebody else was given', async () => {
+  test("by another person's code", async () => {
     let theirs = '';
     world.alterReturn = (back) => {
       theirs = back.searchParams.get('code') ?? '';
@@ -77,7 +77,7 @@ describe('issue 6: Chromium is not signed in', () => {
     await expectRefused(signIn(), 'nobody was signed in');
   });
 
-  test('under a host name that the control plane was not told', async () => {
+  test('under a host name that is not configured', async () => {
     const shown = await page.goto(`${world.strangeOrigin}/auth/general/login`);
     expect([shown.status, shown.url]).toEqual([421, `${world.strangeOrigin}/auth/general/login`]);
     expect(shown.text).toContain('sign-in is off under this host name');
@@ -85,8 +85,8 @@ describe('issue 6: Chromium is not signed in', () => {
   });
 });
 
-describe('issue 6: an address in Chromium', () => {
-  test('that nobody verified joins no account, and belongs to no domain', async () => {
+describe('an address in Chromium', () => {
+  test('that is not verified joins no account, and belongs to no domain', async () => {
     await signIn();
     const alice = await page.call('GET', '/v1/me');
     world.openId.person = { ...ALICE, sub: 'mallory', email_verified: false, name: 'Mallory' };

@@ -20,12 +20,12 @@ import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 const OPENID_HOST = 'id.acme.test';
 const CODE_HOST = 'code.acme.test';
-/** Leads to the control plane too, which was not told of it. */
+/** Also leads to the control plane, but is not configured there. */
 const STRANGE_HOST = 'strange.acme.test';
 const MAIL_HOST = 'mail.acme.test';
 const MAIL_TOKEN = 'mail-token-of-a-test';
 
-/** A hosted control plane on Node behind what ends TLS, its providers on sites of their own, and a browser. */
+/** A hosted control plane on Node behind a TLS proxy, its providers on their own sites, and a browser. */
 export interface BrowserWorld {
   /** The control plane's origin. */
   readonly origin: string;
@@ -33,16 +33,16 @@ export interface BrowserWorld {
   readonly chromium: Browser;
   readonly openId: OpenIdProvider;
   readonly codeHost: CodeHost;
-  /** The control plane by a name that it does not know. */
+  /** The control plane under a name that is not configured. */
   readonly strangeOrigin: string;
-  /** Changes where the OpenID provider sends the browser back to; null: nothing. */
+  /** Changes the URL that the OpenID provider redirects to; null for no change. */
   alterReturn: ((back: URL) => void) | null;
   /** The code of the newest mail to an address. */
   codeFor(address: string): string;
   stop(): Promise<void>;
 }
 
-/** `sites`: where else the control plane finds names, by their hosts. */
+/** `sites`: further hosts that the control plane can call, with their addresses. */
 export async function startBrowserWorld(sites: Readonly<Record<string, string>> = {}): Promise<BrowserWorld> {
   const ca = await createTestCa();
   const certificate = await ca.issue(['localhost', OPENID_HOST, CODE_HOST, STRANGE_HOST]);
@@ -93,7 +93,7 @@ export async function startBrowserWorld(sites: Readonly<Record<string, string>> 
   return world;
 }
 
-/** The OpenID provider, behind what may change where it sends the browser. */
+/** The OpenID provider, behind a proxy that can change its redirects. */
 function sentBack(loopback: string, alter: (back: URL) => void): RequestListener {
   return (request, response) => {
     const headers = { ...request.headers, ...forwardedHeaders(OPENID_HOST) };
@@ -124,7 +124,7 @@ function providerVariables(issuer: string): Record<string, Secret> {
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, new Secret(value)]));
 }
 
-/** The app as the Node entry serves it, but that its providers are on loopback. */
+/** The app as the Node entry serves it, except that its providers are on loopback. */
 async function startHostedControl(front: TlsFront, input: Partial<StartInput>): Promise<InProcess> {
   const control = await startInProcess({ localKey: null, clock: SYSTEM_CLOCK, ...input });
   const app = createApp({
@@ -165,7 +165,7 @@ function consent(codeHost: CodeHost): RequestListener {
 
 const mail = z.object({ to: z.tuple([z.string()]), text: z.string() });
 
-/** Takes mail as a mail service does, and delivers it to the test. */
+/** Receives mail like a mail service, and delivers it to the test. */
 async function startMailSink() {
   const texts = new Map<string, string>();
   const server = createServer((request, response) => {

@@ -17,16 +17,16 @@ export interface CodeHostEmail {
   readonly verified: boolean;
 }
 
-/** A code host as the well-known ones are: OAuth 2.0, a profile and a list of emails. */
+/** A code host like the well-known ones: OAuth 2.0, a profile and a list of emails. */
 export interface CodeHost {
-  /** Where it listens on loopback. */
+  /** Its origin on loopback. */
   readonly loopback: string;
   user: CodeHostUser;
-  /** Null: the list cannot be read. */
+  /** Null if the list cannot be read. */
   emails: readonly CodeHostEmail[] | null;
-  /** The scopes that were asked for last. */
+  /** The last requested scopes. */
   readonly scopes: () => string;
-  /** Agrees, as the user does in the browser; where it sends the browser back to. */
+  /** Agrees like the user in the browser; returns the URL that it redirects to. */
   authorise(url: string): URL;
   stop(): Promise<void>;
 }
@@ -85,7 +85,7 @@ export async function startCodeHost(): Promise<CodeHost> {
       code.redirectUri === form.get('redirect_uri') &&
       form.get('client_id') === CODE_HOST_CLIENT_ID &&
       form.get('client_secret') === CODE_HOST_CLIENT_SECRET;
-    // As such hosts do: a refusal is a 200 with an error in it.
+    // Like such hosts: a refusal is a 200 with an error in it.
     if (!isGood) return { status: 200, body: { error: 'bad_verification_code' } };
     const token = randomBytes(20).toString('hex');
     tokens.add(token);

@@ -2,14 +2,14 @@ import { err } from '../../shared/model/result.ts';
 import { nodeOutbound } from '../../worker/entries/node_outbound.ts';
 import { type Outbound, targetProblem } from '../../worker/kernel/outbound.ts';
 
-/** What a proxy that ends TLS tells the server behind it. */
+/** The headers that a TLS proxy sends to the server behind it. */
 export function forwardedHeaders(host: string): Record<string, string> {
   return { 'x-forwarded-proto': 'https', 'x-forwarded-host': host };
 }
 
 /**
- * The outgoing calls of a hosted control plane: names under https alone, of which those given are servers on loopback, as
- * behind a proxy that ends TLS.
+ * The outgoing calls of a hosted control plane: only https, where the given names are servers on loopback, as if behind a TLS
+ * proxy.
  */
 export function namedOutbound(servers: Readonly<Record<string, string>>): Outbound {
   const loopback = nodeOutbound({ isLocal: true, pinned: new Map() });

@@ -14,16 +14,16 @@ export interface Person {
   readonly name?: string;
 }
 
-/** A real OpenID provider, behind what ends TLS for it, where whoever is `person` is signed in and agrees to everything. */
+/** A real OpenID provider behind a TLS proxy; `person` is signed in and agrees to everything. */
 export interface OpenIdProvider {
   /** Its issuer. */
   readonly origin: string;
-  /** Where it listens on loopback. */
+  /** Its origin on loopback. */
   readonly loopback: string;
   person: Person;
-  /** Changes what an endpoint answers; null: as it is. */
+  /** Changes an endpoint's answer; null for no change. */
   alter: ((path: string, body: string) => string) | null;
-  /** Opens a link as the person's browser; where the provider sends it back to. */
+  /** Opens a link like the person's browser; returns the URL that the provider redirects to. */
   authorise(url: string): Promise<URL>;
   stop(): Promise<void>;
 }

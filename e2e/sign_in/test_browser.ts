@@ -1,7 +1,7 @@
-/** A browser as far as sign-in needs one: it keeps cookies, and follows no redirect by itself. */
+/** A minimal browser for sign-in: it keeps cookies, and does not follow redirects. */
 export class TestBrowser {
   readonly cookies = new Map<string, string>();
-  /** The cookies that were set last, with their attributes. */
+  /** The last cookies set, with their attributes. */
   setCookies: readonly string[] = [];
   readonly #send: (path: string, init?: RequestInit) => Promise<Response>;
   readonly #headers: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export class TestBrowser {
     return this.#call(path, { method: 'GET', headers });
   }
 
-  /** A form of a page of ours. */
+  /** A form of a console page. */
   async submit(path: string, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Response> {
     const ofForm = { 'sec-fetch-site': 'same-origin', origin: 'null', accept: 'text/html', ...headers };
     return this.#call(path, { method: 'POST', headers: ofForm, body: new URLSearchParams(fields) });

@@ -14,7 +14,7 @@ import type {
 import type { Result } from '../../../shared/model/result.ts';
 import type { Refusal } from '../../../shared/model/refusal.ts';
 
-/** Ports of a gateway that are in this process: what was recorded can be read, and the list of servers can be changed. */
+/** In-process ports of a gateway: a test can read the recorded events and change the list of servers. */
 export class FakePorts implements GatewayPorts {
   readonly clock = { now: () => Date.now() };
   readonly events: GatewayEvent[] = [];
@@ -38,7 +38,7 @@ export class FakePorts implements GatewayPorts {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
   }
 
-  /** What the control plane says from now on. */
+  /** The control plane's answer from now on. */
   change(servers: readonly (McpServer | GatewayServer)[]): void {
     this.#servers = servers.map((one) => ('server' in one ? one : toGatewayServer(one)));
     this.#onChange?.(this.#servers);
@@ -80,7 +80,7 @@ function toGatewayServer(server: McpServer): GatewayServer {
 
 let ids = 0;
 
-/** The configuration of a local server, with what a test changes about it. */
+/** The configuration of a local server, with a test's changes. */
 export function localServer(name: string, command: readonly string[], changes: Partial<McpServer> = {}): McpServer {
   ids += 1;
   const id = `mcp_0${String(ids).padStart(25, '0')}`;

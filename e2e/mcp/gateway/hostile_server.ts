@@ -1,6 +1,6 @@
 /**
- * A downstream server that does one thing wrong, which its first argument names. It speaks the earlier generation by hand,
- * so that it can break it.
+ * A downstream server that does one thing wrong, which its first argument names. It implements the earlier generation by hand,
+ * so that it can violate the protocol.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -64,7 +64,7 @@ function call(id: number | string, name: string, args: Record<string, unknown>):
   }
 }
 
-/** So many MiB, as fast as they are taken. */
+/** Writes this many MiB, with backpressure. */
 function writeMany(count: number, then: () => void): void {
   if (count === 0) return then();
   process.stdout.write('x'.repeat(1024 * 1024), () => writeMany(count - 1, then));
@@ -103,7 +103,7 @@ function begin(): void {
     endless(`${JSON.stringify(note)}\n`.repeat(100));
   }
   if (mode === 'forks') {
-    // One in the same group, and one that starts a session of its own.
+    // One in the same process group, and one in a new session.
     for (const detached of [false, true]) spawn('sleep', [extra], { detached, stdio: 'inherit' }).unref();
   }
   if (mode === 'stays') {

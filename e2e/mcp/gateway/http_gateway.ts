@@ -12,7 +12,7 @@ import type { GatewayEndpoint } from './test_clients.ts';
 export interface HttpGateway {
   readonly local: LocalGateway;
   readonly url: URL;
-  /** Where a caller's client goes; without one, the host's. */
+  /** The URL for a caller's client; the host's by default. */
   endpointFor(caller?: Caller): Extract<GatewayEndpoint, { readonly kind: 'http' }>;
   stop(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface HttpGatewayOptions {
   readonly images?: RuntimeImages;
 }
 
-/** A gateway in this process that listens on a port of loopback. The test puts into the caller's header what the sidecar would. */
+/** A gateway in this process, on a loopback port. The test sets the caller's header, as the sidecar would. */
 export async function startHttpGateway({
   ports,
   home,

@@ -1,4 +1,4 @@
-/** A gateway over stdio with ports of its own, as a program: its argument is JSON of `{home, servers, secrets}`. */
+/** A gateway over stdio with fake ports, as a program. Its argument is JSON: `{home, servers, secrets}`. */
 import { z } from 'zod';
 import { HOST_CALLER } from '../../../machine/mcp_caller.ts';
 import { startLocalGateway } from '../../../gateway/servers/local_gateway.ts';

@@ -1,4 +1,4 @@
-/** A downstream server of the earlier generation that tells the secret which it was given wherever a server can tell anything. */
+/** A downstream server of the earlier generation that puts its secret into every kind of message it can send. */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import {

@@ -14,12 +14,12 @@ import {
 
 import { z } from 'zod';
 
-/** Where a client finds the gateway. */
+/** The location of the gateway. */
 export type GatewayEndpoint =
   | { readonly kind: 'stdio'; readonly command: string; readonly args: readonly string[] }
   | { readonly kind: 'http'; readonly url: URL; readonly headers: Readonly<Record<string, string>> };
 
-/** What of a client's answers a test looks at. */
+/** The parts of a client's answers that a test checks. */
 export interface ToolAnswer {
   readonly content: readonly { readonly type: string; readonly text?: string }[];
   readonly isError?: boolean;
@@ -32,7 +32,7 @@ export interface CallOptions {
   readonly onprogress?: (progress: { readonly progress: number; readonly message?: string | undefined }) => void;
 }
 
-/** An official client, with the handlers that a test needs; the same for each generation. */
+/** An official client with the handlers that a test needs, the same for each generation. */
 export interface TestClient {
   readonly asked: string[];
   readonly toolChanges: () => number;
@@ -54,7 +54,7 @@ const SAMPLED = { model: 'm', role: 'assistant', content: { type: 'text', text: 
 const CAPABILITIES = { sampling: {}, elicitation: { form: {} }, roots: {} };
 const INFO = { name: 'e2e', version: '1' };
 
-/** The SDK of the later generation, in either of the two. */
+/** The SDK of the later generation, speaking either generation. */
 export async function modernClient(
   endpoint: GatewayEndpoint,
   mode: 'auto' | 'legacy',
@@ -107,7 +107,7 @@ export async function modernClient(
   };
 }
 
-/** The SDK that most clients are made with today. */
+/** The SDK that most clients use today. */
 export async function earlierClient(endpoint: GatewayEndpoint): Promise<TestClient> {
   const asked: string[] = [];
   const updated: string[] = [];
