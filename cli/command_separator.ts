@@ -4,12 +4,23 @@ export const GLOBAL_WITH_VALUE: ReadonlySet<string> = new Set(['--home', '--cont
 export const AGENT_FLAG = '--agent';
 /** The commands that run another command, with their options (and the global ones) that take a value. */
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
-  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp', '--keep-env', '--login', AGENT_FLAG]),
+  run: new Set([
+    ...GLOBAL_WITH_VALUE,
+    '--name',
+    '--ttl',
+    '--mcp',
+    '--keep-env',
+    '--allow-only',
+    '--egress',
+    '--login',
+    AGENT_FLAG,
+  ]),
   launch: new Set([
     ...GLOBAL_WITH_VALUE,
     '--sandbox',
     '--sandbox-proxy',
     '--egress',
+    '--allow',
     '--image',
     '--mount',
     '--env',

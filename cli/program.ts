@@ -38,6 +38,7 @@ const GROUPS: readonly Group[] = [
   ...Object.keys(AGENT_TITLES).map(agentGroup),
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
+  [['allow'], async () => (await import('./launch/allow_command.ts')).addAllowCommand],
   [['sessions'], async () => (await import('./launch/sessions_commands.ts')).addSessionsCommands],
   [['image'], loadImageCommands],
   [['plan'], async () => (await import('./plan/plan_commands.ts')).addPlanCommands],

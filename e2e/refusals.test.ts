@@ -183,43 +183,50 @@ describe('an IP literal', () => {
   });
 });
 
-describe('a sealed session', () => {
-  const endpoint = 'unix:///nonexistent/svc-e2e.sock';
-  const sandbox = {
-    mode: 'docker',
-    image: 'a',
-    image_id: `sha256:${'0'.repeat(64)}`,
-    runtime: { program: 'docker', endpoint },
-    detached: true,
-  };
+describe('a session with allowed hosts', () => {
   const made = z.object({ session_id: z.string(), token: z.string(), ca_pem_path: z.string() });
 
-  /** A session as `svc launch` asks for one; no container is made. */
-  async function openSandboxSession(egress: 'open' | 'sealed'): Promise<Session> {
+  /** A session as `svc run --allow-only` asks for one. */
+  async function openLimitedSession(lists: object): Promise<Session> {
     const me = z.object({ policy_version: z.number() }).parse((await world.svc.api('GET', '/v1/me')).body);
-    const asked = { min_policy_version: me.policy_version, sandbox: { ...sandbox, egress } };
+    const asked = { min_policy_version: me.policy_version, ...lists };
     const { body } = await world.svc.local('POST', '/v1/sandbox-proxy/sessions', asked);
     const { session_id: sessionId, token, ca_pem_path: path } = made.parse(body);
-    // What it is told is where its proxy is inside the container; the same session opens the one on the host.
     const proxyUrl = world.svc.runFile.proxy_url;
     const end = async (): Promise<void> =>
       void (await world.svc.local('DELETE', `/v1/sandbox-proxy/sessions/${sessionId}`));
     return { sessionId, token, proxyUrl, caPem: readFileSync(path, 'utf8'), sentinels: [], end };
   }
 
-  it('does not reach this machine by a name, unless a binding names it', async () => {
-    const code = 'egress_address_not_allowed';
+  it('reaches bound hosts and allowed ones, and refuses every other before TLS', async () => {
+    const code = 'egress_host_not_allowed';
     await session.end();
-    session = await openSandboxSession('sealed');
-    const denied = await refusalOf(world.svc, session, await askLiteral('localhost'));
-    expect(denied).toEqual({ status: 403, code, events: [['sandbox.proxy.trust_denied', code]] });
+    session = await openLimitedSession({ allowed_hosts: [] });
+    const denied = await openTunnel(session, `${PLAIN}:443`);
+    denied.connection.close();
+    expect(await refusalOf(world.svc, session, denied.reply)).toEqual({
+      status: 403,
+      code,
+      events: [['sandbox.proxy.trust_denied', code]],
+    });
+    expect(world.upstream.requests).toEqual([]);
 
-    session = await openSandboxSession('open');
-    expect((await refusalOf(world.svc, session, await askLiteral('localhost'))).code).not.toBe(code);
+    for (const lists of [{ allowed_hosts: ['*.example.test'] }, { named_hosts: [PLAIN] }]) {
+      session = await openLimitedSession(lists);
+      expect((await askLiteral(PLAIN)).status).toBe(200);
+      await session.end();
+    }
 
-    await world.svc.secret('user/local', plantSecret());
-    await world.svc.binding({ host: 'localhost', scheme: 'bearer', credential_ref: 'vault://user/local' });
-    session = await openSandboxSession('sealed');
-    expect((await refusalOf(world.svc, session, await askLiteral('localhost'))).code).not.toBe(code);
+    await world.svc.secret('user/plain', plantSecret());
+    const binding = await world.svc.binding({ host: PLAIN, scheme: 'bearer', credential_ref: 'vault://user/plain' });
+    session = await openLimitedSession({ allowed_hosts: [] });
+    const client = await connectThroughProxy(session, PLAIN);
+    expect((await client.exchange(`GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`)).status).toBe(200);
+    expect((await world.svc.api('DELETE', `/v1/host-bindings/${binding}`)).status).toBe(204);
+    // The kept connection ends with the binding, and no other is opened.
+    expect(await client.reader.some()).toBeNull();
+    const late = await openTunnel(session, `${PLAIN}:443`);
+    late.connection.close();
+    expect(late.reply.status).toBe(403);
   });
 });

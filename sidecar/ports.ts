@@ -6,6 +6,7 @@ import type { CredentialRef } from '../shared/model/host_binding.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
 import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
+import type { AllowedHosts } from '../shared/resolve/admitted_host.ts';
 import type { Policy } from '../shared/resolve/resolve.ts';
 import type { Connection } from '../machine/connection/connection.ts';
 
@@ -105,9 +106,11 @@ export interface SealedReach {
 export interface LiveSession {
   /** The session's id. */
   readonly id: string;
-  /** The scope's reach; absent for a session, which reaches every host. */
+  /** The scope's reach; absent for a session. */
   readonly reach?: SealedReach;
-  /** True for a container whose only way out is the proxy (`--egress=sealed`). */
+  /** Besides bound hosts and those of active connectors, the session reaches only these; null or absent: every host. */
+  readonly allowed?: AllowedHosts | null;
+  /** True for a container whose only way out is the proxy (`--egress=sealed` and `--egress=sealed,public`). */
   readonly sealed?: boolean;
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**

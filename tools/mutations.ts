@@ -5,6 +5,7 @@ import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
+import { EGRESS_MUTATIONS } from './mutations_egress.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
 import { SEAL_MUTATIONS } from './mutations_seal.ts';
@@ -1178,6 +1179,7 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['worker/connector_oauth.test.ts'],
   },
   ...GRAPHQL_MUTATIONS,
+  ...EGRESS_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,

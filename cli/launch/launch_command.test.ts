@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
@@ -11,6 +11,7 @@ import {
 } from '../../sandbox/launch/testing/fake_docker.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
 import { ME } from '../testing/session_samples.ts';
+import { storedEvent } from '../testing/stored_event.ts';
 
 let home: TestHome;
 let docker: FakeDocker;
@@ -143,6 +144,9 @@ describe('the sandbox proxy of a launch', () => {
   });
 });
 
+const refusedEvent = (host: string): object =>
+  storedEvent({ 'svc.proxy.upstream.host': host, 'svc.proxy.reason': 'egress_host_not_allowed' });
+
 describe('a launch with the proxy', () => {
   beforeEach(async () => {
     const facts = { imageId: IMAGE_ID, agentUser: 'dev', uid: 1000, gid: 1000, home: '/home/dev' };
@@ -169,6 +173,7 @@ describe('a launch with the proxy', () => {
       'PUT /v1/sandbox-proxy/sessions/ses_1/container',
       'POST /v1/sandbox-proxy/sessions/ses_1/listener',
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
+      'GET /v1/audit-events',
     ]);
     const bodies = run.calls.map(({ body }) => body);
     const runtime = { program: 'docker', endpoint: docker.endpoint };
@@ -179,12 +184,54 @@ describe('a launch with the proxy', () => {
         ttl_seconds: 3600,
         min_policy_version: 7,
         owner: { pid: process.pid, started: expect.any(String) },
+        allowed_hosts: [],
+        named_hosts: [],
         sandbox: { mode: 'docker', ...about, unsealed: [unsealed] },
       },
       { session_id: 'ses_1', ...unsealed },
       { container_id: CONTAINER_ID },
       { pid: 4242 },
     ]);
+  });
+
+  test('has the hosts of --allow and of its folder, and only what was typed may be private', async () => {
+    home.write(
+      'allowed_hosts.json',
+      JSON.stringify({ version: 1, folders: { [realpathSync(home.path)]: ['b.test'] } }),
+    );
+    const flags = ['--egress=sealed', '--allow', 'A.test.', '--allow=*.C.test'];
+    const run = await launch([...flags, '--', 'tool']);
+    expect([run.code, run.stderr]).toEqual([5, '']);
+    expect(run.calls[1]?.body).toMatchObject({
+      sandbox: { egress: 'sealed' },
+      allowed_hosts: ['*.c.test', 'b.test'],
+      named_hosts: ['a.test'],
+    });
+    const shared = await launch(['--egress=sealed,public', '--', 'tool']);
+    expect(shared.calls[1]?.body).toMatchObject({ sandbox: { egress: 'sealed,public' } });
+    expect(shared.calls[1]?.body).not.toHaveProperty('allowed_hosts');
+    expect(findCreate()?.args.join(' ')).toContain('--network none');
+  });
+
+  test('does not start if the list of its folder cannot be read', async () => {
+    home.write('allowed_hosts.json', '{"version":1,"folders":{"/":["*"]}}');
+    const run = await launch(['--egress=sealed', '--', 'tool']);
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('is damaged: folders');
+    expect(findCreate()).toBeUndefined();
+  });
+
+  test('names at its end what was refused, and the command that proposes it', async () => {
+    const items = [refusedEvent('a.test'), refusedEvent('b.test'), refusedEvent('a.test')];
+    const answer: Answer = (call) =>
+      call.url.pathname === '/v1/audit-events' ? { status: 200, body: { items, next_cursor: null } } : servers(call);
+    const run = await launch(['--egress=sealed', '--', 'tool'], { answer });
+    expect([run.code, run.stderr]).toEqual([
+      5,
+      'svc: refused 2 hosts: a.test (2), b.test (1). To allow some of them here: svc allow --from-session ses_1\n',
+    ]);
+    const open = await launch(['--', 'tool'], { answer });
+    expect(open.stderr).toBe('');
   });
 
   test('passes the MCP servers that its agent may use', async () => {
@@ -368,6 +415,7 @@ describe('the variables of a launch', () => {
 describe('what needs the proxy', () => {
   test.each([
     ['--egress=sealed'],
+    ['--egress=sealed,public'],
     ['--relay'],
     ['--mcp=files'],
     ['--ttl=1h'],
@@ -379,7 +427,8 @@ describe('what needs the proxy', () => {
   });
 
   test.each([
-    ['--egress=half', 'use open or sealed'],
+    ['--egress=half', 'use open, sealed or sealed,public'],
+    ['--allow=a.test', '--allow needs --egress=sealed: with --egress=open every host can be reached'],
     ['--workdir=work', 'use an absolute path'],
     ['--name=-x', 'letters, digits'],
     ['--image=--privileged', 'use a reference'],

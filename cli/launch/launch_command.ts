@@ -1,4 +1,5 @@
 import { Option } from 'commander';
+import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { SANDBOX_PROXY_VALUES } from '../../shared/model/settings.ts';
 import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
@@ -27,10 +28,16 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
       ),
     )
     .addOption(
-      optionOfValues('--egress <reach>', 'sealed: the container reaches only the proxy (default: open)', [
-        'open',
-        'sealed',
-      ]),
+      optionOfValues(
+        '--egress <reach>',
+        'sealed: only bound and allowed hosts; sealed,public: every public host; both only through the proxy (default: open)',
+        EGRESS_MODES,
+      ),
+    )
+    .option(
+      '--allow <host>',
+      'with --egress=sealed: also allow this host, such as *.example.com (repeatable)',
+      collectValue,
     )
     .option('--image <image>', 'image to run (default: $SVC_SANDBOX_IMAGE)')
     .option('--mount <host:container[:ro]>', 'mount a directory or file (repeatable)', collectValue)

@@ -4,10 +4,10 @@ import {
   REMOVED_SANDBOX_PROXY_SETTING,
   type SandboxProxy,
 } from '../../shared/model/settings.ts';
+import { EGRESS_MODES, type Egress } from '../../shared/model/egress.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { BindMount } from '../../sandbox/engine/container_runtime.ts';
 import { parseSandboxMode, type SandboxMode } from '../../sandbox/launch/launch_mode.ts';
-import type { Egress } from '../../sandbox/launch/launch_ports.ts';
 import { parseMount } from '../../sandbox/launch/mount_policy.ts';
 import { parseUnsealed, type UnsealedCredential } from '../../sandbox/launch/unsealed.ts';
 import type { Call } from '../command_line.ts';
@@ -15,6 +15,7 @@ import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
+import { parseAllowedHost } from './allowed_hosts.ts';
 import { valueOrUsageError } from '../command_options.ts';
 
 /** The options of `svc launch` as typed. */
@@ -22,6 +23,7 @@ export interface LaunchOptions {
   readonly sandbox?: string;
   readonly sandboxProxy?: string;
   readonly egress?: string;
+  readonly allow?: readonly string[];
   readonly image?: string;
   readonly mount?: readonly string[];
   readonly defaultMount: boolean;
@@ -40,6 +42,8 @@ export interface LaunchRequest {
   readonly sandbox: SandboxMode;
   readonly proxy: SandboxProxy;
   readonly egress: Egress;
+  /** Host patterns, for sealed egress. */
+  readonly allow: readonly string[];
   readonly image: string | null;
   /** Sources as typed. */
   readonly mounts: readonly BindMount[];
@@ -65,6 +69,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     sandbox: option('--sandbox', options.sandbox, parseSandboxMode) ?? 'docker',
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
+    allow: (options.allow ?? []).map((text) => valueOrUsageError('--allow', parseAllowedHost(text))),
     image: option('--image', options.image, parseImageReference) ?? settings.sandboxImage ?? null,
     mounts: (options.mount ?? []).map((text) => valueOrUsageError('--mount', parseMount(text))),
     defaultMount: options.defaultMount,
@@ -79,6 +84,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     command: args,
   };
   refuseTwice(request);
+  refuseUselessAllow(request);
   refuseWithoutProxy(request);
   if (request.sandbox === 'none') refuseWithoutContainer(call, request);
   else if (request.image === null) throw noImageError();
@@ -101,12 +107,18 @@ function refuseTwice({ envNames, unsealed }: LaunchRequest): void {
   }
 }
 
+/** With another egress every host can be reached, and a list would only seem to limit it. */
+function refuseUselessAllow({ allow, egress }: LaunchRequest): void {
+  if (allow.length === 0 || egress === 'sealed') return;
+  throw new CliError(EXIT.usage, `--allow needs --egress=sealed: with --egress=${egress} every host can be reached`);
+}
+
 /** Refuses options that need the proxy. */
 function refuseWithoutProxy(request: LaunchRequest): void {
   if (request.proxy !== 'off' && request.sandbox === 'docker') return;
   const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
   const asked = [
-    ...(request.egress === 'sealed' ? ['--egress=sealed'] : []),
+    ...(request.egress === 'open' ? [] : [`--egress=${request.egress}`]),
     ...(request.unsealed.length > 0 ? ['--unsealed'] : []),
     ...(request.relay ? ['--relay'] : []),
     ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
@@ -139,8 +151,9 @@ function noImageError(): CliError {
 }
 
 function parseEgress(text: string): Result<Egress, string> {
-  if (text === 'open' || text === 'sealed') return { ok: true, value: text };
-  return { ok: false, error: `is ${JSON.stringify(text)}: use open or sealed` };
+  const mode = EGRESS_MODES.find((each) => each === text);
+  if (mode !== undefined) return { ok: true, value: mode };
+  return { ok: false, error: `is ${JSON.stringify(text)}: use open, sealed or sealed,public` };
 }
 
 function parseWorkdir(text: string): Result<string, string> {

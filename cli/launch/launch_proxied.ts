@@ -11,6 +11,8 @@ import { homeOf } from '../up/home.ts';
 import { checkLaunchImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
+import { allowListFor } from './allowed_hosts.ts';
+import { printRefusedHosts } from './refused_hosts.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
 /** Launches with the proxy: preflight, then session and container. */
@@ -23,7 +25,10 @@ export async function runProxied(
   const { runtime, image } = await preflight(call, request, sessions);
   const launch = await containerLaunch(call, request, { runtime, image });
   const end = await launchContainer({ ...callPorts(call, signals), runtime, sessions }, launch);
-  if (end.exitCode !== null) return end.exitCode;
+  if (end.exitCode !== null) {
+    if (request.egress === 'sealed') await printRefusedHosts(call, end.sessionId);
+    return end.exitCode;
+  }
   tellDetached(call, request, end);
   return 0;
 }
@@ -59,13 +64,15 @@ async function containerLaunch(
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
-  const { detach, relay, command, name, ttlSeconds, egress, unsealed, mcpServers } = request;
+  const { detach, relay, command, name, ttlSeconds, egress, allow, unsealed, mcpServers } = request;
+  const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory };
   return {
-    home: homeOf(call.context, call.options),
+    home: place.home,
     session: {
       name,
       ttlSeconds,
       egress,
+      allowList: egress === 'sealed' ? allowListFor(place, allow) : null,
       unsealed,
       mcpServers,
       owner: identify(process.pid),

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
 import { HOST_TOKEN, LOCAL_KEY, runCli, TestHome, type Answer, type SeenCall } from '../testing/run_cli.ts';
 import { ME, SESSION } from '../testing/session_samples.ts';
+import { storedEvent } from '../testing/stored_event.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -79,6 +80,41 @@ describe('svc run', () => {
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--relay: the relay could not be prepared');
     expect(listCalls(run.calls)).toContain('DELETE /v1/sandbox-proxy/sessions/ses_1');
+    expect(existsSync(join(home.path, 'out'))).toBe(false);
+  });
+
+  test('--allow-only gives the session a list, with the hosts of the folder', async () => {
+    home.write('allowed_hosts.json', JSON.stringify({ version: 1, folders: { '/': ['b.test'] } }));
+    const argv = ['run', '--allow-only', 'A.test', '--allow-only=*.c.test', '--', '/bin/true'];
+    const run = await runCli(home, argv, { answer: both });
+    expect(run.code).toBe(0);
+    expect(run.calls[1]?.body).toMatchObject({ allowed_hosts: ['*.c.test', 'b.test'], named_hosts: ['a.test'] });
+    const odd = await runCli(home, ['run', '--allow-only', '*', '--', '/bin/true'], { answer: both });
+    expect(odd).toMatchObject({ code: 125, calls: [] });
+  });
+
+  test('--allow-only names at the end what was refused', async () => {
+    const data = { 'svc.proxy.upstream.host': 'x.test', 'svc.proxy.reason': 'egress_host_not_allowed' };
+    const answer: Answer = (call) =>
+      call.url.pathname === '/v1/audit-events'
+        ? { status: 200, body: { items: [storedEvent(data)], next_cursor: null } }
+        : both(call);
+    const run = await runCli(home, ['run', '--allow-only=a.test', '--', '/bin/true'], { answer });
+    expect(run.stderr).toContain(
+      'svc: refused a host: x.test (1). To allow some of them here: svc allow --from-session ses_1\n',
+    );
+    expect((await runCli(home, ['run', '--', '/bin/true'], { answer })).stderr).not.toContain('refused');
+  });
+
+  test.each(['sealed', 'sealed,public'])('refuses --egress=%s, which needs a sandbox', async (egress) => {
+    const run = await runCli(home, ['run', `--egress=${egress}`, '--', '/bin/sh', '-c', 'echo > out'], {
+      answer: both,
+    });
+    expect(run.code).toBe(125);
+    expect(run.stderr).toMatch(
+      /needs a sandbox, and svc run has none(.|\n)*svc launch --egress=sealed(.|\n)*--allow-only HOST/,
+    );
+    expect(run.calls.filter(({ method }) => method === 'POST')).toEqual([]);
     expect(existsSync(join(home.path, 'out'))).toBe(false);
   });
 

@@ -19,6 +19,12 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
       'pass on this variable although it holds a credential; recorded (repeatable)',
       collectValue,
     )
+    .option(
+      '--allow-only <host>',
+      'the proxy allows only bound hosts and this one; a program can bypass the proxy (repeatable)',
+      collectValue,
+    )
+    .addOption(new Option('--egress <reach>').hideHelp())
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
     .option('--login <name>', 'agents: use this one of its logins, such as key or subscription')
     .option('--quiet', 'agents: do not print the number of requests at the end')

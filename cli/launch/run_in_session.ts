@@ -3,6 +3,10 @@ import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../../s
 import type { RelayAccess } from '../../sandbox/relay/relay_environment.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import type { AllowList } from '../../shared/model/egress.ts';
+import { homeOf } from '../up/home.ts';
+import { allowListFor, parseAllowedHost } from './allowed_hosts.ts';
+import { printRefusedHosts } from './refused_hosts.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
 import {
@@ -20,6 +24,9 @@ export interface RunOptions {
   readonly relay?: boolean;
   readonly mcp?: readonly string[];
   readonly keepEnv?: readonly string[];
+  readonly allowOnly?: readonly string[];
+  /** Refused if it is sealed. */
+  readonly egress?: string;
   readonly login?: string;
   readonly quiet?: boolean;
   /** The profile that was named instead of a command. */
@@ -47,7 +54,8 @@ export async function runInSession(
 ): Promise<{ readonly status: number; readonly sessionId: string | null }> {
   const { command, args } = wanted;
   const screened = await screen(call);
-  const { session, end } = await open(call, screened.kept, wanted.name);
+  const allowList = allowListOf(call, wanted.expectedHosts);
+  const { session, end } = await open(call, { kept: screened.kept, byDefault: wanted.name, allowList });
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
@@ -64,6 +72,7 @@ export async function runInSession(
   await relay.close();
   await end();
   if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId, wanted.expectedHosts);
+  if (allowList !== undefined) await printRefusedHosts(call, session.sessionId);
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
@@ -71,12 +80,37 @@ export async function runInSession(
   return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
 }
 
+interface NewRun {
+  readonly kept: readonly CredentialVariable[];
+  readonly byDefault: string | undefined;
+  readonly allowList: AllowList | undefined;
+}
+
+/** The hosts of `--allow-only`, the folder and the agent; undefined without the option: then every host can be reached. */
+function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []): AllowList | undefined {
+  const { allowOnly, egress = 'open' } = call.options;
+  if (egress !== 'open') {
+    throw new CliError(EXIT.notStarted, `--egress=${egress} needs a sandbox, and svc run has none`, [
+      'In a container: svc launch --egress=sealed -- COMMAND',
+      'A rule for programs that use the proxy, which others can bypass: svc run --allow-only HOST -- COMMAND',
+    ]);
+  }
+  if (allowOnly === undefined) return undefined;
+  const typed = allowOnly.map((text) => {
+    const host = parseAllowedHost(text);
+    if (host.ok) return host.value;
+    throw new CliError(EXIT.notStarted, `--allow-only ${host.error}`);
+  });
+  const home = homeOf(call.context, call.options);
+  try {
+    return allowListFor({ home, folder: call.context.workingDirectory, more: agentsHosts }, typed);
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
 /** Opens the session; failures before the command starts have their own exit code. */
-async function open(
-  call: Call<RunOptions>,
-  kept: readonly CredentialVariable[],
-  byDefault: string | undefined,
-): Promise<OpenSession> {
+async function open(call: Call<RunOptions>, { kept, byDefault, allowList }: NewRun): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const mcpServers = (call.options.mcp ?? []).map(parseServer);
@@ -87,6 +121,7 @@ async function open(
       ...(ttl !== null && { ttlSeconds: ttl.value }),
       ...(mcpServers.length > 0 && { mcpServers }),
       ...(kept.length > 0 && { keptEnv: kept }),
+      ...(allowList !== undefined && { allowList }),
     });
   } catch (error) {
     throw notStarted(error);

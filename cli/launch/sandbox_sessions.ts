@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
 import { sidecarClient } from '../clients.ts';
+import { allowListFields } from './allowed_hosts.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
 import { policyVersion } from './session_access.ts';
@@ -54,12 +55,14 @@ export function sandboxSessions(call: Call): SandboxSessions {
 }
 
 function sessionBody(wanted: NewSandboxSession, version: number | null): object {
-  const { name, ttlSeconds, owner, image, imageId, runtime, detached, egress, unsealed, mcpServers } = wanted;
+  const { name, ttlSeconds, owner, image, imageId, runtime, detached, egress, allowList, unsealed, mcpServers } =
+    wanted;
   return {
     ...(name !== null && { name }),
     ...(ttlSeconds !== null && { ttl_seconds: ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(owner !== null && { owner }),
+    ...(allowList !== null && allowListFields(allowList)),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },
   };

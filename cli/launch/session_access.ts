@@ -5,6 +5,8 @@ import { identify } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
+import { allowListFields } from './allowed_hosts.ts';
+import type { AllowList } from '../../shared/model/egress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
 /** Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
@@ -33,6 +35,8 @@ export async function openSession(
     readonly name?: string;
     readonly ttlSeconds?: number;
     readonly mcpServers?: readonly string[];
+    /** The hosts that the proxy allows besides bound ones; without it, every host. */
+    readonly allowList?: AllowList;
     /** Variables with a credential that the command inherits; each is recorded. */
     readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
   },
@@ -44,6 +48,7 @@ export async function openSession(
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
+    ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
     owner: identify(process.pid),

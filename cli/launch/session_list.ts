@@ -32,6 +32,8 @@ export const sessionRecord = z.looseObject({
   owner: z.object({ pid: z.number().int().min(2), started: z.string().nullable() }).nullish(),
   mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
   sandbox: sandbox.nullish(),
+  /** Null: every host. */
+  allowed_hosts: z.array(z.string()).nullish(),
   masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
 });
 export type SessionRecord = z.infer<typeof sessionRecord>;

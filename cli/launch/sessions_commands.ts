@@ -80,6 +80,9 @@ function factsOf(session: SessionRecord): string[][] {
           ['egress', box.egress],
         ]),
     ...(ownerAlive === null || ownerAlive === undefined ? [] : [['its launcher', ownerAlive ? 'runs' : 'is gone']]),
+    ...(Array.isArray(session.allowed_hosts)
+      ? [['reaches', ['bound hosts', ...session.allowed_hosts].join(', ')]]
+      : []),
     ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
     ...session.masked_replies.map(({ host, count, paused }) => [
       'masked',

@@ -6,7 +6,7 @@ import { nearMatch } from '../../shared/model/near_match.ts';
 import type { BindMount, ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
 import { LaunchError } from '../../sandbox/launch/launch_error.ts';
-import type { Egress } from '../../sandbox/launch/launch_ports.ts';
+import type { PlanEgress } from '../../shared/model/egress.ts';
 import { checkMounts } from '../../sandbox/launch/mount_policy.ts';
 import type { PlanPorts } from '../../sandbox/plan/plan_ports.ts';
 import { INTERRUPTED_EXIT, runPlan, type PlanEnd, type PlanRun } from '../../sandbox/plan/run_plan.ts';
@@ -24,7 +24,7 @@ import { planSessions } from './plan_sessions.ts';
 import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 
 export interface PlanRunOptions {
-  readonly egress: Egress;
+  readonly egress: PlanEgress;
   readonly step?: readonly string[];
   readonly output?: string;
   readonly keepGoing?: boolean;

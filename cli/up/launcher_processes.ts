@@ -26,6 +26,12 @@ export function findLaunchers(home: string): readonly ProcessIdentity[] {
   return found.filter((each) => isSurelyRunning(each));
 }
 
+/** The launcher of a saved session that this process runs below; null if there is none. */
+export function findLauncherAbove(home: string): ProcessIdentity | null {
+  const above = ancestorsOf(process.pid, readParents());
+  return findLaunchers(home).find(({ pid }) => above.has(pid)) ?? null;
+}
+
 /** Whether the folder of a session names its launcher, which may have ended. */
 export function namesLauncher(folder: string): boolean {
   return savedLauncher(join(folder, 'session.jws')) !== null;

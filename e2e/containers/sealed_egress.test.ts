@@ -7,11 +7,15 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { plantSecret } from '../support/planted_secret.ts';
-import type { Finished } from '../support/program.ts';
+import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
+import { type Finished, runOk, SVC } from '../support/program.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
 const HOST = 'api.example.test';
+const PACKAGES = 'packages.example.test';
+const TELEMETRY = 'telemetry.example.test';
 const TOKEN = plantSecret();
+const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
 const ATTACK = readFileSync(join(import.meta.dirname, 'programs', 'attack.py'), 'utf8');
 const UNSEALED = `{"session_id":"$SVC_SESSION_ID","reference":"vault://user/api","env":"X","host":"${HOST}","reason":"r"}`;
 const METADATA = '169.254.169.254';
@@ -85,9 +89,15 @@ async function startNeighbour(): Promise<{ id: string; address: string }> {
   return { id, address: await engine.docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', id) };
 }
 
+/** A command that prints, for each host, the status of the tunnel and that of a request in it. */
+function askEach(...hosts: readonly string[]): string[] {
+  const script = `for host in "$@"; do curl -s -o /dev/null -w '%{http_connect}.%{http_code} ' "https://$host/"; done; true`;
+  return ['sh', '-c', script, 'sh', ...hosts];
+}
+
 describeContainers('sealed egress', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST]);
+    world = await startContainerWorld([HOST, PACKAGES, TELEMETRY]);
     services = await startHostServices();
     neighbour = await startNeighbour();
     const gateway = await world.bench.engine.docker(
@@ -131,6 +141,61 @@ describeContainers('sealed egress', () => {
     const done = await world.launch(['--egress=sealed'], ['curl', '-sS', `https://${HOST}/sealed`]);
     expect(done).toMatchObject({ code: 0, stdout: 'ok' });
     expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  });
+
+  describe('the hosts that it reaches', () => {
+    it('are the bound and the allowed ones; its last line names the others, and svc allow --from-session allows what a person picks', async () => {
+      const cwd = world.bench.folder('learning');
+      const hosts = [HOST, PACKAGES, PACKAGES, TELEMETRY];
+      world.upstream.reset();
+      const first = await world.launch(['--egress=sealed'], askEach(...hosts), { cwd });
+      expect(first).toMatchObject({ code: 0, stdout: '200.200 403.000 403.000 403.000 ' });
+      expect(world.upstream.requests).toHaveLength(1);
+      const line = `svc: refused 2 hosts: ${PACKAGES} (2), ${TELEMETRY} (1). To allow some of them here: svc allow --from-session `;
+      expect(first.stderr).toContain(line);
+      const session = /--from-session (ses_[0-9a-z]{26})\n/.exec(first.stderr)?.[1] ?? '';
+      const events = (await world.svc.events()).filter(({ session_id: of }) => of === session);
+      const refused = events.filter(({ data }) => data['svc.proxy.reason'] === 'egress_host_not_allowed');
+      expect(refused.map(({ type }) => type)).toEqual(Array.from({ length: 3 }, () => 'sandbox.proxy.trust_denied'));
+
+      const listed = await world.svc.ok(['allow', '--from-session', session, '--json'], { cwd });
+      expect(JSON.parse(listed)).toMatchObject({
+        items: [
+          { host: PACKAGES, refused: 2, passed: 0 },
+          { host: TELEMETRY, refused: 1, passed: 0 },
+        ],
+      });
+      const steps = [{ expect: 'Allow which' }, { type: '1\r' }];
+      const args = [IN_TERMINAL, JSON.stringify(steps), SVC, 'allow', '--from-session', session];
+      const env = { SVC_HOME: world.svc.home, TERM: 'xterm' };
+      const picked = await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', args, { cwd, env });
+      expect(JSON.parse(picked.stdout)).toMatchObject({ code: 0, missed: null });
+
+      const second = await world.launch(['--egress=sealed'], askEach(...hosts), { cwd });
+      expect(second.stdout).toBe('200.200 200.200 200.200 403.000 ');
+      const elsewhere = await world.launch(['--egress=sealed', '--allow', TELEMETRY], askEach(...hosts), {
+        cwd: world.bench.folder('elsewhere'),
+      });
+      expect(elsewhere.stdout).toBe('200.200 403.000 403.000 200.200 ');
+    });
+
+    it('are all public ones with sealed,public, which has no other network either', async () => {
+      const done = await world.launch(['--egress=sealed,public'], askEach(PACKAGES, TELEMETRY));
+      expect(done).toMatchObject({ code: 0, stdout: '200.200 200.200 ', stderr: '' });
+      const routes = await world.launch(['--egress=sealed,public'], ['cat', '/proc/net/route']);
+      expect(routes.stdout.trim().split('\n')).toHaveLength(1);
+    });
+
+    it('are not widened from inside: its token opens no list, and the list is in no folder of the container', async () => {
+      const cwd = world.bench.folder('inside');
+      const script = `printf '{"version":1,"folders":{"/":["${TELEMETRY}"]}}' > allowed_hosts.json; mkdir -p .svc && cp allowed_hosts.json .svc/
+        curl -s -o /dev/null -w '%{http_code} ' --noproxy '*' --json '{"allowed_hosts":["${TELEMETRY}"]}' -H "Authorization: Bearer $SVC_TOKEN" "$SVC_URL/v1/sandbox-proxy/sessions"
+        curl -s -o /dev/null -w '%{http_connect} ' "https://${TELEMETRY}/"`;
+      const done = await world.launch(['--egress=sealed'], ['sh', '-c', `${script}; true`], { cwd });
+      expect(done.stdout).toMatch(/^40[13] 403 $/);
+      const next = await world.launch(['--egress=sealed'], askEach(TELEMETRY), { cwd });
+      expect(next.stdout).toBe('403.000 ');
+    });
   });
 
   describe('is shown to matter: from an open container', () => {
@@ -209,17 +274,22 @@ describeContainers('sealed egress', () => {
     });
   });
 
-  it('cannot be bypassed by asking the proxy for the metadata address or for this machine', async () => {
-    const own = ['127.0.0.1', '[::1]', '10.0.0.1', '[fd00:ec2::254]', '2852039166', '0x7f.1'];
-    const script = `for target in "$@"; do curl -s -o /dev/null -w '%{http_connect}.%{http_code} ' -m 10 "https://$target/"; done; true`;
-    const done = await world.launch(['--egress=sealed'], ['sh', '-c', script, 'sh', METADATA, ...own]);
-    const answers = done.stdout.trim().split(' ');
-    expect(answers).toHaveLength(own.length + 1);
-    // Either the tunnel is refused, or the request in it.
-    expect(answers.filter((answer) => !/^(4\d\d|000)[.]000$|^200[.](403|400|000)$/.test(answer))).toEqual([]);
-    const events = await world.svc.events();
-    expect(events.filter(({ type }) => type === 'sandbox.proxy.passthrough')).toEqual([]);
-  });
+  it.each(['sealed', 'sealed,public'])(
+    '%s: cannot be bypassed by asking the proxy for the metadata address or for this machine',
+    async (egress) => {
+      const own = ['127.0.0.1', '[::1]', '10.0.0.1', '[fd00:ec2::254]', '2852039166', '0x7f.1'];
+      const script = `for target in "$@"; do curl -s -o /dev/null -w '%{http_connect}.%{http_code} ' -m 10 "https://$target/"; done; true`;
+      const done = await world.launch([`--egress=${egress}`], ['sh', '-c', script, 'sh', METADATA, ...own]);
+      const answers = done.stdout.trim().split(' ');
+      expect(answers).toHaveLength(own.length + 1);
+      // Either the tunnel is refused, or the request in it.
+      expect(answers.filter((answer) => !/^(4\d\d|000)[.]000$|^200[.](403|400|000)$/.test(answer))).toEqual([]);
+      const events = await world.svc.events();
+      const passed = events.filter(({ type }) => type === 'sandbox.proxy.passthrough');
+      const hosts = passed.map(({ data }) => data['svc.proxy.upstream.host']);
+      expect(hosts.filter((host) => host !== PACKAGES && host !== TELEMETRY)).toEqual([]);
+    },
+  );
 
   it('cannot be bypassed by a name that resolves to this machine, unless a binding names it', async () => {
     // A machine may be unable to resolve its own name.
@@ -230,7 +300,7 @@ describeContainers('sealed egress', () => {
     const names = ['localhost', ...(isKnown ? [hostname()] : [])];
     const ask = `for name in "$@"; do curl -s -k -m 10 --noproxy '' "https://$name/"; done; true`;
     const script = ['sh', '-c', ask, 'sh', ...names];
-    const denied = await world.launch(['--egress=sealed'], script);
+    const denied = await world.launch(['--egress=sealed,public'], script);
     expect(denied.stdout.match(/egress_address_not_allowed/g)).toHaveLength(names.length);
     const events = await world.svc.events();
     const reasons = events.map(({ data }) => data['svc.proxy.reason']);

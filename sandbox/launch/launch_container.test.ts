@@ -31,6 +31,7 @@ const launchOf = (more: Partial<ContainerLaunch> = {}): ContainerLaunch => ({
     runtime: { program: 'docker', endpoint: docker.endpoint },
     detached: false,
     egress: 'open',
+    allowList: null,
     unsealed: [],
     mcpServers: [],
   },

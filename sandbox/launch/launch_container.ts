@@ -135,7 +135,7 @@ function containerSpec(
     command: ['--', ...launch.command],
     tty: launch.tty,
     stdin: !detached,
-    network: egress === 'sealed' ? 'none' : null,
+    network: egress === 'open' ? null : 'none',
     hardening: AGENT_HARDENING,
     enginesProxies: 'left_out',
   };

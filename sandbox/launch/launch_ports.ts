@@ -1,10 +1,9 @@
+import type { AllowList, Egress } from '../../shared/model/egress.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
 import type { DisabledReason } from './launch_mode.ts';
 import type { SandboxMode } from './launch_mode.ts';
 import type { SignalSource } from '../engine/run_child.ts';
 import type { UnsealedCredential } from './unsealed.ts';
-
-export type Egress = 'open' | 'sealed';
 
 /** The process that owns a session: the session ends with it. */
 export interface SessionOwner {
@@ -22,6 +21,8 @@ export interface NewSandboxSession {
   readonly runtime: { readonly program: string; readonly endpoint: string };
   readonly detached: boolean;
   readonly egress: Egress;
+  /** Set if the egress is `sealed`. */
+  readonly allowList: AllowList | null;
   readonly unsealed: readonly UnsealedCredential[];
   /** Names or ids of the MCP servers that the agent may use. */
   readonly mcpServers: readonly string[];

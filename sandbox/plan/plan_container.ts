@@ -5,7 +5,8 @@ import { containerLabels } from '../engine/container_labels.ts';
 import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
 import { LaunchError, valueOrLaunchError } from '../launch/launch_error.ts';
 import type { ImageFacts } from '../contract/image_contract_facts.ts';
-import type { Egress, SandboxSession } from '../launch/launch_ports.ts';
+import type { PlanEgress } from '../../shared/model/egress.ts';
+import type { SandboxSession } from '../launch/launch_ports.ts';
 import type { PlanPorts } from './plan_ports.ts';
 import { parseSweepCount, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
 import { execScript, type QuietEnd } from './exec_script.ts';
@@ -17,7 +18,7 @@ export type PlanImage = Pick<ImageFacts, 'imageId' | 'agentUser' | 'uid' | 'home
 export interface PlanBoot {
   readonly home: string;
   readonly image: PlanImage;
-  readonly egress: Egress;
+  readonly egress: PlanEgress;
   readonly mounts: readonly BindMount[];
 }
 

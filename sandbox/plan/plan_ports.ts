@@ -2,7 +2,8 @@ import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import type { Result } from '../../shared/model/result.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
-import type { Egress, SandboxSession, SandboxSessions, SessionOwner } from '../launch/launch_ports.ts';
+import type { PlanEgress } from '../../shared/model/egress.ts';
+import type { SandboxSession, SandboxSessions, SessionOwner } from '../launch/launch_ports.ts';
 
 /** A session for the container of a plan: the sidecar reads reach and image from the lock, and issues no token. */
 export interface NewPlanSession {
@@ -11,7 +12,7 @@ export interface NewPlanSession {
   readonly owner: SessionOwner | null;
   readonly image: { readonly name: string; readonly id: string };
   readonly runtime: { readonly program: string; readonly endpoint: string };
-  readonly egress: Egress;
+  readonly egress: PlanEgress;
   /** The lock's JWS. */
   readonly lock: string;
 }

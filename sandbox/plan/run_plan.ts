@@ -1,5 +1,5 @@
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
-import type { Egress } from '../launch/launch_ports.ts';
+import type { PlanEgress } from '../../shared/model/egress.ts';
 import { LaunchError, valueOrLaunchError } from '../launch/launch_error.ts';
 import { removeContainer } from '../engine/remove_container.ts';
 import { UndoStack } from '../launch/undo_stack.ts';
@@ -87,7 +87,7 @@ function resultOfSkipped(step: SealedStep, problem: string): StepResult {
 }
 
 /** The reach of a step, for the line that announces it. */
-function reachText(step: SealedStep, egress: Egress): string {
+function reachText(step: SealedStep, egress: PlanEgress): string {
   const open = egress === 'open';
   if (step.effect === undefined) return open ? 'no proxy, and the open network' : 'no network';
   return `${step.effect} on ${step.hosts.join(', ')}${open ? ' by the proxy, and the open network' : ''}`;

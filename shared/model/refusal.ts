@@ -10,6 +10,7 @@ export const REFUSALS = {
   invalid_connect_target: { status: 400, event: 'sandbox.proxy.rejected' },
   connect_port_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },
   step_scope_host_denied: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  egress_host_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
   too_many_tunnels: { status: 429, event: 'sandbox.proxy.rejected' },
   session_ca_unavailable: { status: 500, event: 'sandbox.proxy.rejected' },
   invalid_request: { status: 400, event: 'sandbox.proxy.rejected' },

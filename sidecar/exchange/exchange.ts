@@ -6,6 +6,7 @@ import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
+import { ok } from '../../shared/model/result.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
@@ -50,6 +51,9 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') {
+    // A server of many hosts answers for the host that the request names, not for the one that was dialled.
+    const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni) : ok(undefined);
+    if (!named.ok) return refuse(facts, named.error, incoming);
     const stray = findStrayPlaceholder(policy.value.placeholders, incoming.head);
     return exchangePassthrough(incoming, stray === null ? facts : { ...facts, stray }, tunnel, ports);
   }

@@ -27,6 +27,8 @@ export interface ExchangeTunnel {
   readonly host: string;
   /** The TLS server name that the client sent, if any. */
   readonly sni: string | null;
+  /** The session may reach only some hosts, so that no request may name another host than the tunnel's. */
+  readonly limited: boolean;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
   /** Sends an interim reply (1xx) to the client; resolves when the client can take more. */

@@ -1,12 +1,14 @@
 import { z } from 'zod';
+import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { auditHead } from '../../shared/wire/audit_heads.ts';
-import { allowedHostText, credentialRefText } from '../../shared/wire/host_binding_fields.ts';
+import { allowedHostText, credentialRefText, hostPatternText } from '../../shared/wire/host_binding_fields.ts';
 import { imageId, planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, line } from '../../shared/wire/primitives.ts';
 
 const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const MAX_UNSEALED = 64;
 const MAX_NAMED_MCP_SERVERS = 64;
+const MAX_ALLOWED_HOSTS = 1_000;
 const MAX_IMAGE_CHARACTERS = 512;
 const MAX_REASON_CHARACTERS = 500;
 
@@ -39,7 +41,7 @@ const sandboxInput = z.strictObject({
       .regex(/^unix:\/\/\/[^\0]+$/, 'is not the socket of an engine on this machine (unix:///...)'),
   }),
   detached: z.boolean(),
-  egress: z.enum(['open', 'sealed']),
+  egress: z.enum(EGRESS_MODES),
   unsealed: z.array(z.strictObject(unsealedFields)).max(MAX_UNSEALED).default([]),
 });
 
@@ -53,6 +55,10 @@ export const sessionInput = z.strictObject({
   /** The session ends with this process. */
   owner: z.strictObject({ pid, started: z.string().max(64).nullable() }).optional(),
   sandbox: sandboxInput.optional(),
+  /** Patterns. The session reaches only these, bound hosts and hosts of active connectors. */
+  allowed_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
+  /** Allowed too, and they may lead to private addresses: exact hosts that a person typed for this session. */
+  named_hosts: z.array(allowedHostText).max(MAX_ALLOWED_HOSTS).optional(),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
   /** Variables with a credential that a person told the launch to pass on; the reference is known for a stored one. */

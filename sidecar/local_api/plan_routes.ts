@@ -77,7 +77,7 @@ function recordReach(
       ...(effect !== undefined && { 'svc.reach.effect': effect }),
       'svc.reach.hosts': hosts,
       'svc.reach.enforced': enforced,
-      ...(session.sandbox !== null && { 'svc.reach.egress': session.sandbox.egress }),
+      ...(session.sandbox !== null && { 'svc.reach.egress': session.sandbox.egress === 'open' ? 'open' : 'sealed' }),
       ...(reason !== null && { 'svc.proxy.reason': reason }),
     },
   });

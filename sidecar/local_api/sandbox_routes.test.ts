@@ -79,6 +79,47 @@ describe('a session with a sandbox', () => {
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([409, 'egress_unavailable', 0]);
   });
 
+  it.each([
+    ['no list, if it is open', { sandbox: sandboxInput() }, null],
+    ['no list, if it may reach all public hosts', { sandbox: sandboxInput({ egress: 'sealed,public' }) }, null],
+    ['an empty list, if it is sealed', { sandbox: sandboxInput({ egress: 'sealed' }) }, []],
+    ['no list, if it has no sandbox', {}, null],
+    [
+      'the given hosts',
+      {
+        sandbox: sandboxInput({ egress: 'sealed' }),
+        allowed_hosts: ['*.A.test', 'b.test.'],
+        named_hosts: ['C.test'],
+      },
+      ['c.test', '*.a.test', 'b.test'],
+    ],
+    ['the given hosts, without a sandbox too', { allowed_hosts: ['b.test'] }, ['b.test']],
+  ] as const)('allows %s', async (_what, body, expected) => {
+    const { id } = await bench.createSession(body);
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toMatchObject({ allowed_hosts: expected });
+    const session = bench.sessions.get(id);
+    expect(session?.allowed?.patterns.length ?? null).toBe(expected?.length ?? null);
+    expect(session?.sealed).toBe(
+      'sandbox' in body && body.sandbox !== undefined && JSON.stringify(body.sandbox).includes('sealed'),
+    );
+  });
+
+  it.each([
+    ['a list that its egress ignores', { sandbox: sandboxInput(), allowed_hosts: ['a.test'] }],
+    ['an empty list that its egress ignores', { sandbox: sandboxInput({ egress: 'sealed,public' }), named_hosts: [] }],
+    ['every host', { allowed_hosts: ['*'] }],
+    ['a wildcard among the typed hosts', { named_hosts: ['*.a.test'] }],
+    ['a plan that reaches every host', { sandbox: sandboxInput({ egress: 'sealed,public' }), plan: { lock: 'x' } }],
+    [
+      'a plan with hosts besides its lock',
+      { sandbox: sandboxInput({ egress: 'sealed' }), plan: { lock: 'x' }, allowed_hosts: [] },
+    ],
+  ])('is not created with %s', async (_what, body) => {
+    const reply = await bench.call('POST', SESSIONS, body);
+    expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
+  });
+
   it('is shown with its sandbox, without tokens or paths', async () => {
     const sandbox = sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] });
     const { id, token } = await bench.createSession({ name: 'demo', sandbox, owner: identify(process.pid) });
@@ -105,6 +146,7 @@ describe('a session with a sandbox', () => {
         egress: 'sealed',
         unsealed: [UNSEALED],
       },
+      allowed_hosts: [],
       masked_replies: [],
     });
     expect(shown.text).not.toContain(token);
@@ -124,6 +166,7 @@ describe('a session with a sandbox', () => {
     ['an image that is not an id', { image_id: 'agent-tools:1' }],
     ['an image with a line break', { image: 'a\nb' }],
     ['another egress', { egress: 'closed' }],
+    ['egress modes in another order', { egress: 'public,sealed' }],
     ['an unsealed credential without a reason', { unsealed: [{ ...UNSEALED, reason: '  ' }] }],
     ['an unsealed credential for a pattern', { unsealed: [{ ...UNSEALED, host: '*.example.test' }] }],
     ['an unsealed credential that is a value', { unsealed: [{ ...UNSEALED, reference: 'ghp_secret' }] }],

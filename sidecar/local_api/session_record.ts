@@ -22,6 +22,8 @@ export function sessionRecord(
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     sandbox: sandboxRecord(session),
+    /** Besides bound hosts and those of active connectors; null: every host can be reached. */
+    allowed_hosts: session.allowList === null ? null : [...session.allowList.named, ...session.allowList.hosts],
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .countsOfSession(id)

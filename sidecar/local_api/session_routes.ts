@@ -1,3 +1,4 @@
+import type { AllowList } from '../../shared/model/egress.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
@@ -74,6 +75,8 @@ async function checkSession(
     return err(localError('invalid_input', 'owner: no such process runs, so the session would end at once'));
   }
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
+  const allowList = allowListOf(input);
+  if (!allowList.ok) return allowList;
   const lock = await verifyLock(options, input, sandbox);
   if (!lock.ok) return lock;
   const mcpServers = mcpServersOf(options, input);
@@ -81,8 +84,27 @@ async function checkSession(
   const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
   if (!listener.ok) return err(localError(listener.error.reason, listener.error.message));
   const unsealed = input.sandbox?.unsealed ?? [];
-  const session = { name, ttlSeconds, owner, sandbox, unsealed, mcpServers: mcpServers.value, lock: lock.value };
-  return ok({ session, listener: listener.value });
+  const session = { name, ttlSeconds, owner, sandbox, unsealed };
+  const checked = { ...session, allowList: allowList.value, mcpServers: mcpServers.value, lock: lock.value };
+  return ok({ session: checked, listener: listener.value });
+}
+
+/** The list of a sealed session, or of a run that reaches only the hosts that its person allowed; null if it has none. */
+function allowListOf({ plan, sandbox, ...input }: SessionInput): Result<AllowList | null, LocalError> {
+  const { allowed_hosts: hosts, named_hosts: named } = input;
+  if (plan !== undefined && sandbox?.egress === 'sealed,public') {
+    const message = "sandbox.egress: a plan's steps reach exactly the hosts of their lock: use sealed or open";
+    return err(localError('invalid_input', message));
+  }
+  if (hosts === undefined && named === undefined) return ok(null);
+  if (plan !== undefined) {
+    const message = "allowed_hosts: a plan's steps reach exactly the hosts of their lock: add the host to the plan";
+    return err(localError('invalid_input', message));
+  }
+  if (sandbox !== undefined && sandbox.egress !== 'sealed') {
+    return err(localError('invalid_input', `allowed_hosts: with egress ${sandbox.egress} every host can be reached`));
+  }
+  return ok({ hosts: hosts ?? [], named: named ?? [] });
 }
 
 async function verifyLock(

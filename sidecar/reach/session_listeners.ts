@@ -58,7 +58,7 @@ export class SessionListeners {
     if (this.#options.rightsAt(endpoint) !== 'none') {
       return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
     }
-    if (sandbox.egress === 'sealed') return err(sealedUnavailableFailure());
+    if (sandbox.egress !== 'open') return err(sealedUnavailableFailure());
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
     if (!gateway.ok) return err(reachFailure('engine_unavailable', gateway.error.message));
     if (gateway.value === null) return err(reachFailure('egress_unavailable', 'The engine has no default bridge.'));
@@ -168,7 +168,7 @@ function createCloser(server: Server): () => void {
 
 function sealedUnavailableFailure(): Failure<ReachFailureReason> {
   const message =
-    '--egress=sealed needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
+    'Sealed egress needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
   return reachFailure('egress_unavailable', message);
 }
 

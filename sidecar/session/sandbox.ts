@@ -1,3 +1,5 @@
+import type { Egress } from '../../shared/model/egress.ts';
+
 /** A credential that the container gets in plaintext, because no binding can complete its requests (specification section 2). */
 export interface UnsealedCredential {
   /** The environment variable that holds it. */
@@ -40,5 +42,5 @@ export interface Sandbox {
   readonly runtime: EngineAddress;
   /** True if the container outlives the program that launched it. */
   readonly detached: boolean;
-  readonly egress: 'open' | 'sealed';
+  readonly egress: Egress;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
+import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import type { Session } from './session.ts';
 
@@ -23,7 +24,7 @@ const sandbox = z.strictObject({
   imageId: text,
   runtime: z.strictObject({ program: z.literal('docker'), endpoint: text.startsWith('unix:///') }),
   detached: z.boolean(),
-  egress: z.enum(['open', 'sealed']),
+  egress: z.enum(EGRESS_MODES),
 });
 
 const container = z.strictObject({
@@ -54,6 +55,11 @@ export const savedSession = z.strictObject({
   proxyPort: z.int().min(1).max(65_535),
   owner: processIdentity.nullable(),
   sandbox: sandbox.nullable(),
+  /** Absent in files of earlier versions. */
+  allowList: z
+    .strictObject({ hosts: z.array(text), named: z.array(text) })
+    .nullable()
+    .default(null),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
   mcpServers: z.array(text),
@@ -90,6 +96,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     caDigest: ca.digest,
     owner,
     sandbox: box,
+    allowList: session.allowList,
     container: inContainer,
     unsealed: session.unsealed,
     mcpServers: session.mcpServers,

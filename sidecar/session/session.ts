@@ -3,6 +3,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
+import type { AllowList } from '../../shared/model/egress.ts';
 import type { LiveSession } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
@@ -28,6 +30,8 @@ export interface SessionFacts {
   /** The session ends when this process exits. */
   readonly owner: ProcessIdentity | null;
   readonly sandbox: Sandbox | null;
+  /** Null: it reaches every host, unless its sandbox is sealed. */
+  readonly allowList: AllowList | null;
   readonly unsealed: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers: readonly string[];
@@ -41,6 +45,9 @@ export interface CreatedScope {
   readonly token: string;
 }
 
+/** A sealed session without a list of its own. */
+const NOTHING_MORE: AllowList = { hosts: [], named: [] };
+
 /** One launch. Its token opens the proxy until the session ends or expires. */
 export class Session implements LiveSession {
   readonly id: string;
@@ -50,6 +57,9 @@ export class Session implements LiveSession {
   readonly ca: SessionCa;
   readonly directory: string;
   readonly sandbox: Sandbox | null;
+  /** Null: it reaches every host. */
+  readonly allowList: AllowList | null;
+  readonly allowed: AllowedHosts | null;
   readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
   /** Null once the container continues without it. */
@@ -78,6 +88,8 @@ export class Session implements LiveSession {
     this.ca = facts.ca;
     this.directory = facts.directory;
     this.sandbox = facts.sandbox;
+    this.allowList = facts.allowList ?? (facts.sandbox?.egress === 'sealed' ? NOTHING_MORE : null);
+    this.allowed = this.allowList === null ? null : allowedHosts(this.allowList.hosts, this.allowList.named);
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.owner = facts.owner;
@@ -118,7 +130,7 @@ export class Session implements LiveSession {
   }
 
   get sealed(): boolean {
-    return this.sandbox?.egress === 'sealed';
+    return this.sandbox !== null && this.sandbox.egress !== 'open';
   }
 
   get ended(): boolean {

@@ -159,6 +159,16 @@ describe('a session that is restored', () => {
     });
   });
 
+  it('has its allowed hosts, and no more than before', async () => {
+    const allowList = { hosts: ['*.cdn.example.test'], named: ['npm.example.test'] };
+    const { session, token } = await openSession(runOf(), { allowList });
+    const { sessions } = await nextRun();
+    const restored = sessions.authenticate(session.id, token);
+    expect(restored?.allowed?.named).toEqual(new Set(['npm.example.test']));
+    expect(restored?.allowed?.patterns).toEqual(session.allowed?.patterns);
+    expect(restored?.allowed?.patterns).toHaveLength(2);
+  });
+
   it('is restored again and again, and its file has no token', async () => {
     const { session, token } = await openSession(runOf());
     expect(readFileSync(fileOf(session), 'utf8')).not.toContain(token);

@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '../../shared/wire/ids.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
+import type { AllowList } from '../../shared/model/egress.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LiveSession, SessionDirectory } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
@@ -40,6 +41,8 @@ export interface NewSession {
   readonly ttlSeconds: number | null;
   readonly owner?: ProcessIdentity | null;
   readonly sandbox?: Sandbox | null;
+  /** The hosts that it may reach besides bound ones and those of active connectors; null: no limit of its own. */
+  readonly allowList?: AllowList | null;
   readonly unsealed?: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers?: readonly string[];
@@ -133,7 +136,8 @@ export class Sessions {
     const { clock, createCa } = this.#options;
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
-    const { name, owner = null, sandbox = null, unsealed = [], mcpServers = [], lock = null } = wanted;
+    const { name, owner = null, sandbox = null, allowList = null } = wanted;
+    const { unsealed = [], mcpServers = [], lock = null } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -150,6 +154,7 @@ export class Sessions {
         name,
         owner,
         sandbox,
+        allowList,
         unsealed,
         mcpServers,
         lock,
@@ -300,10 +305,12 @@ export function sessionDirectory(sessions: Pick<Sessions, 'authenticate'>, only:
  * listener of its own is unknown there: its token is worth nothing outside of it.
  */
 export function sharedDirectory(sessions: Pick<Sessions, 'authenticate' | 'get'>): SessionDirectory {
-  const isShared = (session: Session | null): boolean =>
-    session !== null && (session.sandbox === null || session.listener?.listener === 'gateway');
   return {
     authenticate: (sessionId, token) =>
       isShared(sessions.get(sessionId)) ? sessions.authenticate(sessionId, token) : null,
   };
+}
+
+function isShared(session: Session | null): boolean {
+  return session !== null && (session.sandbox === null || session.listener?.listener === 'gateway');
 }

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import { allowedHosts } from '../../shared/resolve/admitted_host.ts';
 import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
 import { isPublicOnly } from './sealed_reach.ts';
@@ -116,6 +118,14 @@ describe('with a step scope', () => {
     ]);
   });
 
+  test('a Host header in the tunnel to a sealed host without a binding does not either', async () => {
+    plane.policy.use([]);
+    const client = await plane.open(INSIDE, INSIDE, TOKEN);
+    client.write(`GET / HTTP/1.1\r\nHost: ${OUTSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.includes('authority_mismatch'))).toMatch(/^HTTP\/1\.1 421 /);
+    expect(seen).toEqual([]);
+  });
+
   test('a server name in the tunnel does not either', async () => {
     const client = await plane.open(INSIDE, OUTSIDE, TOKEN);
     client.write(`GET / HTTP/1.1\r\nHost: ${INSIDE}\r\n\r\n`);
@@ -194,5 +204,163 @@ describe('in a sealed session', () => {
     const { id, ca, reach } = scope;
     const stepped = { id, ca, reach, sealed: true, openTunnel: () => null };
     expect(isPublicOnly(stepped, INSIDE, plane.policy)).toBe(false);
+  });
+});
+
+describe('in a session with allowed hosts', () => {
+  const ALLOWED = 'npm.example.test';
+  const BEYOND = 'beyond.example.test';
+
+  beforeEach(async () => {
+    const upstream = createAnswering((request) => (seen.push(request), REPLY));
+    for (const host of [ALLOWED, BEYOND]) await plane.upstream(host, upstream);
+    plane.policy.use([bearerBinding(INSIDE)]);
+    plane.scopes.set('limited', { ...plane.session, allowed: allowedHosts([ALLOWED], []) });
+  });
+
+  function connectTo(target: string, more = ''): Promise<string> {
+    const basic = Buffer.from('ses_test:limited').toString('base64');
+    const head = `CONNECT ${target} HTTP/1.1\r\nHost: ${INSIDE}\r\nProxy-Authorization: Basic ${basic}\r\n\r\n${more}`;
+    return plane.raw(head, (got) => got.startsWith('HTTP/1.1 200') || got.endsWith('}\n'));
+  }
+
+  test.each([INSIDE, ALLOWED])('%s, which is bound or allowed, is reached', async (host) => {
+    expect(await ask(host, 'limited')).toBe(REPLY);
+  });
+
+  test.each([ALLOWED.toUpperCase(), `${ALLOWED}.`, `${INSIDE.toUpperCase()}.`])(
+    '%s is an admitted host in another spelling',
+    async (host) => {
+      expect(await connectTo(`${host}:443`)).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
+    },
+  );
+
+  test('another host is refused before any TLS byte and recorded', async () => {
+    const reply = await connectTo(`${BEYOND}:443`, '\x16\x03\x01\x00\x05hello');
+    expect(reply).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n.*"code":"egress_host_not_allowed"/s);
+    expect(reply).not.toContain('Established');
+    expect([seen, plane.credentials.asked, plane.openTunnels()]).toEqual([[], [], 0]);
+    expect(plane.audit.events).toEqual([
+      {
+        type: 'sandbox.proxy.trust_denied',
+        session_id: 'ses_test',
+        actor: 'session',
+        data: {
+          'svc.proxy.source': 'transparent_connect_tls',
+          'svc.proxy.mediation': 'refused',
+          'svc.proxy.method': 'CONNECT',
+          'svc.proxy.upstream.host': BEYOND,
+          'svc.proxy.reason': 'egress_host_not_allowed',
+        },
+      },
+    ]);
+  });
+
+  test.each([
+    `sub.${ALLOWED}`,
+    `${ALLOWED}.evil.example`,
+    `evil-${ALLOWED}`,
+    'localhost',
+    '93.184.216.34',
+    '1572395042',
+    '127.0.0.1',
+    '[2606:2800:220:1::]',
+    `xn--npm-hoa.example.test`,
+  ])('%s is refused', async (host) => {
+    expect(await connectTo(`${host}:443`)).toMatch(/^HTTP\/1\.1 403 .*egress_host_not_allowed/s);
+  });
+
+  test('another port of an allowed host is refused', async () => {
+    expect(await connectTo(`${ALLOWED}:8443`)).toMatch(/^HTTP\/1\.1 403 .*connect_port_not_allowed/s);
+  });
+
+  test.each([
+    ['a Host header', ALLOWED, `GET / HTTP/1.1\r\nHost: ${BEYOND}\r\n\r\n`],
+    ['a Host header with a port', ALLOWED, `GET / HTTP/1.1\r\nHost: ${ALLOWED}:8443\r\n\r\n`],
+    ['a server name', BEYOND, `GET / HTTP/1.1\r\nHost: ${ALLOWED}\r\n\r\n`],
+    ['an absolute target', ALLOWED, `GET https://${BEYOND}/ HTTP/1.1\r\nHost: ${ALLOWED}\r\n\r\n`],
+  ])('%s in the tunnel of an allowed host names no other host', async (_name, servername, request) => {
+    const client = await plane.open(ALLOWED, servername, 'limited');
+    client.write(request);
+    expect(await readUntil(client, (got) => got.includes('authority_mismatch'))).toMatch(/^HTTP\/1\.1 421 /);
+    expect(seen).toEqual([]);
+    expect(plane.audit.events).toMatchObject([{ data: { 'svc.proxy.reason': 'authority_mismatch' } }]);
+  });
+
+  test('other sessions pass such a request through as it is', async () => {
+    const client = await plane.open(BEYOND);
+    client.write(`GET / HTTP/1.1\r\nHost: ${OUTSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
+  });
+
+  test('a connector without its credential opens no host, and one with it does', async () => {
+    const connector = sampleConnector([sampleOperation({ hosts: [BEYOND] })]);
+    plane.policy.use([], [connector]);
+    expect(await connectTo(`${BEYOND}:443`)).toContain('egress_host_not_allowed');
+    plane.credentials.set(connector.credential, SECRET);
+    expect(await connectTo(`${BEYOND}:443`)).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  test('a deleted binding ends the kept connections to its host, and opens no more', async () => {
+    const client = await plane.open(INSIDE, INSIDE, 'limited');
+    client.write(`GET / HTTP/1.1\r\nHost: ${INSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
+    const gone = readUntil(client, () => false);
+    client.on('error', () => undefined);
+    plane.policy.use([]);
+    await gone;
+    expect(plane.openTunnels()).toBe(0);
+    expect(plane.policy.watched).toBe(0);
+    expect(await connectTo(`${INSIDE}:443`)).toContain('egress_host_not_allowed');
+    expect(seen).toHaveLength(1);
+  });
+
+  test('it ends a WebSocket to its host, and not one to an allowed host', async () => {
+    const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n';
+    const hosts = { bound: 'ws.example.test', allowed: ALLOWED };
+    for (const host of [hosts.bound, ALLOWED]) {
+      await plane.upstream(host, (socket) => {
+        socket.once('data', () => {
+          socket.write(switched);
+          socket.on('data', (data) => socket.write(data));
+        });
+      });
+    }
+    const foreign = bearerBinding(hosts.bound, {
+      emit: { mechanism: 'sentinel-swap', sentinel: 'placeholder-0123456789' },
+    });
+    plane.policy.use([foreign]);
+    const opened = async (host: string): ReturnType<DataPlane['open']> => {
+      const client = await plane.open(host, host, 'limited');
+      const own = host === hosts.bound ? 'Authorization: Bearer own\r\n' : '';
+      client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n${own}\r\n`);
+      expect(await readUntil(client, (got) => got.endsWith('\r\n\r\n'))).toBe(switched);
+      return client;
+    };
+    const [bound, allowed] = [await opened(hosts.bound), await opened(hosts.allowed)];
+    bound.on('error', () => undefined);
+    const gone = readUntil(bound, () => false);
+    plane.policy.use([]);
+    await gone;
+    allowed.write('still here');
+    expect(await readUntil(allowed, (got) => got.endsWith('here'))).toBe('still here');
+  });
+
+  test('without a current policy only allowed hosts get a tunnel, and no request passes', async () => {
+    plane.policy.refuse('snapshot_expired');
+    expect(await connectTo(`${INSIDE}:443`)).toMatch(/^HTTP\/1\.1 503 .*snapshot_expired/s);
+    const client = await plane.open(ALLOWED, ALLOWED, 'limited');
+    client.write(`GET / HTTP/1.1\r\nHost: ${ALLOWED}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.endsWith('}\n'))).toMatch(/^HTTP\/1\.1 503 .*snapshot_expired/s);
+  });
+
+  test.each([
+    ['typed for the session', [], ['localhost'], true],
+    ['on its list', ['localhost'], [], false],
+    ['covered by its wildcard', ['*.localhost.test'], [], false],
+  ])('a host that is %s may lead to a private address, or not', (_name, patterns, named, expected) => {
+    const session = { ...plane.session, sealed: true, allowed: allowedHosts(patterns, named) };
+    const host = patterns[0]?.startsWith('*') === true ? 'a.localhost.test' : 'localhost';
+    expect(isPublicOnly(session, host, plane.policy)).toBe(!expected);
   });
 });

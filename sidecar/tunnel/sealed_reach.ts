@@ -2,24 +2,59 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import { allowsHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
 import { namesHost } from '../../shared/resolve/resolve.ts';
-import type { LiveSession, PolicySource } from '../ports.ts';
+import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
 
-/** Whether a tunnel to the host may be opened: a step scope reaches only the hosts in its lock. */
-export function checkReach({ reach }: LiveSession, host: string): Result<void, Refusal> {
-  if (reach === undefined || reach.includes(host)) return ok(undefined);
-  const message = `${host} is not among the hosts that the lock seals for step ${reach.stepId}; add it to the plan and freeze the plan again`;
-  return err(refusal('step_scope_host_denied', message));
+/** What decides a session's reach. */
+export interface ReachPorts {
+  readonly policy: PolicySource;
+  readonly credentials: Pick<CredentialSource, 'isStored'>;
+}
+
+/**
+ * Whether a tunnel to the host may be opened. A step scope reaches only the hosts in its lock. A session with allowed hosts
+ * reaches only these, bound hosts and hosts of active connectors (decision 0062); without a policy, only the allowed ones.
+ */
+export function checkReach({ reach, allowed }: LiveSession, host: string, ports: ReachPorts): Result<void, Refusal> {
+  if (reach !== undefined) return reach.includes(host) ? ok(undefined) : err(notInLock(reach.stepId, host));
+  if (allowed === undefined || allowed === null || allowsHost(allowed, host)) return ok(undefined);
+  const policy = ports.policy.current();
+  if (!policy.ok) return policy;
+  if (policyAdmitsHost(policy.value, (ref) => ports.credentials.isStored(ref), host)) return ok(undefined);
+  const message = `${host} is neither bound nor allowed for this session; the person who runs svc can allow it for the next one: svc allow ${host}`;
+  return err(refusal('egress_host_not_allowed', message));
+}
+
+function notInLock(stepId: string, host: string): Refusal {
+  const message = `${host} is not among the hosts that the lock seals for step ${stepId}; add it to the plan and freeze the plan again`;
+  return refusal('step_scope_host_denied', message);
+}
+
+/** Calls `close` when the session may no longer reach the host, also if that is so already. Returns the function to stop. */
+export function watchReach(session: LiveSession, host: string, ports: ReachPorts, close: () => void): () => void {
+  if (!isLimited(session)) return () => undefined;
+  const look = (): void => {
+    if (!checkReach(session, host, ports).ok) close();
+  };
+  const stop = ports.policy.onChanged(look);
+  look();
+  return stop;
+}
+
+/** Whether the session, or the step, may reach only some hosts. */
+export function isLimited({ reach, allowed }: LiveSession): boolean {
+  return reach !== undefined || (allowed ?? null) !== null;
 }
 
 /**
  * Whether connections for a host may go only to public addresses that are not this machine's own (decision 0046). True in a
- * sealed session unless a binding, connector or setting names the host: its container has no network of its own, and must
- * not reach the machine's network through a name that resolves there. A step scope opens tunnels only to hosts in its lock
- * anyway.
+ * sealed session unless a binding, connector or setting names the host, or the person who started the session did: its
+ * container has no network of its own, and must not reach the machine's network through a name that resolves there. A step
+ * scope opens tunnels only to hosts in its lock anyway.
  */
-export function isPublicOnly({ sealed, reach }: LiveSession, host: string, policies: PolicySource): boolean {
-  if (sealed !== true || reach !== undefined) return false;
+export function isPublicOnly({ sealed, reach, allowed }: LiveSession, host: string, policies: PolicySource): boolean {
+  if (sealed !== true || reach !== undefined || allowed?.named.has(host) === true) return false;
   const policy = policies.current();
   return !policy.ok || !namesHost(policy.value, host);
 }

@@ -22,6 +22,8 @@ export interface ServedTunnel {
   readonly stepId?: string | undefined;
   readonly host: string;
   readonly sni: string | null;
+  /** See {@link ExchangeTunnel.limited}. */
+  readonly limited?: boolean;
   readonly lanes: UpstreamLanes & { close(): void };
   /** Called when a request's head was read. */
   readonly onRequest?: () => void;
@@ -37,6 +39,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     sessionId: tunnel.sessionId,
     host: tunnel.host,
     sni: tunnel.sni,
+    limited: tunnel.limited === true,
     client,
     lanes: tunnel.lanes,
     sendInterim: (raw) => {

@@ -11,7 +11,7 @@ import type { LiveSession } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
-import { checkReach, isPublicOnly } from './sealed_reach.ts';
+import { checkReach, isLimited, isPublicOnly, watchReach } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import { terminateTls } from './terminate_tls.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
@@ -33,7 +33,7 @@ export async function tunnel(
   const host = connectHost(head);
   if (!host.ok) return refuse(client, head, { session: session.value, host: null }, host.error, ports);
   const attempted = { session: session.value, host: host.value };
-  const reach = checkReach(session.value, host.value);
+  const reach = checkReach(session.value, host.value, ports.exchange);
   if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);
   const opened = await open(session.value, host.value, client);
   if (!opened.ok) return refuse(client, head, attempted, opened.error, ports);
@@ -90,9 +90,19 @@ async function serveTunnel(
   ports: TunnelPorts,
 ): Promise<void> {
   const lanes = ports.openLanes(host, () => isPublicOnly(session, host, ports.exchange.policy));
+  const unwatch = watchReach(session, host, ports.exchange, () => {
+    connection.destroy();
+    lanes.close();
+  });
+  const limited = isLimited(session);
   try {
-    await serve(connection, { sessionId: session.id, stepId: session.reach?.stepId, host, ...of, lanes }, ports);
+    await serve(
+      connection,
+      { sessionId: session.id, stepId: session.reach?.stepId, host, limited, ...of, lanes },
+      ports,
+    );
   } finally {
+    unwatch();
     lanes.close();
     connection.destroy();
   }

@@ -181,7 +181,7 @@ function privateAddress(host: string): Refusal {
 function notAllowedRefusal(host: string): Refusal {
   return refusal(
     'egress_address_not_allowed',
-    `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, or add it to a binding's allowed hosts`,
+    `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, add it to a binding's allowed hosts, or start the session with --allow ${host}`,
   );
 }
 

@@ -114,6 +114,7 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   invalid_connect_target: 'The target of the CONNECT request is not valid.',
   connect_port_not_allowed: 'The proxy connects only to port 443.',
   step_scope_host_denied: 'The plan’s lock does not allow this host for the step.',
+  egress_host_not_allowed: 'The session reaches only bound and allowed hosts, and this is neither.',
   too_many_tunnels: 'The session has reached its limit of open tunnels.',
   session_ca_unavailable: 'The session’s certificate authority is missing, so TLS was impossible.',
   invalid_request: 'The tunnel’s content was not a valid HTTP request.',

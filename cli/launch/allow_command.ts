@@ -1,0 +1,139 @@
+import { resolve } from 'node:path';
+import { prepareHome, homeOf } from '../up/home.ts';
+import { findLauncherAbove } from '../up/launcher_processes.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { valueOrUsageError } from '../command_options.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { askLine } from '../terminal/ask.ts';
+import { hostsAllowedIn, parseAllowedHost, readFolderHosts, realFolder, writeFolderHosts } from './allowed_hosts.ts';
+import { readTriedHosts, type TriedHost } from './refused_hosts.ts';
+
+interface AllowOptions {
+  readonly fromSession?: string;
+  readonly remove?: boolean;
+  readonly folder?: string;
+}
+
+/** `svc allow`. */
+export function addAllowCommand(line: CommandLine): void {
+  const allow = line.program
+    .command('allow')
+    .description('list, allow or remove hosts for sealed sessions of this folder and those below it')
+    .usage('[HOST...]')
+    .argument('[host...]', 'a host, or a pattern such as *.example.com; without one, the list is shown')
+    .option('--from-session <session>', 'propose the hosts that a session tried, and ask which to allow')
+    .option('--remove', 'remove the hosts from the list')
+    .option('--folder <dir>', 'another folder than the working directory');
+  handle<AllowOptions>(line, allow, async (call) => {
+    const { fromSession, remove, folder } = call.options;
+    const { workingDirectory } = call.context;
+    const home = homeOf(call.context, call.options);
+    const place = {
+      home,
+      folder: realFolder(folder === undefined ? workingDirectory : resolve(workingDirectory, folder)),
+    };
+    if (fromSession !== undefined) return proposeHosts(call, place, fromSession);
+    const hosts = call.args.map((text) => valueOrUsageError('the host', parseAllowedHost(text)));
+    if (hosts.length > 0) return changeHosts(call, place, { hosts, remove: remove === true });
+    if (remove === true) throw new CliError(EXIT.usage, '--remove needs a host: svc allow --remove HOST');
+    return listHosts(call, place);
+  });
+}
+
+interface Place {
+  readonly home: string;
+  /** A real path. */
+  readonly folder: string;
+}
+
+function listHosts(call: Call, { home, folder }: Place): undefined {
+  const items = hostsAllowedIn(readFolderHosts(home), folder);
+  call.print.rows(
+    { folder, items },
+    items,
+    [
+      { title: 'HOST', cell: (row) => row.host },
+      { title: 'FOR', cell: (row) => row.folder },
+    ],
+    `Sealed sessions in ${folder} reach only bound hosts and those of connectors: svc allow HOST`,
+  );
+}
+
+async function changeHosts(
+  call: Call,
+  { home, folder }: Place,
+  { hosts, remove }: { readonly hosts: readonly string[]; readonly remove: boolean },
+): Promise<undefined> {
+  requireOutside(call, home);
+  prepareHome(home, process.getuid?.());
+  const folders = readFolderHosts(home);
+  const before = folders[folder] ?? [];
+  const missing = hosts.find((host) => remove && !before.includes(host));
+  if (missing !== undefined) {
+    throw new CliError(EXIT.failed, `${missing} is not on the list of ${folder}`, ['`svc allow` shows the list.']);
+  }
+  const after = remove ? before.filter((host) => !hosts.includes(host)) : [...before, ...hosts];
+  await writeFolderHosts(home, { ...folders, [folder]: after });
+  const done = remove ? 'no longer allowed' : 'allowed';
+  call.print.data({ folder, hosts: hostsAllowedIn(readFolderHosts(home), folder).map(({ host }) => host) }, () => '');
+  call.print.note(`${hosts.join(', ')}: ${done} in ${folder}, from the next session on`);
+}
+
+/**
+ * Proposes what a session tried. An agent chose these hosts, so nothing is allowed that a person at a terminal did not pick
+ * from the list.
+ */
+async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: string): Promise<undefined> {
+  const { context, print, args, options } = call;
+  if (args.length > 0 || options.remove === true) {
+    throw new CliError(EXIT.usage, '--from-session proposes the hosts itself: give neither hosts nor --remove');
+  }
+  const allowed = hostsAllowedIn(readFolderHosts(place.home), place.folder).map(({ host }) => host);
+  const tried = await readTriedHosts(call, sessionId);
+  const items = tried.filter(({ host }) => !allowed.includes(host) && parseAllowedHost(host).ok);
+  print.rows(
+    { session_id: sessionId, folder: place.folder, items },
+    items,
+    [
+      { title: '#', cell: (row) => String(items.indexOf(row) + 1) },
+      { title: 'HOST', cell: (row) => row.host },
+      { title: 'REFUSED', cell: (row) => String(row.refused) },
+      { title: 'PASSED', cell: (row) => String(row.passed) },
+    ],
+    `Session ${sessionId} tried no host that is not bound or allowed.`,
+  );
+  if (print.json || items.length === 0) return undefined;
+  if (!context.interactive) {
+    print.note('Nothing was changed: this asks at a terminal. By name: svc allow HOST');
+    return undefined;
+  }
+  requireOutside(call, place.home);
+  const chosen = chosenHosts(items, await askLine(context, question(place.folder)));
+  if (chosen.length === 0) {
+    print.note('nothing was changed');
+    return undefined;
+  }
+  return changeHosts(call, place, { hosts: chosen, remove: false });
+}
+
+function question(folder: string): string {
+  return `The agent chose these hosts, and can send what it knows to those that you allow.\nAllow which in ${folder}? Numbers such as 1,3, or all; nothing: none. `;
+}
+
+function chosenHosts(items: readonly TriedHost[], answer: string | null): readonly string[] {
+  const words = (answer ?? '').trim().toLowerCase();
+  const numbers = words.split(/[\s,]+/).filter((word) => /^\d{1,5}$/.test(word));
+  return items.filter((_item, index) => words === 'all' || numbers.includes(String(index + 1))).map(({ host }) => host);
+}
+
+/**
+ * Refuses a change from inside a session, where the agent would widen its own reach. In a container there is no state
+ * directory; under `svc run` this stops programs that do not hide where they come from.
+ */
+function requireOutside(call: Call, home: string): void {
+  const session = call.context.env['SVC_SESSION_ID'];
+  if (session === undefined && findLauncherAbove(home) === null) return;
+  throw new CliError(EXIT.failed, 'this runs inside a session, which may not change what it reaches', [
+    'Run it in a terminal of your own.',
+  ]);
+}
