@@ -8,7 +8,7 @@ import { duplicateBinding, hostBindingInput, type ValidHostBinding } from '../sh
 const folder = new URL('bindings/', import.meta.url);
 const files = readdirSync(folder);
 
-/** What a person would give for each placeholder that the catalog uses. */
+/** A sample value for each placeholder of the catalog. */
 const GIVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'access-key-id': { access_key_id: 'AKIAIOSFODNN7EXAMPLE' },
   region: { region: 'eu-central-1' },
@@ -32,14 +32,14 @@ describe.each(files)('binding template %s', (file) => {
     expect(`${template(file).name}.yaml`).toBe(file);
   });
 
-  test('makes a valid binding once its placeholders are filled', () => {
+  test('is a valid binding once its placeholders are filled', () => {
     const values = Object.assign({}, ...placeholdersOf(template(file)).map(({ name }) => GIVEN[name]));
     const filled = fillTemplate(template(file), values);
     const checked = hostBindingInput.safeParse(filled.ok ? filled.value : filled.error);
     expect(checked.error?.issues).toBeUndefined();
   });
 
-  test('is refused while a placeholder is open, naming it', () => {
+  test('is refused by name while a placeholder is open', () => {
     const unfilled = fillTemplate(template(file), {});
     expect(unfilled).toMatchObject({ ok: false, error: { reason: 'unfilled_placeholder' } });
     for (const { name } of placeholdersOf(template(file))) {
@@ -49,12 +49,12 @@ describe.each(files)('binding template %s', (file) => {
   });
 });
 
-test('every scheme has a template that shows it', () => {
+test('every scheme has a template that uses it', () => {
   const shown = new Set(files.map((file) => template(file).binding['scheme']));
   expect(shown).toEqual(new Set(INJECTION_SCHEMES));
 });
 
-test('the region given fills the host of the S3 template', () => {
+test('the given region fills the host of the S3 template', () => {
   const filled = fillTemplate(template('aws-s3.yaml'), {
     region: 'eu-central-1',
     access_key_id: 'AKIAIOSFODNN7EXAMPLE',
@@ -73,7 +73,7 @@ function filledBinding(file: string): ValidHostBinding {
   return hostBindingInput.parse(filled.ok ? filled.value : filled.error);
 }
 
-test('no two templates hand out the same sentinel, or different ones in the same variable', () => {
+test('no two templates set the same sentinel, or different ones in the same variable', () => {
   const sentinels = files.flatMap((file) => filledBinding(file).sentinel ?? []);
   const values = sentinels.map(({ value }) => value);
   const variables = sentinels.flatMap(({ env }) => env ?? []);
@@ -81,8 +81,8 @@ test('no two templates hand out the same sentinel, or different ones in the same
   expect(variables).toEqual([...new Set(variables)]);
 });
 
-test('every template can stand beside all others', () => {
-  // Only the filling below gives these one host; each person gives the host of a registry of their own.
+test('every template is compatible with all others', () => {
+  // Only this test gives these the same host; a person gives the host of their own registry.
   const ownHosts = files.map(filledBinding).filter(({ host }) => host !== GIVEN['registry-host']?.['host']);
   ownHosts.forEach((binding, at) => {
     expect(duplicateBinding(ownHosts.slice(0, at), binding)).toBeNull();

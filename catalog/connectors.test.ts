@@ -19,7 +19,7 @@ import { connectorSpec, toConnectorSpec } from '../shared/wire/connector_spec.ts
 const folder = new URL('connectors/', import.meta.url);
 const files = readdirSync(folder);
 
-/** A value of each type that needs escaping wherever it is put. */
+/** A value of each type that needs escaping in every place. */
 const SAMPLES: Readonly<Record<InputType, unknown>> = {
   string: 'a b/ü?&=',
   integer: 7,
@@ -56,46 +56,49 @@ describe.each(files)('connector %s', (file) => {
     expect(`${checked.data?.connector.fqn}.yaml`).toBe(`catalog/${file}`);
   });
 
-  test('says where its operations are documented', () => {
+  test('links the documentation of its operations', () => {
     expect(installedConnector(file).spec.description).toMatch(/^Source: .+, https:\/\/\S+/m);
   });
 
-  test('says of each operation what it does', () => {
+  test('describes each operation', () => {
     expect(installedConnector(file).spec.operations.filter(({ summary }) => summary === '')).toEqual([]);
   });
 
-  test('asks for an approval of whatever deletes', () => {
+  test('requires an approval for each operation that deletes', () => {
     const operations = installedConnector(file).spec.operations.filter(({ effect }) => effect === 'delete');
     expect(operations.filter(({ approval }) => approval !== 'required')).toEqual([]);
   });
 
-  test('asks for no approval of what only reads', () => {
+  test('requires no approval for operations that only read', () => {
     const operations = installedConnector(file).spec.operations.filter(({ effect }) => effect === 'read');
     expect(operations.filter(({ approval }) => approval === 'required')).toEqual([]);
   });
 });
 
-describe('every operation of the catalog, all connectors being installed', () => {
+describe('every operation of the catalog, with all connectors installed', () => {
   const connectors = files.map(installedConnector);
   const index = compileConnectors(connectors);
   const operations = connectors.flatMap((connector) =>
     connector.spec.operations.map((operation) => [connector.spec.fqn, operation.name, connector, operation] as const),
   );
 
-  test.each(operations)('%s %s is found by the request that a run makes of it', (_fqn, _name, connector, operation) => {
-    for (const host of operationHosts(connector.spec, operation)) {
-      const request = buildOperationRequest(connector, operation, sampleArgs(operation), host);
-      if (!request.ok) throw new Error(JSON.stringify(request.error));
-      expect(request.value.method).toBe(operation.method);
-      expect(request.value.body === null).toBe(!sendsBody(operation.method));
-      expect(confirmOperation(index, { connector, operation }, request.value)).toMatchObject({
-        value: { connector, operation },
-      });
-      expect(evadesConnector(index, request.value)).toBe(false);
-    }
-  });
+  test.each(operations)(
+    '%s %s is recognised from the request that a run makes',
+    (_fqn, _name, connector, operation) => {
+      for (const host of operationHosts(connector.spec, operation)) {
+        const request = buildOperationRequest(connector, operation, sampleArgs(operation), host);
+        if (!request.ok) throw new Error(JSON.stringify(request.error));
+        expect(request.value.method).toBe(operation.method);
+        expect(request.value.body === null).toBe(!sendsBody(operation.method));
+        expect(confirmOperation(index, { connector, operation }, request.value)).toMatchObject({
+          value: { connector, operation },
+        });
+        expect(evadesConnector(index, request.value)).toBe(false);
+      }
+    },
+  );
 
-  test('gives its server every arg back, where its input says', () => {
+  test('sends its server every arg in the place that its input names', () => {
     for (const [, , connector, operation] of operations) {
       const args = sampleArgs(operation);
       const request = buildOperationRequest(connector, operation, args);
@@ -110,7 +113,7 @@ describe('every operation of the catalog, all connectors being installed', () =>
   });
 });
 
-/** The args by the place that their inputs name; as texts where a request knows nothing else. */
+/** The args by the place that their inputs name, as text if a request has only text there. */
 function groupByPlace(operation: Operation, args: Readonly<Record<string, unknown>>): Record<string, object> {
   const places = Map.groupBy(operation.inputs, (input) => input.in);
   return Object.fromEntries(
@@ -123,7 +126,7 @@ function groupByPlace(operation: Operation, args: Readonly<Record<string, unknow
   );
 }
 
-/** What a server reads from a request: path segments where the template has names, the query, and the JSON body. */
+/** What a server reads from a request: the path segments of the template's names, the query, and the JSON body. */
 function asServed(operation: Operation, request: OperationRequestParts): Record<string, object> {
   const segments = request.path.split('/').map(decodeURIComponent);
   const names = operation.path.split('/').map((segment) => /^\{(.*)\}$/.exec(segment)?.[1]);
@@ -137,14 +140,14 @@ function asServed(operation: Operation, request: OperationRequestParts): Record<
   };
 }
 
-test('no two connectors have one name or one title', () => {
+test('no two connectors share a name or a title', () => {
   const specs = files.map((file) => installedConnector(file).spec);
   for (const names of [specs.map(({ fqn }) => fqn), specs.map(({ title }) => title)]) {
     expect(names).toEqual([...new Set(names)]);
   }
 });
 
-/** A package registry takes what it is given to everybody: publishing is for a binding, which says so. */
+/** A package registry publishes to everybody: that needs a binding that says so. */
 test('none reaches a package registry', () => {
   const hosts = files.flatMap((file) => installedConnector(file).spec.hosts);
   expect(hosts.filter((host) => /npm|pypi|registry|docker|crates|rubygems|nuget|maven/.test(host))).toEqual([]);
@@ -166,7 +169,7 @@ test.each([
   expect(found?.approval).toBe('required');
 });
 
-/** The operations of a connector that take a document, by their names. */
+/** The names of a connector's operations that accept a document. */
 function operationsTaking(name: string, document: string): readonly string[] {
   const connector = installedConnector(`${name}.yaml`);
   const operations = connector.spec.operations.filter(({ graphql }) => graphql !== undefined);
@@ -196,7 +199,7 @@ test.each([
   expect(operationsTaking(name, document)).toEqual(taken);
 });
 
-test('slack: what needs an approval by POST needs it by GET too, for Slack takes either', () => {
+test('slack: an operation that needs an approval by POST also needs it by GET, because Slack accepts both', () => {
   const guarded = installedConnector('slack.yaml').spec.operations.filter(({ approval }) => approval === 'required');
   const pathsOf = (method: string): string[] =>
     guarded.filter((each) => each.method === method).map(({ path }) => path);
@@ -212,7 +215,7 @@ test.each([
   expect(found).toEqual(names.map((name) => `${name}.yaml`));
 });
 
-test('a connector with an oauth2 credential says where it is authorised and what is asked for', () => {
+test('a connector with an oauth2 credential names its authorisation URLs and scopes', () => {
   const oauth2 = files.map((file) => installedConnector(file).spec.credential).filter(({ kind }) => kind === 'oauth2');
   expect(oauth2.filter(({ authorizationUrl, tokenUrl }) => !authorizationUrl || !tokenUrl)).toEqual([]);
   expect(oauth2.filter(({ scopes }) => scopes.length === 0)).toEqual([]);

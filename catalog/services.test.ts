@@ -43,7 +43,7 @@ describe.each(names)('service %s', (name) => {
     expect(service(name).name).toBe(name);
   });
 
-  test('makes valid bindings to one credential once its values are given', () => {
+  test('creates valid bindings to one credential once its values are given', () => {
     const made = bindingsOfService(service(name), templates, inputOf(EVERYTHING));
     const bindings = made.ok ? made.value.map((binding) => hostBindingInput.parse(binding)) : [];
     expect(bindings).toHaveLength(service(name).bindings.length);
@@ -57,7 +57,7 @@ describe.each(names)('service %s', (name) => {
     expect(Object.keys(asks).toSorted()).toEqual([...new Set(needed)].toSorted());
   });
 
-  test('names the values that are missing', () => {
+  test('names the missing values', () => {
     const made = bindingsOfService(service(name), templates, inputOf({}));
     const needed = service(name)
       .bindings.filter(({ optional }) => optional !== true)
@@ -73,7 +73,7 @@ describe.each(names)('service %s', (name) => {
   });
 });
 
-test('the variable in which a template hands out its placeholder belongs to its service', () => {
+test('the placeholder variable of a template belongs to its service', () => {
   for (const { bindings, variables } of names.map(service)) {
     const handed = bindings.flatMap(({ template }) => {
       const sentinel = templates.find((each) => each.name === template)?.binding['sentinel'];

@@ -52,7 +52,7 @@ describe('the search for the secret', () => {
 });
 
 describe('the search through a folder in which programs are at work', () => {
-  it('leaves out the files and folders that go while it looks, and finds the others', () => {
+  it('skips files and folders that disappear meanwhile, and finds the others', () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-walked-'));
     for (const name of ['a', 'b', 'c']) {
       mkdirSync(join(folder, name, 'within'), { recursive: true });
@@ -70,7 +70,7 @@ describe('the search through a folder in which programs are at work', () => {
     expect(new Set(seen)).toEqual(new Set(['c', null]));
   });
 
-  it('fails for a folder that is not there', () => {
+  it('fails for a missing folder', () => {
     expect(() => searchFiles(join(scratch, 'nowhere'), SECRET)).toThrow('ENOENT');
   });
 });

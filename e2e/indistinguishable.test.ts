@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { searchDifference } from '../tools/indistinguishable.ts';
 
 /** Design section 13, invariant 9. A longer run: `node tools/indistinguishable.ts --cases 10000000`. */
-test('invariant 9: of 100,000 replies none tells two credentials apart but by the whole of one', () => {
+test('invariant 9: none of 100,000 replies distinguishes two credentials, unless it contains a whole one', () => {
   const seed = Math.floor(Math.random() * 2 ** 32);
   const { compared, masked, found } = searchDifference(100_000, seed);
   expect({ seed, compared, found }).toEqual({ seed, compared: 100_000, found: null });

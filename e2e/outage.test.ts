@@ -7,8 +7,8 @@ import type { Event, Session } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Design section 6: bindings keep working from snapshot and cache until their time is up, then fail closed; an event is in
-// the spool before its reply ends, and whatever dies, each is in the audit log exactly once afterwards.
+// Design section 6: bindings keep working from snapshot and cache until these expire, then fail closed. An event is in the spool
+// before its reply ends, and whichever program dies, each event is in the audit log exactly once afterwards.
 
 const BOUND = 'bound.example.test';
 const PLAIN = 'plain.example.test';
@@ -28,7 +28,7 @@ afterEach(async () => {
   await world.stop();
 });
 
-/** Requests on one connection as long as it lasts, and what became of each. */
+/** Sends requests, on one connection as long as it lasts, and keeps the result of each. */
 class Traffic {
   readonly #session: Session;
   readonly #host: string;
@@ -51,7 +51,7 @@ class Traffic {
     return seen.status;
   }
 
-  /** Goes on until a request gets `status`. */
+  /** Continues until a request gets `status`. */
   async until(status: number): Promise<void> {
     await waitFor(`a reply ${status}`, async () => (await this.request()) === status);
   }
@@ -70,7 +70,7 @@ function countOf(events: readonly Event[], type: string): number {
   return events.filter((event) => event.type === `sandbox.proxy.${type}`).length;
 }
 
-/** What the audit log has of a session once as many events arrived as there were requests. */
+/** The session's audit events, once there are as many as there were requests. */
 async function listRecorded(session: Session, traffic: Traffic) {
   const events = await waitFor('every event to arrive', async () => {
     const found = await world.svc.eventsOf(session);
@@ -85,14 +85,14 @@ async function listRecorded(session: Session, traffic: Traffic) {
   };
 }
 
-/** The same for traffic of which each request was recorded once. */
+/** The same; expects that each request was recorded once. */
 function eachOnce(traffic: Traffic) {
   const events = traffic.statuses.length;
   return { ids: events, injected: traffic.count(200), rejected: traffic.count(503), events };
 }
 
-describe('the control plane stands still during traffic', () => {
-  it('bindings work for the cached time, then are refused, then work again, and nothing is lost', async () => {
+describe('the control plane hangs during traffic', () => {
+  it('bindings work for the cache time, then are refused, then work again, and nothing is lost', async () => {
     const session = await start();
     const traffic = new Traffic(session);
     expect(await traffic.request()).toBe(200);
@@ -121,7 +121,7 @@ describe('the control plane stands still during traffic', () => {
 });
 
 describe('the control plane is killed during traffic', () => {
-  it('bindings go on, and after it is back each event is there once', async () => {
+  it('bindings keep working, and each event is stored once after the restart', async () => {
     const session = await start({ SVC_CREDENTIAL_CACHE_SECONDS: '300' });
     const traffic = new Traffic(session);
     expect(await traffic.request()).toBe(200);
@@ -136,11 +136,11 @@ describe('the control plane is killed during traffic', () => {
 });
 
 describe('the sidecar is killed during traffic', () => {
-  it('no event of a request that was answered is lost', async () => {
+  it('no event of an answered request is lost', async () => {
     const session = await start();
     const traffic = new Traffic(session);
     expect(await traffic.request()).toBe(200);
-    // While the control plane stands still, nothing can have been delivered before the sidecar dies.
+    // While the control plane hangs, nothing can have been delivered before the sidecar dies.
     kill(world.svc.runFile.control_pid, 'SIGSTOP');
     for (let count = 0; count < 20; count += 1) await traffic.request();
     kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
@@ -151,7 +151,7 @@ describe('the sidecar is killed during traffic', () => {
   });
 });
 
-/** Limits the size of every file that a process writes, as a disk without room would; `unlimited` makes room again. */
+/** Limits the size of every file that a process writes, like a full disk; `unlimited` removes the limit. */
 function limitFileSize(pid: number, bytes: number | 'unlimited'): Promise<unknown> {
   return runOk('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
 }
@@ -160,7 +160,7 @@ describe.each([
   { what: 'the audit spool is full', env: { SVC_MAX_SPOOL_BYTES: '1MiB' }, room: 'unlimited' as const },
   { what: 'the disk of the audit spool is full', env: {}, room: 64 * 1024 },
 ])('$what', ({ env, room }) => {
-  it('credentialed requests are refused, nothing is dropped, and they work again afterwards', async () => {
+  it('refuses credentialed requests, drops nothing, and works again afterwards', async () => {
     const session = await start({ ...env, SVC_CREDENTIAL_CACHE_SECONDS: '300' });
     const { control_pid, sidecar_pid } = world.svc.runFile;
     const traffic = new Traffic(session);

@@ -12,10 +12,10 @@ import { Svc } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Decision 0061: one command that stops everything of this machine.
+// Decision 0061: one command that stops everything of svc on this machine.
 
 const HOST = 'api.example.test';
-/** It sends requests, has a child of its own, and neither ends when asked. */
+/** Sends requests and has a child process; both ignore signals. */
 const AGENT = `
   process.on('SIGTERM', () => {});
   const child = require('node:child_process').spawn(process.execPath, ['-e', "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"]);
@@ -79,7 +79,7 @@ async function isRevoked(svc: Svc, id: string): Promise<boolean | undefined> {
 }
 
 describe('svc panic', () => {
-  it('ends sessions, agents and svc, revokes the sidecar, and a start makes a new one', async () => {
+  it('ends sessions, agents and svc, and revokes the sidecar; the next start enrols a new one', async () => {
     const { control_pid: control, sidecar_pid: sidecar } = world.svc.runFile;
     const done = await world.svc.cli(['panic', '--yes', '--json']);
     expect(done).toMatchObject({ code: 0 });
@@ -103,7 +103,7 @@ describe('svc panic', () => {
     await svc.ok(['audit', 'verify']);
   });
 
-  it('does what it can when nothing of svc runs any more, and says what it could not', async () => {
+  it('does what it can if svc no longer runs, and says what it could not do', async () => {
     const { control_pid: control, sidecar_pid: sidecar } = world.svc.runFile;
     const exited = once(world.svc.process, 'exit');
     for (const pid of [world.svc.process.pid, control, sidecar]) kill(pid, 'SIGKILL');
@@ -122,7 +122,7 @@ describe('svc panic', () => {
     expect(await isRevoked(svc, found.sidecar_id)).toBe(true);
   });
 
-  it('kills what does not stop by itself, such as a supervisor that was frozen', async () => {
+  it('kills what does not stop, such as a frozen supervisor', async () => {
     const { control_pid: control, sidecar_pid: sidecar } = world.svc.runFile;
     kill(world.svc.process.pid, 'SIGSTOP');
     const done = await world.svc.cli(['panic', '--yes', '--json']);
@@ -132,7 +132,7 @@ describe('svc panic', () => {
     expect(aliveOf([agent.pid, ...agentPids, control, sidecar, world.svc.process.pid])).toEqual([]);
   });
 
-  it('without a terminal and --yes changes nothing', async () => {
+  it('changes nothing without a terminal or --yes', async () => {
     const done = await world.svc.cli(['panic']);
     expect(done).toMatchObject({ code: 2 });
     expect(done.stderr).toContain('--yes');
@@ -140,7 +140,7 @@ describe('svc panic', () => {
     expect(await world.svc.health()).toBe('ok');
   });
 
-  it('tells a person what may still be out, and how to start again', async () => {
+  it('says which credentials may still be exposed, and how to start again', async () => {
     const done = await world.svc.cli(['panic', '--yes']);
     expect(done).toMatchObject({ code: 0 });
     expect(done.stdout).toContain('What may still be out:');

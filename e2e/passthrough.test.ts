@@ -5,8 +5,8 @@ import type { Session } from './support/svc.ts';
 import { reply } from './support/tls_upstream.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Specification section 4: passthrough returns the upstream's exact status, headers and body. Each exchange here is made
-// twice, straight and through the proxy, and both sides must have seen the same bytes.
+// Specification section 4: passthrough returns the upstream's exact status, headers and body. Each exchange is made twice,
+// directly and through the proxy, and both sides must receive the same bytes.
 
 const HOST = 'plain.example.test';
 let world: World;
@@ -25,7 +25,7 @@ interface Case {
   readonly reply?: string | Buffer;
   /** The upstream ends the connection after its reply. */
   readonly closes?: boolean;
-  /** How many replies the client reads: interim ones count. */
+  /** How many replies the client reads, including interim ones. */
   readonly replies?: number;
 }
 

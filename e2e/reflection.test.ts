@@ -15,8 +15,8 @@ import { formatChunks, type Handler, reply } from './support/tls_upstream.ts';
 import type { Session } from './support/svc.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Design section 5, invariant 4: the reply on a credentialed path is scrubbed of the credential. The upstream here sends
-// back what it was given, in every form a server might.
+// Design section 5, invariant 4: the reply on a credentialed path is scrubbed of the credential. The upstream here returns the
+// credential in every form that a server might use.
 
 const SECRET = plantSecret();
 const HOST = 'echo.example.test';
@@ -74,7 +74,7 @@ describe('a session that the upstream gives', () => {
     expect(withheld).toEqual(['set-cookie', 'www-authenticate', 'alt-svc']);
   });
 
-  it('reaches it where the binding keeps cookies, and the event names what was kept', async () => {
+  it('reaches it if the binding keeps cookies, and the event names what was kept', async () => {
     const seen = await get((exchange) => exchange.write(reply(401, 'no', lines)), HOST);
     expect([seen.header('set-cookie'), seen.header('alt-svc')]).toEqual(['session=its-own', undefined]);
     await session.end();
@@ -99,7 +99,7 @@ describe('a credential that the upstream sends back', () => {
     expect(foundIn(seen.raw, SECRET)).toEqual([]);
   });
 
-  it('is masked in a body with a length, which stays true', async () => {
+  it('is masked in a body with a length, which stays correct', async () => {
     const seen = await get((exchange) => exchange.write(reply(200, BODY)));
     expect(seen.body.data.toString()).toBe(BODY.replaceAll(SECRET, MASK));
   });
@@ -117,7 +117,7 @@ describe('a credential that the upstream sends back', () => {
     expect(seen.body.data.toString()).toMatch(/^before .* after$/);
   });
 
-  it('is masked in a chunked body and its trailers, wherever the chunks are cut', async () => {
+  it('is masked in a chunked body and its trailers, wherever the chunks end', async () => {
     for (const size of [1, 7, SECRET.length - 1, 1000]) {
       const seen = await get((exchange) => {
         exchange.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -128,7 +128,7 @@ describe('a credential that the upstream sends back', () => {
     }
   });
 
-  it('is masked when the connection is cut inside of it', async () => {
+  it('is masked if the connection breaks inside it', async () => {
     const seen = await get((exchange) => {
       exchange.write(`HTTP/1.1 200 OK\r\n\r\nthe key is ${SECRET}`);
       exchange.socket.end();
@@ -148,7 +148,7 @@ describe('a credential that the upstream sends back', () => {
     expect(got.toString()).toBe(BODY.replaceAll(SECRET, MASK));
   });
 
-  it('is masked as the payload of basic authentication, whatever the credential looks like', async () => {
+  it('is masked as the payload of basic authentication, whatever its form', async () => {
     for (let round = 0; round < 16; round += 1) {
       const secret = plantSecret();
       await world.svc.secret('user/basic', secret);
@@ -160,27 +160,27 @@ describe('a credential that the upstream sends back', () => {
     }
   });
 
-  it('never leaves at all when it signs', async () => {
+  it('is never sent if it signs requests', async () => {
     const seen = await get((exchange) => exchange.write(reply(200, exchange.request.text)), SIGNED);
     expect(seen.body.data.toString()).toContain('AWS4-HMAC-SHA256');
     expect(foundIn(seen.raw, SECRET)).toEqual([]);
   });
 });
 
-describe('what may not be read is not asked for, and not given', () => {
-  it('asks for no content coding the scrubber cannot read', async () => {
+describe('compressed replies', () => {
+  it('requests no content coding that the scrubber cannot read', async () => {
     await get((exchange) => exchange.write(reply(200)));
     const asked = world.upstream.last().header('accept-encoding') ?? '';
     expect(asked).not.toContain('x-odd');
     expect(asked).toContain('gzip');
   });
 
-  it('searches a reply as it stands when it does not know its coding', async () => {
+  it('searches a reply of unknown coding unchanged', async () => {
     const seen = await get((exchange) => exchange.write(reply(200, BODY, ['Content-Encoding: x-odd'])));
     expect(foundIn(seen.raw, SECRET)).toEqual([]);
   });
 
-  it('does not inflate a compressed bomb without end', async () => {
+  it('limits the inflation of a compression bomb', async () => {
     const bomb = zstdCompressSync(Buffer.alloc(400 * 1024 * 1024));
     const packed = reply(200, bomb, ['Content-Encoding: zstd']);
     const seen = await get((exchange) => exchange.write(packed)).catch(() => null);

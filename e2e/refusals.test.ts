@@ -14,7 +14,7 @@ import { refusal, refusalOf } from './support/refusal_of.ts';
 import type { Session } from './support/svc.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// The table of refusals of design section 5, for what goes wrong before there is a tunnel: status, code and audit event.
+// The table of refusals of design section 5, for errors before a tunnel is open: status, code and audit event.
 
 const PLAIN = 'plain.example.test';
 let world: World;
@@ -34,7 +34,7 @@ async function countUnauthenticated(): Promise<number> {
   return events.filter((event) => event.data['svc.proxy.reason'] === 'proxy_authentication_required').length;
 }
 
-/** The answer to a request for an IP literal: to its CONNECT, or to what is asked inside the tunnel. */
+/** The answer to a request for an IP literal: to its CONNECT, or to the request inside the tunnel. */
 async function askLiteral(literal: string): Promise<SeenReply> {
   const tunnel = await openTunnel(session, `${literal}:443`);
   if (tunnel.reply.status !== 200) return tunnel.reply;
@@ -78,7 +78,7 @@ describe('the proxy credential', () => {
     tunnel.connection.close();
   });
 
-  it('of an ended session ends its open tunnels too', async () => {
+  it('of an ended session also ends its open tunnels', async () => {
     const client = await connectThroughProxy(session, PLAIN);
     expect((await client.exchange(`GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`)).status).toBe(200);
     await session.end();
@@ -116,7 +116,7 @@ describe('a proxy request that is not CONNECT', () => {
 });
 
 describe('a session', () => {
-  it('has a CA of its own, which another one does not trust', async () => {
+  it('has its own CA, which other sessions do not trust', async () => {
     const other = await world.svc.session();
     expect(other.caPem).not.toBe(session.caPem);
     await expect(connectThroughProxy({ ...session, caPem: other.caPem }, PLAIN)).rejects.toThrow(

@@ -8,8 +8,8 @@ import { createTestCa } from './support/test_ca.ts';
 import { listen, startTlsUpstream, type TlsUpstream } from './support/tls_upstream.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// The table of refusals of design section 5, for what goes wrong inside a tunnel: status, code and audit event of each,
-// and nothing forwarded.
+// The table of refusals of design section 5, for errors inside a tunnel: status, code and audit event of each, and nothing is
+// forwarded.
 
 const BOUND = 'bound.example.test';
 const PLAIN = 'plain.example.test';
@@ -57,7 +57,7 @@ beforeEach(async () => {
   session = await world.svc.session();
 });
 
-/** A port that nothing listens on. */
+/** A port without a listener. */
 async function closedPort(): Promise<number> {
   const server = createServer();
   const port = await listen(server);
@@ -83,7 +83,7 @@ describe('the authority of a credentialed request', () => {
     expect(world.upstream.requests).toEqual([]);
   });
 
-  it('is refused when the TLS server name is another one', async () => {
+  it('is refused if the TLS server name differs', async () => {
     const client = await connectThroughProxy(session, BOUND, { servername: OTHER });
     const seen = await client.exchange(`GET / HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`);
     client.close();
@@ -104,13 +104,13 @@ describe('the authority of a credentialed request', () => {
     expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${SECRET}`]);
   });
 
-  it('gets no credential of the Host it names through a tunnel to another host', async () => {
+  it('gets no credential for its Host through a tunnel to another host', async () => {
     await sendRaw(PLAIN, `GET / HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`);
     for (const request of world.upstream.requests) expect(request.text).not.toContain(SECRET);
   });
 });
 
-describe('a request in a smuggling shape', () => {
+describe('a request smuggling attempt', () => {
   const post = (lines: string, body: string): string => `POST / HTTP/1.1\r\nHost: ${BOUND}\r\n${lines}\r\n\r\n${body}`;
 
   it.each([
@@ -147,7 +147,7 @@ describe('sizes', () => {
     expect(world.upstream.requests).toEqual([]);
   });
 
-  it('a chunked credentialed body is refused when it has grown over the limit', async () => {
+  it('a chunked credentialed body is refused once it exceeds the limit', async () => {
     const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
     const bytes = `POST / HTTP/1.1\r\nHost: ${BOUND}\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`;
     expect(await refusalOf(world.svc, session, await sendRaw(BOUND, bytes))).toEqual(refusal(413, 'body_too_large'));
@@ -175,20 +175,20 @@ describe('sizes', () => {
   });
 });
 
-describe('an upstream that cannot be had', () => {
+describe('an unusable upstream', () => {
   it.each([
     ['does not listen', DOWN, 'upstream_unreachable'],
     ['has an expired certificate', EXPIRED, 'upstream_tls_failed'],
     ['has a certificate for another name', WRONG_NAME, 'upstream_tls_failed'],
     ['has a certificate of an unknown authority', UNKNOWN_CA, 'upstream_tls_failed'],
-  ])('because it %s is a 502 and nothing is sent to it', async (_, host, code) => {
+  ])('that %s is a 502, and nothing is sent to it', async (_, host, code) => {
     expect(await refusalOf(world.svc, session, await sendRaw(host, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`))).toEqual(
       refusal(502, code),
     );
     for (const upstream of extra) expect(upstream.requests).toEqual([]);
   });
 
-  it('because it does not answer in HTTP is a 502', async () => {
+  it('that does not answer in HTTP is a 502', async () => {
     world.upstream.onRequest((exchange) => {
       exchange.write('SSH-2.0-OpenSSH_9.2\r\n\r\n');
       exchange.socket.end();
@@ -197,7 +197,7 @@ describe('an upstream that cannot be had', () => {
     expect(await refusalOf(world.svc, session, seen)).toEqual(refusal(502, 'upstream_invalid_reply'));
   });
 
-  it('because its reply has two lengths is a 502', async () => {
+  it('whose reply has two lengths is a 502', async () => {
     world.upstream.onRequest((exchange) => {
       exchange.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nok');
       exchange.socket.end();

@@ -14,14 +14,14 @@ import { reply } from './support/tls_upstream.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Decision 0059: a session of `svc run` continues while its launcher lives, whatever of svc is killed.
+// Decision 0059: a session of `svc run` continues while its launcher lives, whichever program of svc is killed.
 
 const HOST = 'api.example.test';
 const SECRET = plantSecret();
 /** Each kill takes a few seconds. */
 const LONGEST_MS = countOf(1_800_000, 300_000);
 
-/** Sends requests one after the other, and says what became of each. Standard input pauses it and lets it go on. */
+/** Sends requests one after the other, and prints the result of each. Standard input pauses and resumes it. */
 const AGENT = `
   let go = true, paused = null, resume = () => {};
   require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
@@ -74,7 +74,7 @@ class Agent {
     this.cli.stdin?.write(`${line}\n`);
   }
 
-  /** Waits for this many more good requests. */
+  /** Waits for this many more successful requests. */
   async goesOn(count = 3): Promise<void> {
     const before = this.outcomes.length;
     await waitFor(`good requests after ${JSON.stringify(this.outcomes.slice(-3))} ${this.said}`, () => {
@@ -82,7 +82,7 @@ class Agent {
     });
   }
 
-  /** How many requests since then failed. */
+  /** The failed requests since then. */
   listFailuresSince(index: number): readonly Outcome[] {
     return this.outcomes.slice(index).filter((one) => one.paused !== true && !isGood(one));
   }
@@ -98,7 +98,7 @@ let world: World;
 let agent: Agent;
 /** A later start on the same state directory. */
 let again: Svc | null;
-/** While set, replies stop in the middle until it is resolved. */
+/** While set, replies pause midway until it is resolved. */
 let held: { readonly begun: () => void; readonly released: Promise<void> } | null;
 
 beforeEach(async () => {
@@ -128,7 +128,7 @@ afterEach(async () => {
 
 type Victim = 'control_pid' | 'sidecar_pid';
 
-/** Kills programs and waits until each runs again under a new process id and is well. */
+/** Kills programs and waits until each is healthy again under a new process id. */
 async function killAndWait(victims: readonly Victim[]): Promise<void> {
   const before: RunFile = await currentRun();
   for (const victim of victims) kill(before[victim], 'SIGKILL');
@@ -176,7 +176,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
   { what: 'the sidecar', victims: ['sidecar_pid'] },
   { what: 'the control plane', victims: ['control_pid'] },
   { what: 'both programs', victims: ['sidecar_pid', 'control_pid'] },
-])('an agent of svc run goes on after kill -9 of $what', ({ victims }) => {
+])('an agent of svc run continues after kill -9 of $what', ({ victims }) => {
   it.each([
     { when: 'between requests', killOnce: killIdle },
     { when: 'in the middle of a reply', killOnce: killMidStream },
@@ -202,7 +202,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
 });
 
 describe('a saved session', () => {
-  it('is a private file without a token, and is gone when the session ends', async () => {
+  it('is a private file without a token, and is deleted when the session ends', async () => {
     const folder = sessionFolder();
     expect(statSync(join(folder, 'session.jws')).mode & 0o777).toBe(0o600);
     const [, token = ''] = /HTTPS_PROXY=http:\/\/[^:]+:([^@]+)@/.exec(await agentEnvironment()) ?? [];
@@ -212,7 +212,7 @@ describe('a saved session', () => {
     await waitFor('the folder to be gone', () => !existsSync(folder));
   });
 
-  it('stays dead when its launcher ended while the sidecar was down', async () => {
+  it('is not restored if its launcher ended while the sidecar was down', async () => {
     const folder = sessionFolder();
     const before = await currentRun();
     kill(before.control_pid, 'SIGSTOP');
@@ -226,7 +226,7 @@ describe('a saved session', () => {
     expect((await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.session_restored')).toEqual([]);
   });
 
-  it('stays dead when svc down ended it, and continues after svc down --keep-sessions', async () => {
+  it('is not restored after svc down, but continues after svc down --keep-sessions', async () => {
     const { proxy_url: proxy, control_url: control } = world.svc.runFile;
     const flags = ['--proxy-port', new URL(proxy).port, '--control-port', new URL(control).port];
     const kept = await world.svc.cli(['down', '--keep-sessions']);

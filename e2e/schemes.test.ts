@@ -6,7 +6,7 @@ import type { Event, Session } from './support/svc.ts';
 import { type SignedRequest, verifySigV4 } from './support/sigv4_verifier.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Each scheme (specification section 2, Injection schemes) with each emit mechanism, in the four states its place can be in.
+// Each scheme (specification section 2, Injection schemes) with each emit mechanism, in the four possible states of its place.
 
 const SECRET = plantSecret();
 const SENTINEL = 'svc-sentinel-4f9a1c7e2b';
@@ -16,11 +16,11 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64');
 interface SchemeCase {
   readonly scheme: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** What a client sends that holds `value` in the binding's place: extra header lines, or a query. */
+  /** A client's request parts with `value` in the binding's place: extra header lines, or a query. */
   readonly sends: (value: string) => { readonly lines?: readonly string[]; readonly query?: string };
-  /** What the upstream sees in that place. */
+  /** What the upstream receives in that place. */
   readonly sees: (request: SeenRequest) => readonly string[];
-  /** How `value` looks there. */
+  /** The form of `value` there. */
   readonly expectedLines: (value: string) => readonly string[];
 }
 
@@ -85,7 +85,7 @@ beforeEach(async () => {
   session = await world.svc.session();
 });
 
-/** Sends one request in a session of its own; gives what the upstream saw and what was recorded. */
+/** Sends one request in its own session. Returns what the upstream received and what was recorded. */
 async function send(host: string, sent: { lines?: readonly string[]; query?: string; path?: string }, body = '') {
   const client = await connectThroughProxy(session, host);
   const lines = [`Host: ${host}`, 'X-Before: 1', ...(sent.lines ?? []), 'X-After: 2'];
@@ -102,7 +102,7 @@ async function send(host: string, sent: { lines?: readonly string[]; query?: str
 }
 
 describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, expectedLines: written }) => {
-  it('writes the credential where the client sent nothing, and says so in the audit log', async () => {
+  it('writes the credential if the client sent none, and records that', async () => {
     for (const emit of EMITS) {
       session = await world.svc.session();
       const { request, events } = await send(hostOf(scheme, emit), {});
@@ -112,13 +112,13 @@ describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, expectedLines: wr
     }
   });
 
-  it('leaves every other byte of the target and the headers as it was', async () => {
+  it('does not change any other byte of the target and the headers', async () => {
     const { request } = await send(hostOf(scheme, 'inject'), {});
     expect(request.target.startsWith('/a/%7e?first=%7e+x&last=')).toBe(true);
     expect(request.lines.filter((line) => /^x-(before|after)/i.test(line))).toEqual(['X-Before: 1', 'X-After: 2']);
   });
 
-  it('with inject, removes every copy of what the client sent in the place', async () => {
+  it('with inject, removes everything that the client sent in the place', async () => {
     const one = sends('mine');
     const other = sends('other');
     const lines = [...(one.lines ?? []), ...(other.lines ?? []).map((line) => line.toUpperCase())];
@@ -145,7 +145,7 @@ describe.each(SCHEME_CASES)('$scheme', ({ scheme, sends, sees, expectedLines: wr
     expect(events.map(({ type }) => type)).toEqual(['sandbox.proxy.foreign_credential_kept']);
   });
 
-  it('keeps a sentinel outside its place inert', async () => {
+  it('does not swap a sentinel outside its place', async () => {
     const chat = JSON.stringify({ message: `what is ${SENTINEL}?` });
     const { request } = await send(hostOf(scheme, 'sentinel-swap'), { lines: [`X-Note: ${SENTINEL}`] }, chat);
     expect(request.body.data.toString()).toBe(chat);
@@ -182,7 +182,7 @@ describe('sigv4-resign', () => {
     ],
     ['sentinel-swap', 'a request without a signature', []],
     ['sentinel-swap', 'a signature under the sentinel', signedLines(SENTINEL)],
-  ])('with %s, signs afresh over %s', async (emit, _, lines) => {
+  ])('with %s, signs again over %s', async (emit, _, lines) => {
     const { request, events } = await send(
       hostOf(SIGV4, emit),
       { lines, path: '/a%20b//c?z=1&a=%20%2F&a=&z=' },

@@ -54,7 +54,7 @@ describe('svc seal SERVICE', () => {
     rmSync(world.folder, { recursive: true, force: true });
   });
 
-  it('makes every binding of GitHub from one prompt, and says so without the value', async () => {
+  it('creates every binding of GitHub from one prompt, and reports it without the value', async () => {
     const done = await world.svc.cli(['seal', 'github', '--stdin', '--json'], { input: GITHUB_TOKEN });
     expect(done.code).toBe(0);
     expect(foundIn(done.stdout + done.stderr, GITHUB_TOKEN)).toEqual([]);
@@ -89,7 +89,7 @@ describe('svc seal SERVICE', () => {
   );
 
   it.skipIf(!succeeds('npm --version'))(
-    'is all that npm needs to publish, with the placeholder that the session hands out',
+    "is all that npm needs to publish, with the session's placeholder",
     async () => {
       await world.svc.ok(['seal', 'npm', '--stdin', '--host', NPM_HOST], { input: NPM_TOKEN });
       const made = join(world.folder, 'made');
@@ -107,14 +107,14 @@ describe('svc seal SERVICE', () => {
     },
   );
 
-  it('leaves the credentials in no file', () => {
+  it('leaves no credential in a file', () => {
     for (const secret of [GITHUB_TOKEN, NPM_TOKEN]) {
       expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
       expect(searchFiles(world.folder, secret).holding).toEqual([]);
     }
   });
 
-  it('asks again before it replaces the value, and then keeps the bindings', async () => {
+  it('asks for confirmation before it replaces the value, and keeps the bindings', async () => {
     const before = await world.svc.api('GET', '/v1/host-bindings');
     const refused = await world.svc.cli(['seal', 'github', '--stdin'], { input: plantSecret() });
     expect(refused.code).toBe(2);
@@ -123,7 +123,7 @@ describe('svc seal SERVICE', () => {
     expect((await world.svc.api('GET', '/v1/host-bindings')).body).toEqual(before.body);
   });
 
-  it('is not inherited by a command, unless a person insists, which is recorded', async () => {
+  it('is not inherited by a command, unless a person asks for it, which is recorded', async () => {
     const env = { COPIED: GITHUB_TOKEN };
     const script = 'printf "%s" "${COPIED-nothing}"';
     const done = await world.svc.cli(['run', '--', 'sh', '-c', script], { env });
@@ -139,7 +139,7 @@ describe('svc seal SERVICE', () => {
     ]);
   });
 
-  it('tells of a placeholder that was sent to an unbound host, and what to check before binding it', async () => {
+  it('reports a placeholder that was sent to an unbound host, and what to check before binding it', async () => {
     const script = `curl -sS -o /dev/null -H "Authorization: Bearer $GH_TOKEN" https://${UNBOUND_HOST}/`;
     const done = await world.svc.cli(['run', '--', 'sh', '-c', script]);
     expect(done.code).toBe(0);

@@ -8,8 +8,8 @@ import type { Session } from './support/svc.ts';
 import type { SeenRequest } from './support/tls_upstream.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Stores that speak S3 under names of their own: region and service come from the binding and never from the host (specification
-// section 2, Host binding). Each signature is checked by a verifier that shares nothing with the signer.
+// S3-compatible stores under their own names: region and service come from the binding, never from the host (specification
+// section 2, Host binding). An independent verifier checks each signature.
 
 const SECRET = plantSecret();
 const TOKEN = plantSecret();
@@ -51,7 +51,7 @@ const signedRequest = (request: SeenRequest): SignedRequest => ({
 const placeholder = (key = PLACEHOLDER): string =>
   `Authorization: AWS4-HMAC-SHA256 Credential=${key}/20200101/mars-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=${'0'.repeat(64)}`;
 
-/** Sends one request; gives what the upstream saw of it. */
+/** Sends one request; returns what the upstream received. */
 async function send(host: string, start: string, lines: readonly string[], body = ''): Promise<SeenRequest> {
   const client = await connectThroughProxy(session, host);
   const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body, 'latin1')}`];
@@ -63,7 +63,7 @@ async function send(host: string, start: string, lines: readonly string[], body 
   return world.upstream.last();
 }
 
-/** A URL signed with `key` and a secret that is none. */
+/** A URL signed with `key` and a made-up secret. */
 const signedUrl = (path: string, key: string, more = ''): string =>
   `${path}?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${key}%2F20200101%2Fmars-1%2Fs3%2Faws4_request` +
   `&X-Amz-Date=20200101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host${more}&X-Amz-Signature=${'0'.repeat(64)}`;
@@ -71,14 +71,14 @@ const signedUrl = (path: string, key: string, more = ''): string =>
 describe.each(STORES)('$host', ({ host, region, service }) => {
   const admitted: Verdict = { ok: true, accessKeyId: AKID, region, service };
 
-  it('gets requests signed for the region and the service that its binding says', async () => {
+  it('gets requests signed for the region and service of its binding', async () => {
     const target = '/bucket/a%20b//c%3Dd/e+f/%C3%A4~?list-type=2&prefix=a%2Fb&empty=&delimiter';
     const seen = await send(host, `GET ${target}`, [placeholder(), 'X-Amz-Date: 20200101T000000Z']);
     expect(seen.target).toBe(target);
     expect(verifySigV4(signedRequest(seen), secrets, Date.now())).toEqual(admitted);
   });
 
-  it('gets bodies hashed anew, whatever hash the client states', async () => {
+  it('gets a newly computed body hash, whatever hash the client states', async () => {
     const stated = `X-Amz-Content-Sha256: ${'a'.repeat(64)}`;
     const seen = await send(host, 'PUT /bucket/object', [placeholder(), stated], 'the body');
     expect(seen.headers('x-amz-content-sha256')).toEqual([createHash('sha256').update('the body').digest('hex')]);
@@ -96,7 +96,7 @@ describe('forms of S3', () => {
     expect(verifySigV4(signedRequest(seen), secrets, Date.now())).toEqual(admitted);
   });
 
-  it('a body with an unsigned trailer passes as it is', async () => {
+  it('a body with an unsigned trailer passes unchanged', async () => {
     const lines = [
       placeholder(),
       'X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER',
@@ -110,7 +110,7 @@ describe('forms of S3', () => {
     expect(verifySigV4(signedRequest(seen), secrets, Date.now())).toEqual(admitted);
   });
 
-  it('a body of signed chunks is signed anew chunk by chunk, and its trailer too', async () => {
+  it('a body of signed chunks is re-signed chunk by chunk, including its trailer', async () => {
     const chunks = ['x'.repeat(8192), 'y'.repeat(100), ''];
     const lines = [
       placeholder(),
@@ -138,7 +138,7 @@ describe('forms of S3', () => {
     expect(got.replaceAll(/[0-9a-f]{64}/g, zeros)).toBe(body + trailer);
   });
 
-  it('a form that is not supported is refused by its name, and nothing is sent', async () => {
+  it('an unsupported form is refused by name, and nothing is sent', async () => {
     const client = await connectThroughProxy(session, MINIO);
     const form = 'STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD';
     const reply = await client.exchange(
@@ -151,7 +151,7 @@ describe('forms of S3', () => {
     expect(world.upstream.requests).toEqual([]);
   });
 
-  it('a URL signed with the key of the binding is signed anew, and keeps its other parameters', async () => {
+  it("a URL signed with the binding's key is re-signed, and keeps its other parameters", async () => {
     const more = '&response-content-type=text%2Fplain&partNumber=1';
     const seen = await send(MINIO, `GET ${signedUrl('/bucket/a%20b', AKID, more)}`, []);
     expect(verifyPresigned(signedRequest(seen), secrets, Date.now())).toEqual(admitted);
@@ -160,7 +160,7 @@ describe('forms of S3', () => {
     expect(seen.headers('authorization')).toEqual([]);
   });
 
-  it('a URL signed with another key is left alone to the byte, and no credential is added', async () => {
+  it('a URL signed with another key is not changed, and no credential is added', async () => {
     const target = signedUrl('/bucket/theirs', 'AKIASOMEBODYELSE0000');
     const seen = await send(MINIO, `GET ${target}`, ['X-Note: 1']);
     expect(seen.text).toBe(`GET ${target} HTTP/1.1\r\nHost: ${MINIO}\r\nX-Note: 1\r\n\r\n`);
@@ -169,7 +169,7 @@ describe('forms of S3', () => {
     expect(types).toEqual(['sandbox.proxy.foreign_credential_kept']);
   });
 
-  it('temporary keys send their session token, signed', async () => {
+  it('temporary keys include their session token in the signature', async () => {
     const lines = [placeholder(), 'X-Amz-Security-Token: of-the-client'];
     const seen = await send(WITH_TOKEN, 'GET /bucket/object', lines);
     expect(seen.headers('x-amz-security-token')).toEqual([TOKEN]);

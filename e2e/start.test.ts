@@ -6,7 +6,7 @@ import { isRunning, kill } from './support/process.ts';
 import { readRunFile, Svc } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 
-// Starting and stopping as a person and as a service manager do it.
+// Starting and stopping by a person and by a service manager.
 
 let home: string;
 
@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 describe('npm start', () => {
-  it('is ready at once, and says where it listens, how to sign in and what to do first', async () => {
+  it('gets ready, and prints where it listens, how to sign in and what to do first', async () => {
     const svc = await Svc.up({ home, command: ['npm', 'start', '--'] });
     const { control_url, proxy_url, version } = svc.runFile;
     await waitFor('the guide', () => svc.output.includes('Ctrl-C'));
@@ -50,7 +50,7 @@ describe('svc up', () => {
     },
   );
 
-  it('that was killed leaves nothing in the way of the next one', async () => {
+  it('that was killed does not block the next start', async () => {
     const first = await Svc.up({ home });
     kill(first.process.pid, 'SIGKILL');
     await waitFor('it to be gone', () => first.process.signalCode !== null);
@@ -64,7 +64,7 @@ describe('svc up', () => {
     await second.stop();
   });
 
-  it('that has lost its terminal still ends its programs', async () => {
+  it('that lost its terminal still ends its programs', async () => {
     const svc = await Svc.up({ home });
     svc.process.stdout?.destroy();
     svc.process.stderr?.destroy();
@@ -75,7 +75,7 @@ describe('svc up', () => {
     expect(left).toEqual([]);
   });
 
-  it('is found healthy by status and doctor', async () => {
+  it('is reported as healthy by status and doctor', async () => {
     const svc = await Svc.up({ home });
     expect(await svc.ok(['status'])).toContain(svc.runFile.proxy_url);
     expect(JSON.parse(await svc.ok(['status', '--json']))).toBeTypeOf('object');

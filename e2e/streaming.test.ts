@@ -5,7 +5,7 @@ import type { Session } from './support/svc.ts';
 import type { Exchange } from './support/tls_upstream.ts';
 import { startWorld, type World } from './support/world.ts';
 
-// Nothing is held back: each side sends its next piece only after the other has got the one before.
+// Nothing is held back: each side sends its next piece only after the other has received the previous one.
 
 const SECRET = plantSecret();
 const PLAIN = 'plain.example.test';
@@ -44,7 +44,7 @@ describe.each([
   { kind: 'passthrough', host: PLAIN },
   { kind: 'credentialed', host: BOUND },
 ])('$kind', ({ kind, host }) => {
-  it('gives each server-sent event before the next one is sent', async () => {
+  it('delivers each server-sent event before the next one is sent', async () => {
     const arrival = nextExchange();
     const client = await connectThroughProxy(session, host);
     client.send(`GET /events HTTP/1.1\r\nHost: ${host}\r\nAccept: text/event-stream\r\n\r\n`);
@@ -62,7 +62,7 @@ describe.each([
     client.close();
   });
 
-  it('upgrades to a WebSocket and passes frames both ways', async () => {
+  it('upgrades to a WebSocket and passes frames in both directions', async () => {
     const arrival = nextExchange();
     const client = await connectThroughProxy(session, host);
     const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13';
@@ -116,7 +116,7 @@ describe('a request body', () => {
     client.close();
   });
 
-  it('of a plain binding is read in full before the upstream is asked', async () => {
+  it('of a plain binding is read in full before the upstream is called', async () => {
     const client = await connectThroughProxy(session, BOUND);
     client.send(`POST / HTTP/1.1\r\nHost: ${BOUND}\r\nContent-Length: 6\r\n\r\none`);
     client.send('two');
@@ -128,7 +128,7 @@ describe('a request body', () => {
 });
 
 describe('a connection that breaks', () => {
-  it('ends the other side, and does not look like a whole reply', async () => {
+  it('ends the other side, and does not look like a complete reply', async () => {
     const arrival = nextExchange();
     const client = await connectThroughProxy(session, PLAIN);
     client.send(`GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`);

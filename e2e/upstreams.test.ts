@@ -9,7 +9,7 @@ import { startGitUpstream } from './support/git_upstream.ts';
 import { createTestCa, type TestCa } from './support/test_ca.ts';
 import { reply, startTlsUpstream } from './support/tls_upstream.ts';
 
-// The upstreams of these tests, shown to work with no proxy in between: a suite that fails only here has a broken upstream.
+// Shows that the upstreams of these tests work without a proxy: if only this suite fails, an upstream is broken.
 
 const CLIENTS = join(import.meta.dirname, 'clients');
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 describe('the raw TLS upstream', () => {
-  it('records a request to the byte and sends exactly what the handler writes', async () => {
+  it('records a request byte for byte and sends exactly what the handler writes', async () => {
     const upstream = await startTlsUpstream(await ca.issue(['raw.example.test']));
     upstream.onRequest(async (exchange) => {
       await exchange.readBody();
@@ -102,7 +102,7 @@ describe('the S3 upstream', () => {
     expect(s3.verdicts.every((verdict) => verdict.ok)).toBe(true);
   });
 
-  it('refuses it with a wrong one', async () => {
+  it('refuses the AWS SDK with a wrong key', async () => {
     const done = await client('placeholder');
     expect(done.code).not.toBe(0);
     expect(done.stderr).toContain('SignatureDoesNotMatch');

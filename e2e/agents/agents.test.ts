@@ -14,9 +14,9 @@ import { COPILOT_MODEL } from './replies.ts';
 import { type AgentServices, SERVICE_HOSTS, startServices } from './services.ts';
 import { agentsTable, REFRESH_COMMAND, rowOf, tableOf, withTable } from './table.ts';
 
-// The real agents, each started by its name, against services that admit only the real credential.
+// The real agents, each started by its name, against services that accept only the real credential.
 
-/** One agent with one of its logins, and a prompt that needs no answer of a person. */
+/** One agent with one of its logins, and a prompt that needs no person's answer. */
 interface Tried {
   readonly agent: string;
   readonly login: string;
@@ -92,7 +92,7 @@ function loginOf({ agent, login }: Tried): z.output<typeof profileFile>['logins'
   return found;
 }
 
-/** Planted: nothing else in the world has it. One for each secret, since agents share some. */
+/** Planted values that exist nowhere else. One for each secret, because agents share some. */
 const credentials: Readonly<Record<string, string>> = Object.fromEntries(
   TRIED.map((tried) => [loginOf(tried).secret, `${tried.prefix}${randomBytes(36).toString('base64url')}`]),
 );
@@ -128,7 +128,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
     const { secret, variable, title } = loginOf(tried);
     const credential = credentials[secret] ?? '';
 
-    it('answers, and holds a placeholder where the credential was', async ({ skip }) => {
+    it('answers, and has a placeholder in place of the credential', async ({ skip }) => {
       if (programs === null) skip(`the agents are not installed: ${INSTALL_COMMAND}`);
       const home = join(scratch, `${agent}-${login}`);
       const folder = join(home, 'work');
@@ -158,7 +158,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
         /\d+ requests, [1-9]\d* with a credential, \d+ refused; svc audit list --session ses_\w+\n/,
       );
 
-      // No advice to bind a host that has no use for the credential.
+      // No advice to bind a host that does not need the credential.
       expect(ran.stderr).not.toContain('svc: bind ');
       expect(services.refused).toEqual([]);
       expect(new Set(services.answered.map((each) => each.secret))).toEqual(new Set([secret]));
@@ -179,11 +179,11 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
 );
 
 describe('the profiles', () => {
-  it('name the versions that are tried here', () => {
+  it('name the versions that are tested here', () => {
     for (const { agent, npm } of TRIED) expect(profileOf(agent).tried).toBe(pinnedVersion(npm));
   });
 
-  it(`are in the table of docs/guides/agents.md as they were tried; refresh it with ${REFRESH_COMMAND}`, () => {
+  it(`are in the table of docs/guides/agents.md as tested; refresh it with ${REFRESH_COMMAND}`, () => {
     const rows = TRIED.map(
       (tried) =>
         shown.get(`${tried.agent} ${tried.login}`) ??

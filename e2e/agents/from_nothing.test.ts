@@ -9,7 +9,7 @@ import { type Finished, run, shellEnvironment, SVC } from '../support/program.ts
 
 // The first call of `svc claude`, on a state directory that does not exist, at a terminal.
 
-/** Runs a command at a terminal of its own, pastes the first argument where it is asked, and prints all that was shown. */
+/** Runs a command on its own terminal, pastes the first argument at the prompt, and prints everything that was shown. */
 const AT_A_TERMINAL = `
 import os, pty, sys
 secret, command = sys.argv[1], sys.argv[2:]
@@ -43,7 +43,7 @@ beforeEach(() => {
   for (const name of ['bin', 'user']) mkdirSync(join(folder, name));
   writeFileSync(join(folder, 'bin', 'claude'), AGENT);
   chmodSync(join(folder, 'bin', 'claude'), 0o755);
-  // Outside of the folders that are searched: what the person has in the clipboard.
+  // Outside of the searched folders: the person's clipboard.
   writeFileSync(join(folder, 'clipboard'), KEY);
   const PATH = `${join(folder, 'bin')}:${shellEnvironment()['PATH'] ?? ''}`;
   env = { ...shellEnvironment(), PATH, HOME: join(folder, 'user'), SVC_HOME: join(folder, 'state') };
@@ -87,7 +87,7 @@ describe('svc claude, from nothing', () => {
     expect(existsSync(join(folder, 'state'))).toBe(false);
   });
 
-  it('stores a credential from stdin on the way, for scripts', async () => {
+  it('also stores a credential from stdin, for scripts', async () => {
     const stored = await run(SVC, ['login', 'claude', '--stdin'], { env, input: KEY });
     expect(stored).toMatchObject({ code: 0 });
     expect(stored.stdout).toContain('vault://user/anthropic');

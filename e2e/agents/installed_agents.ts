@@ -8,13 +8,13 @@ import { ROOT, runOk } from '../support/program.ts';
 const packageFile = z.object({ dependencies: z.record(z.string(), z.string()) });
 const HERE = import.meta.dirname;
 const INSTALL_TIMEOUT_MS = 420_000;
-/** These bring their program by a script of their package, which `--ignore-scripts` leaves out. No other script is run. */
+/** The package scripts of these install their program; `--ignore-scripts` omits them. No other script is run. */
 const PLACE_PROGRAMS = ['@anthropic-ai/claude-code/install.cjs', 'opencode-ai/postinstall.mjs'];
 
 /** How a person installs the agents for the tests. */
 export const INSTALL_COMMAND = 'SVC_TEST_INSTALL=1 npx vitest run e2e/agents';
 
-/** Where the agents of this lock file are: once for a machine, where that is possible. */
+/** The folder of this lock file's agents, shared by all runs on a machine if possible. */
 function agentsFolder(): string {
   const lock = createHash('sha256')
     .update(readFileSync(join(HERE, 'package-lock.json')))
@@ -23,8 +23,8 @@ function agentsFolder(): string {
 }
 
 /**
- * The folder with the agents' programs, at the versions of the lock file: installed once, where the tests may install things.
- * Null if they are not here.
+ * The folder with the agents' programs at the versions of the lock file. Installed once, if the tests may install. Null if they
+ * are missing.
  */
 export async function installAgents(): Promise<string | null> {
   const folder = agentsFolder();
@@ -46,7 +46,7 @@ export async function installAgents(): Promise<string | null> {
   return programs;
 }
 
-/** Agents of another lock file are large, and not needed any more. */
+/** Agents of an old lock file are large and no longer needed. */
 function removeOthers(folder: string): void {
   for (const name of readdirSync(dirname(folder))) {
     if (/^agents-[0-9a-f]{16}$/.test(name) && name !== basename(folder)) {

@@ -1,6 +1,6 @@
-/** What the services of models answer: one short text, in the streams of their public APIs. */
+/** Answers of model services: one short text, in the streams of their public APIs. */
 
-/** A server-sent event: its name, and its data (JSON, or text as it is). */
+/** A server-sent event: its name and data (JSON, or plain text). */
 export type StreamEvent = readonly [name: string | null, data: unknown];
 
 function toStreamEvents(
@@ -81,7 +81,7 @@ export const GEMINI_ROUTE = geminiReply(
   JSON.stringify({ complexity_reasoning: 'short', complexity_score: 1, reasoning: 'short', model_choice: 'flash' }),
 );
 
-/** What GitHub says about a Copilot account: its plan and where its API is. */
+/** GitHub's answer about a Copilot account: its plan and its API's URL. */
 export const COPILOT_USER = {
   login: 'dev',
   copilot_plan: 'individual',
@@ -93,7 +93,7 @@ export const COPILOT_USER = {
   },
 };
 
-/** The model that the test asks Copilot for. */
+/** The model that the test requests from Copilot. */
 export const COPILOT_MODEL = 'claude-sonnet-4.6';
 
 export const COPILOT_MODELS = {
@@ -127,7 +127,7 @@ export const COPILOT_MODELS = {
 /** The account of the ChatGPT login in the tests. */
 export const CHATGPT_ACCOUNT = 'acc-of-a-test';
 
-/** What ChatGPT says about the accounts of a login: Codex asks where its model is. */
+/** ChatGPT's answer about the accounts of a login: Codex asks for its model's URL. */
 export const CHATGPT_ACCOUNTS = {
   accounts: [
     {

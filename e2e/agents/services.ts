@@ -16,7 +16,7 @@ import {
 } from './replies.ts';
 import { serveWebSocket } from './websocket.ts';
 
-/** Where a credential is on the wire: the header and its whole value. */
+/** The wire form of a credential: the header and its whole value. */
 interface WireForm {
   readonly header: string;
   readonly value: (credential: string) => string;
@@ -24,7 +24,7 @@ interface WireForm {
 const BEARER: WireForm = { header: 'authorization', value: (credential) => `Bearer ${credential}` };
 const inHeader = (header: string): WireForm => ({ header, value: (credential) => credential });
 
-/** The hosts that want a credential, each in the forms that it takes, by the path of the secret in the vault. */
+/** The hosts that need a credential, each with its accepted forms by the secret's vault path. */
 type CredentialHosts = Readonly<Record<string, readonly (readonly [secret: string, form: WireForm])[]>>;
 const HOSTS: CredentialHosts = {
   'api.anthropic.com': [
@@ -44,7 +44,7 @@ export const LOGIN_HOSTS: CredentialHosts = {
   'chatgpt.com': [['account/codex', BEARER]],
 };
 
-/** Hosts that the agents call without a credential. Here they have nothing, so that no agent waits for the network. */
+/** Hosts that the agents call without a credential. They answer here with nothing, so that no agent waits for the network. */
 const OTHERS = [
   'ab.chatgpt.com',
   'auth.openai.com',
@@ -79,7 +79,7 @@ export interface AgentServices {
   readonly answered: readonly Answered[];
   /** Requests for a model's answer that did not have the credential. */
   readonly refused: readonly string[];
-  /** Is called while a model's request is not answered yet. */
+  /** Called before a model's request is answered. */
   onAnswer(hook: () => void): void;
   reset(): void;
   close(): Promise<void>;
@@ -91,7 +91,7 @@ interface Logins {
   readonly tokens?: Readonly<Record<string, (body: string) => { readonly status: number; readonly body: object }>>;
 }
 
-/** Starts the services; each refuses what does not have its credential, and models answer with `text`. */
+/** Starts the services. Each refuses requests without its credential; models answer with `text`. */
 export async function startServices(
   certificate: Certificate,
   credentials: Readonly<Record<string, string>>,
@@ -191,7 +191,7 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** Server-sent events, each written by itself. */
+/** Writes each server-sent event separately. */
 function sendEvents(response: ServerResponse, events: readonly StreamEvent[]): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (const [name, data] of events) {

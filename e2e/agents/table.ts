@@ -5,7 +5,7 @@ export const REFRESH_COMMAND = 'AGENTS_MD=write CI=true npx vitest run e2e/agent
 const HEADING = ['Command', 'Agent', 'Version', 'Credential', 'Tried with', 'Model over'];
 const [BEGIN, END] = ['<!-- agents -->', '<!-- /agents -->'];
 
-/** An agent's row. Only one whose test went well gets into the page. */
+/** An agent's row. Only an agent whose test passed is added to the page. */
 export function rowOf(tried: {
   readonly agent: string;
   readonly title: string;
@@ -34,7 +34,7 @@ export function agentsTable(rows: readonly (readonly string[])[]): string {
   return [line(HEADING), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
 
-/** The table that is in the page. */
+/** The page's table. */
 export function tableOf(page: string): string {
   return page.slice(page.indexOf(BEGIN) + BEGIN.length, page.indexOf(END)).trim();
 }

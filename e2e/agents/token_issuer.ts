@@ -17,12 +17,12 @@ const tokenRequest = z.object({
 
 /**
  * The token endpoint of a login, strict as providers are: each refresh token is good for one refresh, and one that comes back
- * ends the whole login (RFC 9700 section 4.14.2). All tokens are planted: nothing else in the world has them.
+ * ends the whole login (RFC 9700 section 4.14.2). All tokens are planted values that exist nowhere else.
  */
 export class TokenIssuer {
   /** Every token ever issued. */
   readonly issued: string[] = [];
-  /** What was asked for and not granted. */
+  /** The refused requests. */
   readonly refused: string[] = [];
   refreshes = 0;
   isRevoked = false;

@@ -5,7 +5,7 @@ import { expectStatus, type Session } from '../support/svc.ts';
 import { reply } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Issue 5: one engine behind three endpoints. The transparent one is called with curl, as an agent would.
+// One engine behind three endpoints. The transparent one is called with curl, as an agent would.
 
 const HOST = 'entrances.example.test';
 /** A host of the connector that nothing listens on. */

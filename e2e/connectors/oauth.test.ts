@@ -12,7 +12,7 @@ import { reply } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Issue 5, OAuth2 credentials, over the whole product: a real provider, a control plane that is killed, an upstream under TLS.
+// OAuth2 credentials, end to end: a real provider, a control plane that is killed, an upstream under TLS.
 
 const HOST = 'oauth.example.test';
 const SPEC = {

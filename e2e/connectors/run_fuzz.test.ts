@@ -9,7 +9,7 @@ import { expectStatus, type Session } from '../support/svc.ts';
 import { reply } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
 
-// Issue 5: `/v1/connector-operations/run` of the control plane and of the sidecar, fuzzed from the description of the API.
+// `/v1/connector-operations/run` of the control plane and of the sidecar, fuzzed from the description of the API.
 
 const HOST = 'fuzz.example.test';
 const OTHER_HOST = 'fuzz-two.example.test';
@@ -152,7 +152,7 @@ it('answers any body without a 5xx, and the sidecar does what the control plane 
     seen.set(what, (seen.get(what) ?? 0) + 1);
   });
   await fc.assert(property, { seed: 20_260_103, numRuns: RUNS });
-  // It proves nothing if all are refused for one reason.
+  // The test would prove nothing if all calls were refused for one reason.
   expect(seen.get('sent')).toBeGreaterThan(RUNS / 10);
   expect([...seen.keys()]).toEqual(
     expect.arrayContaining(['invalid_args', 'connector_operation_not_found', 'invalid_input']),
