@@ -198,6 +198,15 @@ describe('a session with allowed hosts', () => {
     return { sessionId, token, proxyUrl, caPem: readFileSync(path, 'utf8'), sentinels: [], end };
   }
 
+  it('is what svc run --allow-only opens, and its last line names what was refused', async () => {
+    const script = `for host in ${PLAIN} other.example.test; do curl -s -o /dev/null -w '%{http_connect} ' "https://$host/"; done; true`;
+    const done = await world.svc.cli(['run', '--allow-only', PLAIN, '--', 'sh', '-c', script]);
+    expect(done).toMatchObject({ code: 0, stdout: '200 403 ' });
+    expect(done.stderr).toMatch(
+      /^svc: refused a host: other\.example\.test \(1\)\. To allow some of them here: svc allow --from-session ses_\w{26}\n$/,
+    );
+  });
+
   it('reaches bound hosts and allowed ones, and refuses every other before TLS', async () => {
     const code = 'egress_host_not_allowed';
     await session.end();

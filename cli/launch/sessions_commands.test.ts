@@ -71,6 +71,18 @@ describe('svc sessions', () => {
     expect(sealed.stdout).toContain('unsealed\tno credential\n');
   });
 
+  test.each([
+    [{ allowed_hosts: ['a.test', '*.b.test'] }, 'reaches\tbound hosts, a.test, *.b.test\n'],
+    [{ allowed_hosts: [] }, 'reaches\tbound hosts\n'],
+    [{ allowed_hosts: null }, null],
+  ])('show says which hosts %j reaches', async (change, line) => {
+    const shown: Answer = () => ({ status: 200, body: { ...plain, ...change, items: [{ ...plain, ...change }] } });
+    const run = await runCli(home, ['sessions', 'show', plain.session_id], { answer: shown });
+    expect(run.code).toBe(0);
+    expect(run.stdout.includes('reaches')).toBe(line !== null);
+    expect(run.stdout).toContain(line ?? '');
+  });
+
   test('stop ends the named session', async () => {
     const run = await runCli(home, ['sessions', 'stop', 'one'], { answer });
     expect(run.code).toBe(0);
