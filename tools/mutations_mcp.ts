@@ -86,8 +86,8 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: unchecked code',
     holds: 'a word that is not a file is not a script',
     file: 'shared/mcp/dangers/unchecked_scripts.ts',
-    text: 'which is no name of a file`)];',
-    replacement: 'which is no name of a file`)].slice(1);',
+    text: 'which is not a file name`)];',
+    replacement: 'which is not a file name`)].slice(1);',
     tests: [DANGERS],
   },
   {

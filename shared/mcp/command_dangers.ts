@@ -100,14 +100,14 @@ function containerDangers(runtime: string, args: readonly string[]): readonly Da
   if (run === null) return dangers;
   const image = readOciReference(run.image);
   if (image === null)
-    return [...dangers, refuse('docker_command', `runs ${quoteWord(run.image)}, which is no name of an image`)];
+    return [...dangers, refuse('docker_command', `runs ${quoteWord(run.image)}, which is not an image name`)];
   const more = imageDangers(run.image, run.args, (name) => isInterpreter(name) || isPackageRunner(name));
   if (isPinnedOci(image)) return [...dangers, ...more];
   const message = `runs the image ${quoteWord(run.image)} without a version: it can be other code tomorrow; add a tag or a digest`;
   return [...dangers, ...more, warn('unpinned_version', message)];
 }
 
-/** A bare name, or an absolute path; never one that depends on where the gateway happens to stand. */
+/** A bare name or an absolute path, never one that depends on the gateway's working directory. */
 function programPathDanger(program: string): Danger | null {
   if (program === '') return refuse('program_path', 'names no program');
   if (!/^[\w./\\:@+~ ()-]+$/u.test(program) || /^[-~ ]/.test(program)) {
@@ -137,7 +137,7 @@ function programPathDanger(program: string): Danger | null {
   return null;
 }
 
-/** What a runner starts: a name or a path as it stands, which a credential that is stored later cannot make another one. */
+/** A runner must start a literal name or path, which no credential stored later can change. */
 function findStartedNameDanger(program: string): Danger | null {
   if (!hasReference(program) && /^[\w./\\:@+~-]+$/.test(program) && !/^[-~]/.test(program)) return null;
   return refuse('program_path', `has its runner start ${quoteWord(program)}; write the plain name of a program`);
@@ -151,7 +151,7 @@ function textDangers(command: readonly string[]): readonly Danger[] {
   }
   const dangers: Danger[] = [];
   if (command.some((word) => /[\0\p{Cs}]/u.test(word)))
-    dangers.push(refuse('bad_text', 'has a character that no argument can hold'));
+    dangers.push(refuse('bad_text', 'has a character that no argument can have'));
   const hidden = [...new Set(command.flatMap((word) => listHiddenCharacters(word)))];
   if (hidden.length > 0) {
     dangers.push(

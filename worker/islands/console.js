@@ -1,4 +1,4 @@
-// Starts the islands of a page: elements that work by themselves, and better with what is here.
+// Starts the islands of a page: elements that work without scripts, and better with these.
 
 /** @typedef {{ start: (element: HTMLElement) => void }} Island */
 

@@ -1,4 +1,4 @@
-// A form of a question whose answer is shown while it is typed. The address stays that of the answer.
+// A form whose answer is shown while the question is typed. The address bar shows the address of the answer.
 
 import { fetchDocument, replacePart } from './refreshed.js';
 
@@ -15,7 +15,7 @@ export function start(element) {
     const turn = (asked += 1);
     const url = addressOf(element);
     const fresh = await fetchDocument(url);
-    // A slower answer to an earlier question is not the answer to this one.
+    // Ignores a late answer to an earlier question.
     if (fresh === null || turn !== asked) return;
     replacePart(fresh, answer);
     history.replaceState(null, '', url);

@@ -1,4 +1,4 @@
-// A list that follows the audit stream: when something is recorded, it is shown as the server shows it then.
+// A list that follows the audit stream: after each new event it is replaced with the server's current version.
 
 import { fetchDocument, replacePart } from './refreshed.js';
 
@@ -28,7 +28,7 @@ export function start(element) {
 }
 
 /**
- * The words beside the list that say how old it is: they stay when the list is replaced.
+ * The text beside the list that says how old it is; it stays when the list is replaced.
  * @param {HTMLElement} element
  */
 function liveState(element) {

@@ -1,9 +1,9 @@
-// Parts of a page as the server shows them now. What a page says is written once, on the server.
+// Replaces parts of a page with the server's current version. Pages are only rendered on the server.
 
 /**
- * The document at an address. A browser parses it without running anything of it, and trusted types allow that.
+ * Fetches the document at an address. It is parsed without running its scripts, as trusted types require.
  * @param {string} url
- * @returns {Promise<Document | null>} null when it cannot be had
+ * @returns {Promise<Document | null>} null if it cannot be fetched
  */
 export function fetchDocument(url) {
   return new Promise((resolve) => {
@@ -18,8 +18,8 @@ export function fetchDocument(url) {
 }
 
 /**
- * Puts the part with this id of another document in the place of ours. The row that has the focus stays as it is while there
- * is one with its `data-key`, so that nothing is taken from under a hand. Islands in it start with the event `svc:shown`.
+ * Replaces the part with this id with that of another document. If the new part has a row with the `data-key` of the focused
+ * row, the focused row itself is kept, so that nothing moves under the user's hand. The event `svc:shown` starts its islands.
  * @param {Document} fresh
  * @param {string} id
  */
@@ -41,7 +41,7 @@ function rowSelector(row) {
 }
 
 /**
- * The focused row as it is takes the place of its fresh twin.
+ * Puts the focused row in the place of its new version.
  * @param {Element} same
  * @param {Element} row
  */

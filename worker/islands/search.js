@@ -1,5 +1,5 @@
-// A search whose results come while it is typed, and are walked through with the arrow keys. What is shown is the same page
-// that the form asks for without this, and its address stays in the address bar.
+// A search with results while typing, and with arrow keys to move through them. The results are those of the form's own page, and
+// the address bar shows its address.
 
 import { fetchDocument, replacePart } from './refreshed.js';
 
@@ -14,7 +14,7 @@ export function start(element) {
   if (!(field instanceof HTMLInputElement)) return;
   const ask = asker(element);
   element.addEventListener('input', ask);
-  // Something was typed while this was loaded.
+  // Text was typed before this script was loaded.
   if (field.value !== field.defaultValue) ask();
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -23,7 +23,7 @@ export function start(element) {
 }
 
 /**
- * Asks a moment after the last change. A slower answer to an earlier question is not shown.
+ * Searches a moment after the last change. A late answer to an earlier search is not shown.
  * @param {HTMLFormElement} form
  */
 function asker(form) {
@@ -53,7 +53,7 @@ function say(words) {
 }
 
 /**
- * True for a key that means something here.
+ * Handles a key; true if it has a meaning here.
  * @param {KeyboardEvent} event
  * @param {HTMLInputElement} field
  * @param {() => void} ask
@@ -87,7 +87,7 @@ function isTyping(target) {
 }
 
 /**
- * Without what is empty; a list that is asked for anew begins at its first page.
+ * The address of a search with the form's non-empty fields. It has no cursor: a new search begins at its first page.
  * @param {HTMLFormElement} form
  */
 function addressOf(form) {

@@ -172,7 +172,7 @@ function packageDangers(script: string): readonly Danger[] {
 
 function moduleDangers(program: string, module: string): readonly Danger[] {
   if (!/^[a-z_][\w.-]*$/i.test(module)) {
-    return [refuse('inline_code', `starts "${program} -m" with ${quoteWord(module)}, which is no name of a module`)];
+    return [refuse('inline_code', `starts "${program} -m" with ${quoteWord(module)}, which is not a module name`)];
   }
   if (!MODULES_THAT_RUN_CODE.test(module)) return moduleNameDangers(program, module);
   return [

@@ -109,7 +109,7 @@ function uvDangers(args: readonly string[], dangersOf: DangersOf): readonly Dang
   const before = args.indexOf('run');
   const reading = readRunner('uv', UV_RUN, before < 0 ? args : args.slice(0, before));
   if (before < 0 || reading.target.length > 0) {
-    return [refuse('runner_option', 'starts uv with something else than "uv run" or "uv tool run"; use one of them')];
+    return [refuse('runner_option', 'starts uv with something other than "uv run" or "uv tool run"; use one of them')];
   }
   if (reading.dangers.length > 0) return reading.dangers;
   const words = args.slice(before + 1);

@@ -35,7 +35,7 @@ export function scriptNameDangers(
   }
   // A bare word is one of the interpreter's own commands, or is looked up in a search path.
   if (!/[\\/.]/.test(script))
-    return [markUnchecked(`starts ${program} with ${quoteWord(script)}, which is no name of a file`)];
+    return [markUnchecked(`starts ${program} with ${quoteWord(script)}, which is not a file name`)];
   const [, , folder] = MODULE_FOLDER.exec(script) ?? [];
   const file = baseName(script.replace(/\.[a-z]+$/i, '').replace(/[-.](?:cli|bin|main|prefix)$/i, ''));
   const isTool = isShell(file) || isProgram(file);

@@ -37,7 +37,7 @@ export function inputProblems(plan: InstallationPlan, given: InputValues): reado
     .map((name): InputProblem => ({
       input: name,
       code: 'unknown',
-      message: `is no input of this server; ${listOf(known)}`,
+      message: `is not an input of this server; ${listOf(known)}`,
     }));
   const values = inputValues(plan, given);
   return [...unknown, ...plan.inputs.flatMap((input) => problemsOf(input, values.get(input.name) ?? []))];
@@ -70,7 +70,7 @@ function problemsOf(input: PlanInput, values: readonly string[]): readonly Input
 
 function valueProblem(input: PlanInput, value: string): string | null {
   if (value.length > MAX_VALUE) return `is longer than ${MAX_VALUE} characters`;
-  if (/[\0\p{Cs}]/u.test(value)) return 'has a character that no value can hold';
+  if (/[\0\p{Cs}]/u.test(value)) return 'has a character that no value can have';
   if (hasReference(value))
     return 'has a vault:// reference; give the value itself, it goes into the vault if it is a secret';
   if (value === input.default) return targetsProblem(input, value);
@@ -80,7 +80,7 @@ function valueProblem(input: PlanInput, value: string): string | null {
 }
 
 function formatProblem({ format }: PlanInput, value: string): string | null {
-  if (format === 'number' && !/^-?\d{1,15}(?:\.\d{1,15})?$/.test(value)) return 'is no number';
+  if (format === 'number' && !/^-?\d{1,15}(?:\.\d{1,15})?$/.test(value)) return 'is not a number';
   if (format === 'boolean' && value !== 'true' && value !== 'false') return 'is neither "true" nor "false"';
   return null;
 }
@@ -90,7 +90,7 @@ function targetsProblem({ targets, secret }: PlanInput, value: string): string |
   const isOneLine = !(secret && targets.every((target) => target === 'env'));
   if (isOneLine && /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)) return 'has a line break or another control character';
   if (targets.includes('header') && (!/^[ -~]+$/.test(value) || value.trim() !== value)) {
-    return 'goes into a header, which holds printable ASCII alone, without spaces around it';
+    return 'goes into a header, which may have only printable ASCII, without spaces around it';
   }
   if (targets.includes('url_host') && !HOST_PART.test(value))
     return 'goes into a host name: letters, digits, "." and "-"';

@@ -118,8 +118,8 @@ export class PlanBuilder {
   #oddName(argument: RegistryArgument): Result<null, NotInstallable> {
     const isNeeded = argument.isRequired || argument.value !== null;
     const why = /\s/.test(argument.name)
-      ? 'several words in one: where it ends is not said'
-      : 'which is no name of an option';
+      ? 'several words in one, without saying where it ends'
+      : 'which is not an option name';
     const problem = `${quoteWord(argument.name)}, ${why}`;
     if (isNeeded) {
       const message = `It is started with the argument ${problem}. Add the server by hand with the arguments that you mean.`;
@@ -141,13 +141,13 @@ function argumentUse(name: string, goesTo: string): ValueUse {
 }
 
 function variableProblem(name: string): string | null {
-  if (!VARIABLE_NAME.test(name)) return 'is no name of a variable';
+  if (!VARIABLE_NAME.test(name)) return 'is not a variable name';
   return findVariableRefusal(name);
 }
 
 function headerProblem({ name, value }: RegistryInput): string | null {
-  if (!HEADER_NAME.test(name)) return 'is no name of a header';
+  if (!HEADER_NAME.test(name)) return 'is not a header name';
   if (OWN_HEADERS.test(name)) return 'belongs to the protocol';
   const isPlain = value === null || (/^[ -~]*$/.test(value) && value.trim() === value);
-  return isPlain ? null : 'has a value that no header can hold';
+  return isPlain ? null : 'has a value that no header can have';
 }

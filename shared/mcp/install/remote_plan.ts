@@ -62,7 +62,7 @@ function addressProblem(url: string): NotInstallable | null {
   const shown = quoteWord(url);
   const sample = url.replaceAll(/\$?\{[^{}]*\}/g, 'x');
   if (!/^[!-~]+$/.test(url) || !URL.canParse(sample))
-    return { reason: 'bad_url', message: `Its address ${shown} is no URL.` };
+    return { reason: 'bad_url', message: `Its address ${shown} is not a URL.` };
   const parsed = new URL(sample);
   if (isLocal(parsed.hostname)) {
     const message = `Its address ${shown} is on the machine that uses it, or in its network: start the server there and add it by hand.`;

@@ -23,7 +23,7 @@ export const npmRuntime: PackageRuntime = {
   command(item, builder) {
     const spec = readNpmSpec(item.package.identifier);
     if (spec === null) {
-      const message = `Its package is called ${quoteWord(item.package.identifier)}, which is no name of a package of this registry.`;
+      const message = `Its package is called ${quoteWord(item.package.identifier)}, which is not a package name of this registry.`;
       return err({ reason: 'bad_identifier', message });
     }
     const version = exactVersion(item, spec.version, isNpmVersion, builder);

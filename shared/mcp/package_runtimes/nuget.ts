@@ -22,7 +22,7 @@ export const nugetRuntime: PackageRuntime = {
   command(item, builder) {
     const spec = readNugetSpec(item.package.identifier);
     if (spec === null) {
-      const message = `Its package is called ${quoteWord(item.package.identifier)}, which is no name of a package of this registry.`;
+      const message = `Its package is called ${quoteWord(item.package.identifier)}, which is not a package name of this registry.`;
       return err({ reason: 'bad_identifier', message });
     }
     const version = exactVersion(item, spec.version, isNugetVersion, builder);

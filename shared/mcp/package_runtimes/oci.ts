@@ -38,7 +38,7 @@ export const ociRuntime: PackageRuntime = {
 function imageOf({ package: item }: PackageInEntry): Result<OciReference, NotInstallable> {
   const read = readOciReference(withRegistry(item.identifier, item.registryBaseUrl));
   if (read === null) {
-    const message = `Its image is called ${quoteWord(item.identifier)}, which is no name of an image.`;
+    const message = `Its image is called ${quoteWord(item.identifier)}, which is not an image name.`;
     return err({ reason: 'bad_identifier', message });
   }
   const named = read.tag === null && read.digest === null ? withVersion(read, item.version) : read;

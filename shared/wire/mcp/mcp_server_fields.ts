@@ -88,7 +88,7 @@ export const mcpUrlText = checkedText(
 const toolPattern = checkedText(256, 'write the name of a tool, or its beginning with "*" at the end', (text) =>
   /^(?:[^\s*]+\*?|\*)$/u.test(text) && listHiddenCharacters(text, false).length === 0
     ? null
-    : 'is no name of a tool: a "*" stands only at the end',
+    : 'is not a tool name: a "*" may stand only at the end',
 );
 const toolPatterns = z
   .array(toolPattern, { error: 'must be a list of tool names, such as ["read_*"]' })
@@ -107,7 +107,7 @@ export const mcpTools = z
 
 function credentialNameProblem(name: string): string | null {
   if (/^SVC_/i.test(name)) return 'begins with "SVC_", which is reserved for the service: choose another name';
-  return MCP_CREDENTIAL_NAME.test(name) ? null : `is no name of a variable: ${CREDENTIAL_NAME_FIX}`;
+  return MCP_CREDENTIAL_NAME.test(name) ? null : `is not a variable name: ${CREDENTIAL_NAME_FIX}`;
 }
 
 function argumentProblem(text: string): string | null {

@@ -64,7 +64,7 @@ describe('MCP server input', () => {
     ],
     "the service's own name": [{ ...LOCAL, env: { A: 'vault://mcp-servers/{id}/SVC_OAUTH' } }, 'env.A', /own/],
     'a variable of the service': [{ ...LOCAL, env: { SVC_TOKEN: 'x' } }, 'env.SVC_TOKEN', /begins with "SVC_"/],
-    'a variable that is none': [{ ...LOCAL, env: { 'A=B': 'x' } }, 'env.A=B', /no name of a variable/],
+    'a variable that is none': [{ ...LOCAL, env: { 'A=B': 'x' } }, 'env.A=B', /not a variable name/],
     'a name with capitals': [{ ...LOCAL, name: 'Files' }, 'name', /not a server name/],
     'a missing name': [{ command: ['x'] }, 'name', /is missing/],
     'a field that is shown alone': [{ ...LOCAL, id: 'x', status: 'running' }, 'status', /^is read-only: leave it out$/],
