@@ -9,6 +9,7 @@ import { startWorld, type World } from './support/world.ts';
 // Specification section 1, order 1: requests to operations of installed connectors, with a real control plane beside the sidecar.
 
 const HOST = 'connector.example.test';
+const SHARED_HOST = 'shared.example.test';
 const input = { name: 'id', in: 'path', type: 'string', required: true };
 const SPEC = {
   schema_version: 1,
@@ -46,7 +47,7 @@ let session: Session;
 let secret: string;
 
 beforeAll(async () => {
-  world = await startWorld([HOST]);
+  world = await startWorld([HOST, SHARED_HOST]);
   secret = plantSecret();
   const connector = await world.svc.api('POST', '/v1/connectors', SPEC);
   const { id } = installed.parse(connector.body);
@@ -76,8 +77,8 @@ function runHere(operation: string): Promise<ApiReply> {
   return local('/v1/connector-operations/run', { connector_fqn: 'acme/items', operation, args: { id: '7' } });
 }
 
-async function sendRequest(request: string): Promise<{ readonly status: number; readonly raw: string }> {
-  const client = await connectThroughProxy(session, HOST);
+async function sendRequest(request: string, host = HOST): Promise<{ readonly status: number; readonly raw: string }> {
+  const client = await connectThroughProxy(session, host);
   const seen = await client.exchange(request);
   client.close();
   return { status: seen.status, raw: seen.raw.toString('latin1') };
@@ -151,5 +152,51 @@ describe('an operation of an installed connector', () => {
     await world.svc.api('POST', `/v1/approvals/${other?.id}/decide`, { decision: 'deny' });
     expect(await again).toMatchObject({ status: 403, body: { error: { code: 'approval_denied' } } });
     expect(world.upstream.requests).toHaveLength(1);
+  });
+});
+
+describe('a connector beside a binding of its host, served by the same secret', () => {
+  const own = { ...SPEC, connector: { ...SPEC.connector, fqn: 'acme/shared' }, hosts: [SHARED_HOST] };
+
+  /** The status of a request in a session that has the newest policy, its reply, and the credential that the upstream got. */
+  async function send(method: string): Promise<readonly [status: number, raw: string, sent: string | null]> {
+    world.upstream.reset();
+    world.upstream.onRequest((exchange) => exchange.write(reply(200, '{}')));
+    session = await world.svc.session();
+    const { status, raw } = await sendRequest(
+      `${method} /items/7 HTTP/1.1\r\nHost: ${SHARED_HOST}\r\n\r\n`,
+      SHARED_HOST,
+    );
+    return [status, raw, world.upstream.requests[0]?.header('authorization') ?? null];
+  }
+
+  it('changes nothing while it is inactive, then has its operations, and never gives them back to the binding', async () => {
+    const { svc } = world;
+    const shared = plantSecret();
+    const byBinding = [200, expect.any(String), `Bearer ${shared}`];
+    await svc.api('POST', '/v1/secrets', { path: 'user/shared', value: shared });
+    const binding = { host: SHARED_HOST, scheme: 'bearer', credential_ref: 'vault://user/shared', effect: 'write' };
+    await svc.api('POST', '/v1/host-bindings', binding);
+    const { id } = installed.parse((await svc.api('POST', '/v1/connectors', own)).body);
+    expect(await send('DELETE')).toEqual(byBinding);
+
+    const path = `/v1/connectors/${id}/credential`;
+    await svc.api('PUT', path, { kind: 'api_key', credential_ref: 'vault://user/shared' });
+    expect(await send('GET')).toEqual(byBinding);
+    await session.end();
+    expect((await connectorEvents()).map(({ data }) => data['svc.connector.credential_ref'])).toEqual([
+      'vault://user/shared',
+    ]);
+    expect(await svc.api('DELETE', '/v1/secrets/user/shared')).toMatchObject({ status: 409 });
+
+    // Whoever takes its credential away does not get its operations without an approval.
+    await svc.api('DELETE', path);
+    for (const method of ['GET', 'DELETE']) {
+      expect(await send(method)).toEqual([503, expect.stringContaining('credential_unavailable'), null]);
+    }
+
+    await svc.api('DELETE', `/v1/connectors/${id}`);
+    await svc.api('POST', '/v1/connectors', own);
+    expect(await send('DELETE')).toEqual(byBinding);
   });
 });

@@ -2,6 +2,7 @@ import type { Mutation } from './mutation.ts';
 import { AGENT_MUTATIONS } from './mutations_agents.ts';
 import { AUDIT_MUTATIONS } from './mutations_audit.ts';
 import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
+import { CONNECTOR_MUTATIONS } from './mutations_connectors.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
@@ -1178,6 +1179,7 @@ export const MUTATIONS: readonly Mutation[] = [
     replacement: 'context.local === null',
     tests: ['worker/connector_oauth.test.ts'],
   },
+  ...CONNECTOR_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
   ...SESSION_MUTATIONS,

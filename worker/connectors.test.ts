@@ -400,6 +400,7 @@ describe('a sidecar', () => {
   });
 
   test('rejects a snapshot that has a connector it cannot read', async () => {
+    await bind();
     const sidecar = await control.enrolSidecar();
     const polled = await sidecar.call('GET', '/v1/sidecar/snapshot');
     const { connectors } = await sidecar.verify(await polled.text(), SNAPSHOT_TYP, snapshotPayload);
@@ -408,6 +409,8 @@ describe('a sidecar', () => {
       { extra: 1 },
       { spec: { ...ITEMS_SPEC, schema_version: 2 } },
       { credential: { owner: 'personal', path: 'connectors/acme/other', state: 'ready' } },
+      { credential: { owner: 'personal', path: 'mcp-servers/mcp_1/TOKEN', state: 'ready' } },
+      { credential: { owner: 'enterprise', path: 'user/shared', state: 'ready' } },
     ]) {
       expect(readSnapshotConnectors([record, Object.assign({}, record, changes)])).toMatchObject({ ok: false });
     }

@@ -48,6 +48,7 @@ function unsealedEvent(ref: string, change: object = {}) {
 interface World {
   readonly secrets?: readonly object[];
   readonly bindings?: readonly object[];
+  readonly connectors?: readonly object[];
   readonly events?: readonly object[];
 }
 
@@ -57,6 +58,7 @@ function holding(world: World): Answer {
   const lists: Readonly<Record<string, readonly object[]>> = {
     '/v1/secrets': world.secrets ?? [],
     '/v1/host-bindings': world.bindings ?? [],
+    '/v1/connectors': world.connectors ?? [],
     '/v1/sidecars': [sidecar],
     '/v1/audit-events': world.events ?? [],
   };

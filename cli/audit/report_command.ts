@@ -6,6 +6,7 @@ import {
   UNSEALED_EVENT,
 } from '../../shared/report/sealability.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { connectorsPage } from '../../shared/wire/connectors.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import { sidecarsPage } from '../../shared/wire/sidecars.ts';
@@ -42,9 +43,10 @@ async function reportSealability(call: Call<ReportOptions>): Promise<number> {
 }
 
 async function readFacts(client: HttpClient, root: string): Promise<SealabilityFacts> {
-  const [secrets, bindings, sidecars, events] = await Promise.all([
+  const [secrets, bindings, connectors, sidecars, events] = await Promise.all([
     fetchAllPages(client, '/v1/secrets', secretsPage),
     fetchAllPages(client, '/v1/host-bindings', hostBindingsPage),
+    fetchAllPages(client, '/v1/connectors', connectorsPage),
     fetchAllPages(client, '/v1/sidecars', sidecarsPage),
     fetchAllPages(client, '/v1/audit-events', auditEventsPage, { type: UNSEALED_EVENT }),
   ]);
@@ -52,7 +54,7 @@ async function readFacts(client: HttpClient, root: string): Promise<SealabilityF
     events,
     sidecars.map(({ id }) => id),
   );
-  return { secrets, bindings, releases, templates: loadTemplates(root) };
+  return { secrets, bindings, connectors, releases, templates: loadTemplates(root) };
 }
 
 const COLUMNS: readonly Column<Sealability>[] = [
@@ -71,7 +73,10 @@ const KEPT_FOR = { connector: 'the credential of a connector', mcp_server: 'a cr
 
 function detailOf({ bindings, kept_for: keptFor, unsealed }: Sealability): string {
   const bound = bindings.map(({ host, scheme, emit_mechanism: emit }) => `${host} (${scheme}, ${emit})`).join(', ');
-  if (unsealed === null) return keptFor !== null ? KEPT_FOR[keptFor] : bound === '' ? 'no binding names it' : bound;
+  if (unsealed === null) {
+    const users = [...(bound === '' ? [] : [bound]), ...(keptFor === null ? [] : [KEPT_FOR[keptFor]])];
+    return users.length === 0 ? 'no binding names it' : users.join('; ');
+  }
   const { time, host, image, reason } = unsealed;
   const where = image === null ? '' : ` to a container of ${image}`;
   const handedOut = `handed out unsealed at ${time}${where} for ${host ?? 'no host'}: ${reason ?? 'no reason given'}`;

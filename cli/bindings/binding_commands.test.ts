@@ -39,6 +39,7 @@ const GUARDED_CONNECTOR = {
   content_hash: 'a'.repeat(64),
   hosts: ['api.example.com'],
   operation_count: 1,
+  active: true,
   installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
   credential: {
     kind: 'api_key',

@@ -82,7 +82,7 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
  * Completes a path such as `user/github` to `vault://user/github`. Only lower-case paths with a slash are completed: other text
  * may be a credential pasted by mistake, which validation refuses without repeating it.
  */
-function toReference(text: string): string {
+export function toReference(text: string): string {
   return /^[a-z][a-z0-9._-]{0,30}(?:\/[a-z][a-z0-9._-]{0,30})+$/.test(text) ? `${VAULT_SCHEME}${text}` : text;
 }
 

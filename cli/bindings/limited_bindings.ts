@@ -60,6 +60,8 @@ export async function adviseOfLimits(
   }
 }
 
-function toInstalled({ id, owner, spec, content_hash: contentHash, fqn }: ConnectorRecord): InstalledConnector {
-  return { id, owner, spec: toConnectorSpec(spec), contentHash, credential: { owner, path: connectorVaultPath(fqn) } };
+function toInstalled({ id, owner, active, spec, content_hash: contentHash, fqn }: ConnectorRecord): InstalledConnector {
+  const credential = { owner, path: connectorVaultPath(fqn) };
+  const installed = { id, owner, spec: toConnectorSpec(spec), contentHash, credential };
+  return active ? installed : { ...installed, inactive: true };
 }

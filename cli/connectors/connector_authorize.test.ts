@@ -33,6 +33,7 @@ const summary = {
   content_hash: 'a'.repeat(64),
   hosts: ['api.example.com'],
   operation_count: 1,
+  active: true,
   installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
   created_at: time,
   updated_at: time,

@@ -13,6 +13,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findConnector } from './connector_lookup.ts';
+import { adviseOfActivation } from './connector_secret.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -58,6 +59,7 @@ export async function authorize(call: Call<AuthorizeOptions>): Promise<undefined
   print.note(formatGuide(connector, reply).trimEnd());
   const credential = await waitForAuthorisation(call, client, connector, { before, reply });
   print.data(credential, () => `authorised ${connector.fqn}${lifeText(credential)}\n`);
+  await adviseOfActivation(call, client, connector);
 }
 
 /** The options that describe the client. They are stored together with its id. */

@@ -56,6 +56,7 @@ const record = {
   content_hash: 'a'.repeat(64),
   hosts: spec.hosts,
   operation_count: 1,
+  active: false,
   credential,
   installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
   created_at: time,
@@ -90,6 +91,92 @@ describe('svc connector install', () => {
     expect(result.calls[0]?.url.search).toBe('?owner=enterprise');
     expect(result.stderr).toContain('warning: a and b overlap\n');
     expect(result.stderr).toContain('svc connector credential set acme/items');
+  });
+
+  const REF = 'vault://user/items';
+  const LOGIN = 'vault://connectors/login/items';
+  const stored = {
+    id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
+    path: 'user/items',
+    ref: REF,
+    owner: 'personal',
+    description: null,
+    version: 1,
+    created_at: time,
+    updated_at: time,
+  };
+  const bound = (host: string, ref: string, more: object = {}): object => ({
+    id: `bnd_${String(host.length).padStart(26, '0')}`,
+    owner: 'personal',
+    host,
+    scheme: 'bearer',
+    credential_ref: ref,
+    emit_mechanism: 'inject',
+    allowed_hosts: [],
+    body: 'buffer',
+    created_at: time,
+    updated_at: time,
+    ...more,
+  });
+  const bindings = [
+    bound('*.example.com', REF),
+    bound('other.test', 'vault://user/other'),
+    bound('eu.example.com', LOGIN),
+    bound('eu.example.com', 'vault://user/gone'),
+    bound('api.example.com', 'vault://team/items', { owner: 'enterprise' }),
+  ];
+  const serving: Answer = ({ method, url }) => {
+    if (method === 'PUT') return { status: 200, body: { ...credential, ref: REF, state: 'ready', updated_at: time } };
+    if (method === 'POST') return { status: 201, body: { ...record, warnings: [] } };
+    const items =
+      url.pathname === '/v1/secrets'
+        ? [stored, { ...stored, ref: LOGIN }]
+        : url.pathname === '/v1/host-bindings'
+          ? bindings
+          : [];
+    return { status: 200, body: { items, next_cursor: null } };
+  };
+  const served = { kind: 'api_key', credential_ref: REF };
+
+  test.each([['user/items'], [REF]])('lets the secret --secret %s serve it', async (secret) => {
+    const result = await run(['install', '-', '--secret', secret, '--json'], {
+      stdin: JSON.stringify(spec),
+      answer: serving,
+    });
+    expect(writes(result.calls).map(({ url, body }) => [url.pathname, body])).toMatchObject([
+      ['/v1/connectors', {}],
+      [`/v1/connectors/${ID}/credential`, served],
+    ]);
+    expect(JSON.parse(result.stdout)).toMatchObject({ active: true, credential: { ref: REF, state: 'ready' } });
+  });
+
+  test.each([
+    ['a credential in place of its path', 'ghp_0123456789', spec, '--secret must be a reference such as'],
+    ["another connector's", 'vault://connectors/a/b', spec, '--secret the vault path begins with the reserved'],
+    ['a secret for OAuth', REF, { ...spec, credential: { kind: 'oauth2' } }, 'takes an oauth2 credential'],
+  ])('refuses %s before anything is installed', async (_, secret, written, message) => {
+    const result = await run(['install', '-', '--secret', secret], { stdin: JSON.stringify(written), answer: serving });
+    expect([result.code, result.calls]).toEqual([2, []]);
+    expect(result.stderr).toContain(message);
+    expect(result.stderr).not.toContain('ghp_0123456789');
+  });
+
+  test('asks at a terminal which stored secret serves it, and lists those that its hosts get from a binding', async () => {
+    home.write('items.json', JSON.stringify(spec));
+    const result = await run(['install', './items.json'], { terminal: true, typed: ['1'], answer: serving });
+    expect(result.stderr).toContain('Stored secrets that bindings send to api.example.com, eu.example.com:');
+    expect(result.stderr).toContain('  1  vault://user/items  (*.example.com)\n');
+    expect(result.stderr).not.toContain('  2  ');
+    expect(result.stderr).toContain('vault://user/items serves acme/items on api.example.com, eu.example.com.');
+    expect(writes(result.calls).at(-1)?.body).toEqual(served);
+    expect(result.stderr).not.toContain('inactive');
+  });
+
+  test.each([[''], ['2'], ['vault://user/other']])('leaves it inactive if the answer is %j', async (typed) => {
+    home.write('items.json', JSON.stringify(spec));
+    const result = await run(['install', './items.json'], { terminal: true, typed: [typed], answer: serving });
+    expect(writes(result.calls).map(({ method }) => method)).toEqual(['POST']);
+    expect(result.stderr).toContain('It is inactive and changes nothing until it has a credential: svc connector');
   });
 
   test('a bare name means the catalog, even if a file has that name', async () => {
@@ -159,7 +246,17 @@ describe('svc connector install', () => {
 describe('svc connector', () => {
   test('list is tab-separated for a program', async () => {
     const result = await run(['list'], { answer: control() });
-    const cells = ['acme/items', '1.0.0', 'personal', '1', 'api_key: missing', spec.hosts.join(' '), '1m ago', ID];
+    const cells = [
+      'acme/items',
+      '1.0.0',
+      'personal',
+      '1',
+      'no',
+      'api_key: missing',
+      spec.hosts.join(' '),
+      '1m ago',
+      ID,
+    ];
     expect(result.stdout).toBe(`${cells.join('\t')}\n`);
   });
 
@@ -315,6 +412,29 @@ describe('svc connector credential set', () => {
     expect(result.code).toBe(2);
     expect(result.stderr).toContain('svc connector authorize acme/items');
     expect(writes(result.calls)).toEqual([]);
+  });
+
+  test('names a stored secret with --secret, and reads no value', async () => {
+    const ready = { ...credential, ref: 'vault://user/items', state: 'ready', updated_at: time };
+    const answer = control(({ method }) => (method === 'PUT' ? { status: 200, body: ready } : { status: 500 }));
+    const result = await run(['credential', 'set', 'items', '--secret', 'user/items'], { answer });
+    expect(result).toMatchObject({ code: 0, stdout: 'vault://user/items\n' });
+    expect(writes(result.calls)[0]?.body).toEqual({ kind: 'api_key', credential_ref: 'vault://user/items' });
+    const both = await run(['credential', 'set', 'items', '--secret', 'user/items', '--stdin'], { answer, stdin: KEY });
+    expect([both.code, writes(both.calls)]).toEqual([2, []]);
+  });
+
+  test('rm of an active connector says that its operations are refused from now on', async () => {
+    const shared = { ...credential, ref: 'vault://user/items', state: 'ready', updated_at: time };
+    const items = [{ ...summary, active: true, credential: shared }];
+    const result = await run(['credential', 'rm', 'items'], {
+      terminal: true,
+      answer: control(() => ({ status: 204 }), items),
+    });
+    expect(result.stdout).toContain('vault://user/items no longer serves acme/items');
+    expect(result.stderr).toContain(
+      'acme/items stays active: its operations are refused until it has a credential again',
+    );
   });
 
   test('rm deletes it', async () => {

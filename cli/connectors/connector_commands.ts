@@ -34,6 +34,7 @@ function addInstall(line: CommandLine, connector: Command): void {
     .description('install a connector or a new version of it')
     .argument('<file-or-name>', 'a spec file (YAML or JSON; - is stdin), or a name that `svc connector catalog` lists')
     .addOption(ownerOption('owner of the connector (default: personal)').default('personal'))
+    .option('--secret <path>', 'the stored secret that serves it (default: at a terminal, asks)')
     .option('--dry-run', 'only check the spec, on this machine');
   handle<InstallOptions>(line, install, async (call) =>
     (await import('./connector_install.ts')).installConnector(call),
@@ -93,11 +94,13 @@ function addCredential(line: CommandLine, connector: Command): void {
     .description("set or delete a connector's credential (its value is never shown)");
   const set = withSecretSource(
     credential.command('set').description('store or replace the API key').argument('<fqn>', 'publisher/name or id'),
-  ).addOption(ownerOption());
+  )
+    .option('--secret <path>', 'let this stored secret serve the connector, instead of a key of its own')
+    .addOption(ownerOption());
   handle<CredentialOptions>(line, set, async (call) => (await import('./connector_credential.ts')).setCredential(call));
   const remove = credential
     .command('rm')
-    .description('delete the credential')
+    .description('delete the credential (a stored secret that serves others too stays)')
     .argument('<fqn>', 'publisher/name or id')
     .addOption(ownerOption());
   handle<OwnerOption>(line, remove, async (call) => (await import('./connector_credential.ts')).removeCredential(call));

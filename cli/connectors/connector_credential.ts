@@ -1,19 +1,21 @@
-import { connectorCredentialRecord } from '../../shared/wire/connectors.ts';
+import { connectorCredentialRecord, type ConnectorSummary } from '../../shared/wire/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findConnector } from './connector_lookup.ts';
+import { adviseOfActivation, isOwnPlace, secretReference, serveBySecret } from './connector_secret.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 
-export type CredentialOptions = SecretSource & OwnerOption & { readonly value?: true };
+export type CredentialOptions = SecretSource & OwnerOption & { readonly value?: true; readonly secret?: string };
 
 /** Shorter credentials are not masked in replies: they would match by chance. */
 const SHORTEST_SCRUBBED_BYTES = 8;
 
-/** `svc connector credential set FQN`: stores an API key. */
+/** `svc connector credential set FQN`: stores an API key, or lets a stored secret serve the connector. */
 export async function setCredential(call: Call<CredentialOptions>): Promise<undefined> {
-  const { options, print } = call;
+  const { options } = call;
   const [wanted = ''] = call.args;
   if (call.args.length > 1 || options.value !== undefined) throw refuseArgument();
   const client = controlClient(call.context, options);
@@ -23,7 +25,18 @@ export async function setCredential(call: Call<CredentialOptions>): Promise<unde
       `svc connector authorize ${connector.fqn}`,
     ]);
   }
-  const value = await readSecret(call.context, options);
+  await (options.secret === undefined
+    ? storeKey(call, client, connector)
+    : serve(call, client, connector, options.secret));
+  await adviseOfActivation(call, client, connector);
+}
+
+async function storeKey(
+  { context, options, print }: Call<CredentialOptions>,
+  client: HttpClient,
+  connector: ConnectorSummary,
+): Promise<void> {
+  const value = await readSecret(context, options);
   const path = `/v1/connectors/${connector.id}/credential`;
   const record = await client.call('PUT', path, connectorCredentialRecord, { body: { kind: 'api_key', value } });
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
@@ -31,6 +44,23 @@ export async function setCredential(call: Call<CredentialOptions>): Promise<unde
   }
   if (value.trim() !== value) print.warn('this key begins or ends with white space: check that this is intended');
   print.data(record, () => `${print.person ? `stored ${record.ref} for ${connector.fqn}` : record.ref}\n`);
+}
+
+async function serve(
+  { options, print }: Call<CredentialOptions>,
+  client: HttpClient,
+  connector: ConnectorSummary,
+  secret: string,
+): Promise<void> {
+  if (options.stdin === true || options.file !== undefined) {
+    throw new CliError(
+      EXIT.usage,
+      '--secret names a stored secret, so there is no value to read: drop --stdin or --file',
+    );
+  }
+  const record = await serveBySecret(client, connector, secretReference(secret));
+  const hosts = connector.hosts.join(', ');
+  print.data(record, () => `${print.person ? `${record.ref} serves ${connector.fqn} on ${hosts}` : record.ref}\n`);
 }
 
 function refuseArgument(): CliError {
@@ -47,9 +77,15 @@ function refuseArgument(): CliError {
 /** `svc connector credential rm FQN`. */
 export async function removeCredential(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
-  const { id, fqn } = await findConnector(client, call.args[0] ?? '', call.options.owner);
+  const { id, fqn, credential, active } = await findConnector(client, call.args[0] ?? '', call.options.owner);
   await client.callEmpty('DELETE', `/v1/connectors/${id}/credential`);
   if (call.print.person || call.print.json) {
-    call.print.data({ deleted: id }, () => `deleted the credential of ${fqn}\n`);
+    const what = isOwnPlace(credential)
+      ? `deleted the credential of ${fqn}`
+      : `${credential.ref} no longer serves ${fqn}`;
+    call.print.data({ deleted: id }, () => `${what}\n`);
+  }
+  if (active && !call.print.json) {
+    call.print.note(`${fqn} stays active: its operations are refused until it has a credential again, or is removed.`);
   }
 }

@@ -1,6 +1,5 @@
 import { toConnectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import { installReply, type InstallReply } from '../../shared/wire/connectors.ts';
-import { listAllBindings } from '../bindings/binding_commands.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { catalogNames, catalogText } from './connector_catalog.ts';
@@ -8,13 +7,22 @@ import { MAX_SPEC_BYTES, parseSpec, readInput } from './connector_spec_input.ts'
 import type { OwnerOption } from '../command_options.ts';
 import { findConnector } from './connector_lookup.ts';
 import { overlapWarnings } from './connector_overlaps.ts';
+import {
+  adviseOfConnector,
+  askForSecret,
+  credentialCommands,
+  isOwnPlace,
+  secretReference,
+  serveBySecret,
+} from './connector_secret.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { adviseOfLimits, findLimitedRecords } from '../bindings/limited_bindings.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
 export interface InstallOptions {
   readonly owner: string;
   readonly dryRun?: boolean;
+  readonly secret?: string;
 }
 
 /** `svc connector install FILE|NAME`: checks the spec locally before it calls the control plane. */
@@ -31,15 +39,35 @@ export async function installConnector(call: Call<InstallOptions>): Promise<unde
 
 async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Promise<void> {
   const { context, options, print } = call;
+  const secret = options.secret === undefined ? null : secretReference(options.secret);
+  if (secret !== null && spec.credential.kind !== 'api_key') {
+    throw new CliError(EXIT.usage, `--secret cannot serve ${spec.connector.fqn}, which takes an oauth2 credential`, [
+      `Install it without --secret, then: svc connector authorize ${spec.connector.fqn} --client-id ID`,
+    ]);
+  }
   const client = controlClient(context, options);
   const query = { owner: options.owner };
   const reply = await client.call('POST', '/v1/connectors', installReply, { body: spec, query });
   for (const warning of reply.warnings) print.warn(toPrintable(warning));
-  print.data(reply, () => (print.person ? formatInstalled(reply) : `${reply.id}\n`));
-  if (!print.json) adviseCredential(call, reply);
-  if (reply.spec.operations.some(({ approval }) => approval === 'required')) {
-    await adviseOfLimits(call, client, findLimitedRecords(await listAllBindings(client), [reply]));
-  }
+  const given = secret === null ? reply : await serve(client, reply, secret);
+  print.data(given, () => (print.person ? formatInstalled(given) : `${given.id}\n`));
+  const connector = given.credential.state === 'ready' ? given : await offerSecret(call, client, given);
+  if (!print.json) adviseCredential(call, connector);
+  if (connector.active) await adviseOfConnector(call, client, connector);
+}
+
+async function serve(client: HttpClient, reply: InstallReply, reference: string): Promise<InstallReply> {
+  return { ...reply, active: true, credential: await serveBySecret(client, reply, reference) };
+}
+
+/** At a terminal, asks which stored secret serves a connector that has no credential. */
+async function offerSecret(call: Call<InstallOptions>, client: HttpClient, reply: InstallReply): Promise<InstallReply> {
+  const isAsked = call.context.interactive && !call.print.json && reply.credential.kind === 'api_key';
+  const chosen = isAsked ? await askForSecret(call, client, reply) : null;
+  if (chosen === null) return reply;
+  const served = await serve(client, reply, chosen);
+  call.print.note(`${chosen} serves ${reply.fqn} on ${reply.hosts.join(', ')}.`);
+  return served;
 }
 
 /** A bare word always names a connector of the catalog, never a file: a file of that name in the working directory may be untrusted. */
@@ -74,21 +102,25 @@ function formatCount(operations: number): string {
   return operations === 1 ? '1 operation' : `${operations} operations`;
 }
 
-function adviseCredential({ print }: Call, { fqn, credential }: InstallReply): void {
+function adviseCredential({ print }: Call, { fqn, active, credential }: InstallReply): void {
   if (credential.state === 'ready') return;
   const next =
     credential.kind === 'api_key'
-      ? `svc connector credential set ${fqn}`
+      ? credentialCommands(fqn)
       : `svc connector authorize ${fqn}${credential.client_id === null ? ' --client-id ID' : ''}`;
-  print.note(`It has no credential yet: ${next}`);
+  const why = active
+    ? 'It has no credential, so its operations are refused'
+    : 'It is inactive and changes nothing until it has a credential';
+  print.note(`${why}: ${next}`);
 }
 
 /** `svc connector remove FQN`. */
 export async function removeConnector(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
-  const { id, fqn, owner } = await findConnector(client, call.args[0] ?? '', call.options.owner);
+  const { id, fqn, owner, credential } = await findConnector(client, call.args[0] ?? '', call.options.owner);
   await client.callEmpty('DELETE', `/v1/connectors/${id}`);
+  const what = isOwnPlace(credential) ? ' and its credential' : `; ${credential.ref} stays`;
   if (call.print.person || call.print.json) {
-    call.print.data({ deleted: id }, () => `removed ${fqn} (${owner}) and its credential\n`);
+    call.print.data({ deleted: id }, () => `removed ${fqn} (${owner})${what}\n`);
   }
 }

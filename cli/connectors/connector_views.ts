@@ -27,6 +27,11 @@ function columnsAt(now: number): readonly Column<ConnectorSummary>[] {
     { title: 'OWNER', cell: (row) => row.owner },
     { title: 'OPERATIONS', cell: (row) => String(row.operation_count) },
     {
+      title: 'ACTIVE',
+      cell: (row) => (row.active ? 'yes' : 'no'),
+      style: (row) => (row.active ? null : 'yellow'),
+    },
+    {
       title: 'CREDENTIAL',
       cell: (row) => `${row.credential.kind}: ${stateText(row)}`,
       style: (row) => (row.credential.state === 'ready' ? null : 'yellow'),
@@ -49,10 +54,11 @@ export async function showConnector(call: Call<OwnerOption>): Promise<undefined>
 }
 
 function formatHeading(record: ConnectorRecord): string {
-  const { id, owner, updated_at: installed, content_hash: hash, credential } = record;
+  const { id, owner, active, updated_at: installed, content_hash: hash, credential } = record;
   const expires = credential.expires_at === null ? '' : `, until ${credential.expires_at}`;
   const lines = [
     `${id} (${owner}), installed ${installed}`,
+    ...(active ? [] : ['inactive: it changes nothing until it has a credential']),
     `content ${hash}`,
     `credential ${credential.ref}: ${stateText(record)}${expires}`,
   ];

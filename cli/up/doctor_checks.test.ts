@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CLIENTS, outcomeOf } from '../launch/client_trust.ts';
 import {
   anchorFinding,
+  connectorFindings,
   controlFindings,
   credentialFindings,
   engineFinding,
@@ -202,4 +203,44 @@ describe("a client's probe", () => {
     expect(trustFindings(client, 'not_installed')).toEqual([]);
     expect(trustFindings(client, 'untrusted')).toMatchObject([{ level: 'warning', fix: client.fix }]);
   });
+});
+
+test('connectors: an inactive one is a warning, an active one without a usable credential a problem', () => {
+  const credential = {
+    kind: 'api_key' as const,
+    ref: 'vault://connectors/acme/items',
+    state: 'missing' as const,
+    updated_at: null,
+    expires_at: null,
+    client_id: null,
+    token_url: null,
+    scopes: [],
+    renewable: false,
+  };
+  const fqn = 'acme/items';
+  const revoked = { ...credential, kind: 'oauth2' as const, state: 'reauthorisation_required' as const };
+  expect(
+    connectorFindings([
+      { fqn, active: false, credential },
+      { fqn, active: true, credential },
+      { fqn, active: true, credential: revoked },
+      { fqn, active: true, credential: { ...credential, state: 'ready' } },
+    ]).map(({ level, text, fix }) => [level, text, fix?.split(',')[0]]),
+  ).toEqual([
+    [
+      'warning',
+      'acme/items is inactive: it has no credential yet, so it changes nothing',
+      `svc connector credential set ${fqn}`,
+    ],
+    [
+      'problem',
+      'acme/items has no usable credential (missing): its operations are refused',
+      `svc connector credential set ${fqn}`,
+    ],
+    [
+      'problem',
+      'acme/items has no usable credential (reauthorisation required): its operations are refused',
+      `svc connector authorize ${fqn}`,
+    ],
+  ]);
 });

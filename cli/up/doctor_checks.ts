@@ -4,6 +4,7 @@ import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseSettings, SETTINGS } fro
 import type { Result } from '../../shared/model/result.ts';
 import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
+import type { ConnectorSummary } from '../../shared/wire/connectors.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';
 import { CLIENTS, probeClient, type Client, type TrustOutcome } from '../launch/client_trust.ts';
 import { controlClient } from '../clients.ts';
@@ -13,6 +14,7 @@ import { CliError } from '../exit_codes.ts';
 import { LOG_NAMES, logPath } from './log_files.ts';
 import { modeText } from './home.ts';
 import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
+import { credentialCommands } from '../connectors/connector_secret.ts';
 import { findMissingSecrets } from '../bindings/missing_secrets.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { knownPlaceholders } from '../launch/screen_environment.ts';
@@ -246,11 +248,30 @@ async function bindingFindings(call: Call): Promise<readonly Finding[]> {
     findings.length > 0
       ? findings
       : [{ check, level: 'ok', text: `${bindings.length}, each with a stored credential` }];
-  const limited = findLimitedRecords(bindings, await connectorsWithSpecs(client));
+  const connectors = await connectorsWithSpecs(client);
+  const limited = findLimitedRecords(bindings, connectors);
   return [
     ...stored,
     ...limited.map(({ text, commands }): Finding => ({ check, level: 'warning', text, fix: commands })),
+    ...connectorFindings(connectors),
   ];
+}
+
+/** Names the connectors without a usable credential: an inactive one changes nothing, an active one refuses its operations. */
+export function connectorFindings(
+  connectors: readonly Pick<ConnectorSummary, 'fqn' | 'active' | 'credential'>[],
+): readonly Finding[] {
+  const check = 'connectors';
+  const lacking = connectors.filter(({ credential }) => credential.state !== 'ready');
+  return lacking.map(({ fqn, active, credential }): Finding => {
+    const fix = credential.kind === 'api_key' ? credentialCommands(fqn) : `svc connector authorize ${fqn}`;
+    if (!active) {
+      const text = `${fqn} is inactive: it has no credential yet, so it changes nothing`;
+      return { check, level: 'warning', text, fix };
+    }
+    const text = `${fqn} has no usable credential (${credential.state.replaceAll('_', ' ')}): its operations are refused`;
+    return { check, level: 'problem', text, fix };
+  });
 }
 
 /** Checks that nothing else uses the ports that svc starts on; only while svc is not running. */

@@ -60,11 +60,15 @@ export function answerWithIssues({ upstream }: Pick<World, 'upstream'>): void {
   });
 }
 
-/** A connector with one operation, `get-thing`. */
+/** An active connector with one operation, `get-thing`. */
 export async function installMore(svc: Svc, name: string): Promise<void> {
   const operation = { name: 'get-thing', method: 'GET', path: `/${name}/thing`, effect: 'read' };
   const connector = { fqn: `acme/${name}`, version: '1.0.0', title: name };
-  expectStatus(await svc.api('POST', '/v1/connectors', { ...CONNECTOR, connector, operations: [operation] }), 201);
+  const { id } = created.parse(
+    (await svc.api('POST', '/v1/connectors', { ...CONNECTOR, connector, operations: [operation] })).body,
+  );
+  const key = { kind: 'api_key', value: `key-of-${name}` };
+  expectStatus(await svc.api('PUT', `/v1/connectors/${id}/credential`, key), 200);
 }
 
 /** The servers `files`, which reads one folder, and `everything`, both with consent. */

@@ -1,4 +1,10 @@
-import { MAX_PATH_SEGMENTS, operationHosts, type InstalledConnector, type Operation } from '../model/connector.ts';
+import {
+  connectorsInForce,
+  MAX_PATH_SEGMENTS,
+  operationHosts,
+  type InstalledConnector,
+  type Operation,
+} from '../model/connector.ts';
 import { pathReadings, segmentKey, withoutSuffixes } from '../net/path_readings.ts';
 import type { GraphqlDocument } from './graphql_document.ts';
 import { canonicalPath, isUndecidablePath } from '../net/target.ts';
@@ -70,14 +76,14 @@ const PLAIN_PATH = /^(?:\/[a-z0-9_-]*[a-z0-9])+$/;
 const FORMAT_SUFFIX = /\.(?:json|xml|html?|txt|csv|ya?ml|js|atom|rss|pdf)$/i;
 const NO_MATCH: OperationMatch = { kind: 'none' };
 
-/** Compiles connectors for lookup. If two have the same fully qualified name, the personal one replaces the enterprise's, as with bindings. */
+/** Compiles the connectors in force for lookup. */
 export function compileConnectors(installed: readonly InstalledConnector[]): ConnectorIndex {
   const hosts = new Map<string, Map<string, Node>>();
   const slashEndedHosts = new Set<string>();
   const byHost = new Map<string, ConnectorOperation[]>();
   const graphqlHosts = new Set<string>();
   const approvalHosts = new Set<string>();
-  for (const connector of selectInForce(installed)) {
+  for (const connector of connectorsInForce(installed)) {
     for (const operation of connector.spec.operations) {
       for (const host of new Set(operationHosts(connector.spec, operation))) {
         const methods = entry(hosts, host, () => new Map<string, Node>());
@@ -258,15 +264,6 @@ function differs(raw: OperationMatch, other: OperationMatch): boolean {
   }
   if (raw.kind !== 'operation' || other.kind !== 'operation') return raw.kind !== other.kind;
   return raw.match.operation !== other.match.operation;
-}
-
-function selectInForce(installed: readonly InstalledConnector[]): readonly InstalledConnector[] {
-  const byName = new Map<string, InstalledConnector>();
-  for (const connector of installed) {
-    const known = byName.get(connector.spec.fqn);
-    if (known === undefined || connector.owner === 'personal') byName.set(connector.spec.fqn, connector);
-  }
-  return [...byName.values()];
 }
 
 function emptyNode(): Node {

@@ -24,6 +24,7 @@ import {
   explainOperation,
   GRAPHQL_SENTENCE,
   graphqlSentences,
+  inactiveSentences,
   type ExplainedOperation,
 } from './explain_operation.ts';
 import type { FieldProblem } from '../model/problem.ts';
@@ -153,7 +154,11 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
     resolution.kind === 'passthrough'
       ? explainPassthrough(known, subject.host)
       : explainBindings(known, resolution, subject);
-  return { ...decision, reasons: [...connectorSentences(policy.connectors, subject), ...decision.reasons] };
+  const reasons = [
+    ...connectorSentences(policy.connectors, subject),
+    ...inactiveSentences(known.connectors ?? [], subject.host),
+  ];
+  return { ...decision, reasons: [...reasons, ...decision.reasons] };
 }
 
 function decideOperation(known: Known, match: ConnectorOperation, query: string | null): Decision {

@@ -7,7 +7,7 @@ import {
 import { describeDocument } from '../connect/graphql_document.ts';
 import { graphqlWords } from '../connect/graphql_operation.ts';
 import { enforceOperation } from '../enforce/operation.ts';
-import type { ApprovalRule } from '../model/connector.ts';
+import { operationHosts, type ApprovalRule, type InstalledConnector } from '../model/connector.ts';
 import type { Effect, Owner } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
@@ -68,6 +68,18 @@ export function explainOperation(
   }
   if (!isStored) return { shown, code: 'credential_unavailable', reasons: [matched, missingSentence(shown)] };
   return { shown, code: null, reasons: [matched, ...proxiedSentences(shown)] };
+}
+
+/** The connectors that would have operations on a host, if they had a credential. */
+export function inactiveSentences(connectors: readonly InstalledConnector[], host: string): string[] {
+  const waiting = connectors.filter(
+    ({ inactive, spec }) =>
+      inactive === true && spec.operations.some((each) => operationHosts(spec, each).includes(host)),
+  );
+  return waiting.map(
+    ({ owner, spec: { fqn } }) =>
+      `The ${owner} connector ${fqn} is installed for ${host}, but inactive: it has no credential yet, so it changes nothing.`,
+  );
 }
 
 function proxiedSentences({ effect, approval, credential_ref: reference }: ExplainedOperation): string[] {

@@ -124,6 +124,8 @@ export interface InstalledConnector {
   /** SHA-256, hex, over the spec's canonical JSON. */
   readonly contentHash: string;
   readonly credential: CredentialRef;
+  /** True until it first has a credential. Until then none of its operations is in force. */
+  readonly inactive?: true;
 }
 
 /** The operations that can be run by name. The request for a program's tokens is answered by the proxy, and run by nobody. */
@@ -136,7 +138,7 @@ export function operationHosts(spec: ConnectorSpec, operation: Operation): reado
   return operation.hosts ?? spec.hosts;
 }
 
-/** The vault path of a connector's credential; the prefix is reserved for it. */
+/** The vault path of a credential that is stored for a connector alone; the prefix is reserved for it. */
 export function connectorVaultPath(fqn: string): string {
   return `connectors/${fqn}`;
 }
@@ -144,6 +146,16 @@ export function connectorVaultPath(fqn: string): string {
 /** The connector whose credential a vault path is; null if it is none's. */
 export function connectorOfVaultPath(path: string): string | null {
   return /^connectors\/([^/]+\/[^/]+)$/.exec(path)?.[1] ?? null;
+}
+
+/** The connectors in force, one per name: a personal one replaces the enterprise's, as with bindings. An inactive one replaces none. */
+export function connectorsInForce(installed: readonly InstalledConnector[]): readonly InstalledConnector[] {
+  const byName = new Map<string, InstalledConnector>();
+  for (const connector of installed) {
+    if (connector.inactive === true) continue;
+    if (connector.owner === 'personal' || !byName.has(connector.spec.fqn)) byName.set(connector.spec.fqn, connector);
+  }
+  return [...byName.values()];
 }
 
 /** The `{name}`s of a path template, in order. */

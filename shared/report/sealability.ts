@@ -57,9 +57,16 @@ export interface ReportedEvent {
   };
 }
 
+/** A connector with the reference of its credential. */
+export interface ServedConnector {
+  readonly owner: SecretRecord['owner'];
+  readonly credential: { readonly ref: string };
+}
+
 export interface SealabilityFacts {
   readonly secrets: readonly SecretRecord[];
   readonly bindings: readonly HostBindingRecord[];
+  readonly connectors: readonly ServedConnector[];
   /** The releases by the caller's own sidecars ({@link ownReleases}), newest first. */
   readonly releases: readonly UnsealedRelease[];
   readonly templates: readonly BindingTemplate[];
@@ -80,7 +87,7 @@ export function ownReleases(events: readonly ReportedEvent[], sidecarIds: Iterab
 export function sealabilityOf(facts: SealabilityFacts): readonly Sealability[] {
   return facts.secrets.map((secret) => {
     const bindings = facts.bindings.filter((binding) => isNamedBy(secret, binding));
-    const keptFor = keeperOf(secret);
+    const keptFor = keeperOf(secret, facts.connectors);
     const last = findLastRelease(secret, facts.releases);
     const isCarried = bindings.length > 0 || keptFor !== null;
     const whyNot = last !== null ? 'handed_out_unsealed' : isCarried ? null : 'no_binding';
@@ -106,8 +113,9 @@ function isNamedBy(secret: SecretRecord, binding: HostBindingRecord): boolean {
   return binding.owner === secret.owner && [binding.credential_ref, binding.session_token_ref].includes(secret.ref);
 }
 
-/** What the service itself stores belongs to a connector or to an MCP server, and is used for nothing else. */
-function keeperOf({ path }: SecretRecord): Sealability['kept_for'] {
+/** What the service itself stores belongs to a connector or to an MCP server. A connector may also use its owner's secret. */
+function keeperOf({ owner, path, ref }: SecretRecord, connectors: readonly ServedConnector[]): Sealability['kept_for'] {
+  if (connectors.some((connector) => connector.owner === owner && connector.credential.ref === ref)) return 'connector';
   if (!isReservedVaultPath(path)) return null;
   return path.startsWith('connectors/') ? 'connector' : 'mcp_server';
 }

@@ -4,7 +4,7 @@ import { sampleConnector, sampleOperation } from '../connect/testing/sample_conn
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { canonicalPath } from '../net/target.ts';
-import { compilePolicy, resolve, type Policy } from './resolve.ts';
+import { compilePolicy, namesHost, resolve, type Policy } from './resolve.ts';
 
 function binding(host: string, change: Partial<HostBinding> = {}): HostBinding {
   return {
@@ -149,6 +149,22 @@ describe('connectors come first', () => {
       expect(compilePolicy([], both).installed.map(({ id }) => id)).toEqual(['con_1']);
     }
     expect(policy.connectorNamed('acme/other')).toBeUndefined();
+  });
+
+  test('an inactive connector changes nothing: its requests go to the binding, and it replaces no active one', () => {
+    const guarded = sampleOperation({ name: 'drop', method: 'DELETE', approval: 'required', effect: 'delete' });
+    const inactive = sampleConnector([sampleOperation(), guarded], { inactive: true });
+    const bound = binding('api.example.com');
+    const alone = compilePolicy([bound], [inactive]);
+    const asked = { method: 'DELETE', host: 'api.example.com', path: '/items/7' };
+    expect(resolve(alone, asked)).toEqual({ kind: 'binding', bindings: [bound], besideApprovals: false });
+    expect(resolve(alone, { ...asked, path: '//items/%37' }).kind).toBe('binding');
+    expect([namesHost(compilePolicy([], [inactive]), 'api.example.com'), alone.installed]).toEqual([false, []]);
+    expect(alone.connectorNamed('acme/items')).toBe(inactive);
+    const enterprise = sampleConnector([guarded], { id: 'con_2', owner: 'enterprise' });
+    const both = compilePolicy([bound], [inactive, enterprise]);
+    expect(resolve(both, asked)).toMatchObject({ kind: 'connector', match: { connector: { id: 'con_2' } } });
+    expect(both.connectorNamed('acme/items')?.id).toBe('con_2');
   });
 
   test('a host without connectors is never checked for spellings', () => {

@@ -8,7 +8,7 @@ import {
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
-import { OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
+import { connectorsInForce, OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/method_override.ts';
 import { isPathOverrideHeader } from '../net/path_override.ts';
@@ -16,9 +16,9 @@ import { isPathOverrideHeader } from '../net/path_override.ts';
 /** The current connectors and host bindings, compiled for lookup by host. */
 export interface Policy {
   readonly connectors: ConnectorIndex;
-  /** The current connectors, one per name. */
+  /** The connectors in force, one per name. */
   readonly installed: readonly InstalledConnector[];
-  /** The connector with a name; a personal one wins over the enterprise's. */
+  /** The connector with a name: the one in force, otherwise an inactive one. A personal one wins over the enterprise's. */
   connectorNamed(fqn: string): InstalledConnector | undefined;
   /**
    * Every binding of the winning pattern for a canonical host (lower-case ASCII): an exact host beats a wildcard, a longer
@@ -84,18 +84,20 @@ export function compilePolicy(
     if (binding.host.startsWith('*')) add(bySuffix, binding.host.slice(1), binding);
     else add(exact, binding.host, binding);
   }
-  const byName = new Map<string, InstalledConnector>();
-  for (const connector of connectors) {
-    if (connector.owner === 'personal' || !byName.has(connector.spec.fqn)) byName.set(connector.spec.fqn, connector);
-  }
+  const installed = connectorsInForce(connectors);
   const maxLength = Array.from(bySuffix.keys()).reduce((max, suffix) => Math.max(max, suffix.length), 0);
   return {
     connectors: compileConnectors(connectors),
-    installed: [...byName.values()],
-    connectorNamed: (fqn) => byName.get(fqn),
+    installed,
+    connectorNamed: (fqn) => findNamed(installed, fqn) ?? findNamed(connectors, fqn),
     placeholders: bindings.filter(({ emit }) => emit.mechanism === 'sentinel-swap'),
     bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host),
   };
+}
+
+function findNamed(connectors: readonly InstalledConnector[], fqn: string): InstalledConnector | undefined {
+  const named = connectors.filter(({ spec }) => spec.fqn === fqn);
+  return named.find(({ owner }) => owner === 'personal') ?? named[0];
 }
 
 /**

@@ -69,6 +69,8 @@ export const snapshotPayload = z.strictObject({
   host_bindings: z.array(hostBindingRecord),
   /** Read with `readSnapshotConnectors`: an invalid one makes connector requests refused, and leaves the bindings. */
   connectors: z.array(z.unknown()),
+  /** Installed ones that never had a credential. No request is theirs; a run of one names what it lacks. */
+  inactive_connectors: z.array(z.unknown()).default([]),
   /** Read with `readSnapshotMcpServers`: an invalid one is left out, and the others stay. */
   mcp_servers: z.array(z.unknown()).default([]),
   /** Every stored credential that the bindings, connectors and MCP servers refer to. */

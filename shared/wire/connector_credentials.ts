@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { credentialRefText } from './host_binding_fields.ts';
 import { httpsUrlText } from './connector_spec_fields.ts';
 import { line, time } from './primitives.ts';
 import { secretValue } from './secrets.ts';
@@ -12,7 +13,17 @@ const providerUrl = z.union([httpsUrlText, z.string().regex(LOOPBACK_URL).max(2_
 
 const scope = z.string().regex(/^[!#-[\]-~]{1,200}$/, 'is not a scope: printable ASCII without spaces and quotes');
 
-const apiKeyInput = z.strictObject({ kind: z.literal('api_key'), value: secretValue });
+/** Either the key itself, or a stored secret of the connector's owner, which then serves it too. */
+const apiKeyInput = z
+  .strictObject({
+    kind: z.literal('api_key'),
+    value: secretValue.optional(),
+    credential_ref: credentialRefText.optional(),
+  })
+  .refine(({ value, credential_ref: reference }) => (value === undefined) !== (reference === undefined), {
+    error: 'is given once: as value, or as credential_ref',
+    path: ['value'],
+  });
 
 /**
  * An oauth2 client, and where it is authorised; URLs and scopes default to the spec's. Existing tokens can be stored with
@@ -40,7 +51,7 @@ export type ValidOAuth2Credential = z.output<typeof oauth2Input>;
 /** `PUT /v1/connectors/{id}/credential`: stores it in place of the earlier one. No reply contains a value. */
 export const connectorCredentialInput = z
   .discriminatedUnion('kind', [apiKeyInput, oauth2Input], {
-    error: 'must be {"kind": "api_key", "value": ...} or of kind "oauth2"',
+    error: 'must be {"kind": "api_key", "value": ...}, the same with a credential_ref, or of kind "oauth2"',
   })
   .meta({ id: 'ConnectorCredentialInput' });
 export type ValidConnectorCredential = z.output<typeof connectorCredentialInput>;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { connectorVaultPath, CREDENTIAL_KINDS, type InstalledConnector } from '../model/connector.ts';
 import type { CredentialRef } from '../model/host_binding.ts';
 import { err, ok, type Result } from '../model/result.ts';
+import { parseOwnVaultPath } from '../model/vault_path.ts';
 import { connectorSpec, toConnectorSpec } from './connector_spec.ts';
 import { id, owner, page, pageQuery, time } from './primitives.ts';
 
@@ -19,7 +20,7 @@ const contentHash = z.string().regex(/^[0-9a-f]{64}$/);
 export const connectorCredentialRecord = z
   .object({
     kind: z.enum(CREDENTIAL_KINDS),
-    /** `vault://connectors/<publisher>/<name>`. */
+    /** `vault://connectors/<publisher>/<name>`, or the owner's secret that serves the connector. */
     ref: z.string(),
     state: credentialState,
     updated_at: time.nullable(),
@@ -44,6 +45,8 @@ const summary = {
   content_hash: contentHash,
   hosts: z.array(z.string()),
   operation_count: z.number().int(),
+  /** False until it first has a credential. Until then it changes nothing for requests; later it stays active. */
+  active: z.boolean(),
   credential: connectorCredentialRecord,
   /** The user who installed this version. */
   installed_by: z.string(),
@@ -147,12 +150,16 @@ export interface SnapshotConnector {
 }
 
 /**
- * The connectors of a snapshot. An unreadable one refuses all of them, with a sentence; the sidecar then answers
- * `connector_specs_invalid`, because a request to an omitted connector would take another path (specification section 7).
+ * The connectors of a snapshot: those that are active, and those that are not yet. An unreadable one refuses all of them, with
+ * a sentence; the sidecar then answers `connector_specs_invalid`, because a request to an omitted connector would take another
+ * path (specification section 7).
  */
-export function readSnapshotConnectors(records: readonly unknown[]): Result<readonly SnapshotConnector[], string> {
+export function readSnapshotConnectors(
+  active: readonly unknown[],
+  inactive: readonly unknown[] = [],
+): Result<readonly SnapshotConnector[], string> {
   const connectors: SnapshotConnector[] = [];
-  for (const [index, record] of records.entries()) {
+  for (const [index, record] of [...active, ...inactive].entries()) {
     const parsed = snapshotConnector.safeParse(record);
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
@@ -160,11 +167,17 @@ export function readSnapshotConnectors(records: readonly unknown[]): Result<read
     }
     const { spec, content_hash: hash, credential, ...rest } = parsed.data;
     const reference: CredentialRef = { owner: credential.owner, path: credential.path };
-    if (credential.owner !== rest.owner || credential.path !== connectorVaultPath(spec.connector.fqn)) {
+    if (credential.owner !== rest.owner || !mayServe(credential.path, spec.connector.fqn)) {
       return err(`connector ${index} of the snapshot names the credential of another connector`);
     }
-    const connector = { ...rest, spec: toConnectorSpec(spec), contentHash: hash, credential: reference };
+    const installed = { ...rest, spec: toConnectorSpec(spec), contentHash: hash, credential: reference };
+    const connector = index < active.length ? installed : { ...installed, inactive: true as const };
     connectors.push({ connector, credentialState: credential.state });
   }
   return ok(connectors);
+}
+
+/** A connector uses a secret of its owner, or its own place. The places of other connectors and of MCP servers are reserved. */
+function mayServe(path: string, fqn: string): boolean {
+  return path === connectorVaultPath(fqn) || parseOwnVaultPath(path).ok;
 }

@@ -189,6 +189,21 @@ describe('running an operation', () => {
     expect(plane.audit.events).toEqual([]);
   });
 
+  test('of an inactive connector needs a binding, asks nobody and uses no stored value, and is recorded', async () => {
+    const inactive = sampleConnector([READ, REMOVE], { hosts: [HOST, OTHER], inactive: true });
+    plane.policy.use([bearerBinding(HOST)], [inactive]);
+    for (const operation of ['get-item', 'delete-item']) {
+      expect(await run(operation, { id: '1' })).toMatchObject({
+        error: { reason: 'binding_required', details: { connector_id: 'con_1' } },
+      });
+      expect(lastEvent()).toMatchObject({
+        type: 'connector.proxy.rejected',
+        data: { 'svc.proxy.reason': 'binding_required', 'svc.connector.operation': operation },
+      });
+    }
+    expect([plane.approvals.asked, seen]).toEqual([[], []]);
+  });
+
   test('without a credential: needs a binding; while the control plane is down, says so', async () => {
     plane.credentials.refuse('control_plane_unavailable');
     expect(describeResult(await run('get-item', { id: '1' }))).toBe('control_plane_unavailable');

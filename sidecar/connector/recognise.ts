@@ -3,7 +3,7 @@ import { evadesConnector, matchOperation } from '../../shared/connect/connector_
 import { confirmOperation } from '../../shared/connect/confirm_operation.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
-import type { Operation } from '../../shared/model/connector.ts';
+import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
 import { runnableOperations, sendsBody } from '../../shared/model/connector.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
@@ -38,6 +38,7 @@ export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised
   const named = { connector, operation };
   const built = buildOperationRequest(connector, operation, run.args, run.host);
   if (!built.ok) return ok({ match: named, request: invalidArgs(built.error), givenInputs });
+  if (connector.inactive === true) return ok({ match: named, request: refuseInactive(connector), givenInputs });
   const confirmed = confirmOperation(policy.connectors, named, built.value);
   if (confirmed.ok) return ok({ match: confirmed.value, request: built, givenInputs });
   return ok({ match: named, request: invalidArgs([{ field: 'args', message: confirmed.error }]), givenInputs });
@@ -98,6 +99,11 @@ function requestWithoutArgs(
 
 function listGivenArgs({ inputs }: Operation, args: Readonly<Record<string, unknown>>): ReadonlySet<string> {
   return new Set(inputs.filter(({ name }) => Object.hasOwn(args, name)).map((input) => `${input.in}.${input.name}`));
+}
+
+function refuseInactive({ id, spec }: InstalledConnector): Result<never, RunRefusal> {
+  const message = `${spec.fqn} is inactive: it has no credential yet`;
+  return err({ reason: 'binding_required', message, details: { connector_id: id } });
 }
 
 const MOST_PROBLEMS = 20;

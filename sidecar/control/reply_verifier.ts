@@ -211,8 +211,8 @@ function hostBindingsOf(payload: SnapshotPayload): Result<readonly HostBinding[]
   return ok(bindings);
 }
 
-function connectorsOf({ connectors }: SnapshotPayload): VerifiedSnapshot['connectors'] {
-  const read = readSnapshotConnectors(connectors);
+function connectorsOf({ connectors, inactive_connectors: inactive }: SnapshotPayload): VerifiedSnapshot['connectors'] {
+  const read = readSnapshotConnectors(connectors, inactive);
   return read.ok ? ok(read.value.map(({ connector }) => connector)) : read;
 }
 

@@ -1,4 +1,5 @@
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from 'drizzle-orm';
+import { isReservedVaultPath } from '../../shared/model/vault_path.ts';
 import { type Database, guard, type Statement } from './database.ts';
 import { connectorCredentials, connectors, connectorVersions, secrets } from './tables.ts';
 
@@ -107,7 +108,7 @@ export function insertConnector(database: Database, row: ConnectorRow): Statemen
 
 /** Replaces the content of a connector, if it was not changed since it was read. */
 export function replaceConnector(database: Database, row: ConnectorRow, beforeHash: string): Statement[] {
-  const { id, createdAt: _created, ownerId: _owner, enterpriseId: _enterprise, ...content } = row;
+  const { id, createdAt: _c, ownerId: _o, enterpriseId: _e, activatedAt: _a, ...content } = row;
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM connectors WHERE id = ${id} AND content_hash = ${beforeHash})`),
     database.read.update(connectors).set(content).where(eq(connectors.id, id)),
@@ -131,11 +132,12 @@ export function deleteConnector(database: Database, row: Pick<ConnectorRow, 'id'
   ];
 }
 
-/** Stores the metadata of a connector's credential, if the connector still exists. */
+/** Stores the metadata of a connector's credential, if the connector and the value still exist. */
 export function putConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
   const { connectorId: _id, ...content } = row;
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM connectors WHERE id = ${row.connectorId} AND credential_kind = ${row.kind})`),
+    ...guard(sql`EXISTS (SELECT 1 FROM secrets WHERE owner_id = ${row.ownerId} AND path = ${row.path})`),
     database.read
       .insert(connectorCredentials)
       .values(row)
@@ -143,26 +145,33 @@ export function putConnectorCredential(database: Database, row: ConnectorCredent
   ];
 }
 
-/** Deletes a connector's credential with its value. */
+/** Deletes a connector's credential. Its value goes with it, unless that is a secret that others may use. */
 export function deleteConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM connector_credentials WHERE connector_id = ${row.connectorId})`),
     database.read.delete(connectorCredentials).where(eq(connectorCredentials.connectorId, row.connectorId)),
-    database.read.delete(secrets).where(and(eq(secrets.ownerId, row.ownerId), eq(secrets.path, row.path))),
+    ...deleteOwnValue(database, row),
   ];
 }
 
-/** The connector whose credential is at a vault place. */
-export async function findConnectorAt(
+/** Deletes the value of a credential, if it is at a place of the connector alone. */
+export function deleteOwnValue(database: Database, { ownerId, path }: ConnectorCredentialRow): Statement[] {
+  if (!isReservedVaultPath(path)) return [];
+  return [database.read.delete(secrets).where(and(eq(secrets.ownerId, ownerId), eq(secrets.path, path)))];
+}
+
+/** The connectors whose credential is at a vault place. */
+export async function listConnectorsAt(
   database: Database,
   place: { readonly ownerId: string; readonly path: string },
-): Promise<WithCredential<ConnectorSummaryRow> | null> {
-  const rows = await database.read
+): Promise<WithCredential<ConnectorSummaryRow>[]> {
+  return database.read
     .select({ connector: SUMMARY, credential: connectorCredentials })
     .from(connectorCredentials)
     .innerJoin(connectors, eq(connectors.id, connectorCredentials.connectorId))
-    .where(and(eq(connectorCredentials.ownerId, place.ownerId), eq(connectorCredentials.path, place.path)));
-  return rows[0] ?? null;
+    .where(and(eq(connectorCredentials.ownerId, place.ownerId), eq(connectorCredentials.path, place.path)))
+    .orderBy(asc(connectors.fqn))
+    .limit(100);
 }
 
 /** Takes the lease of a credential, if nobody holds it and the credential was not changed since it was read. */

@@ -43,6 +43,25 @@ describe('migrations', () => {
     client.close();
   });
 
+  test('count a connector that is already installed as active, and keep its credential', async () => {
+    const client = open();
+    await migrate(client, NOW, MIGRATIONS.slice(0, 17));
+    await client.batch([
+      `INSERT INTO enterprises (id, slug, name, created_at) VALUES ('ent_1', 'e', 'E', '${NOW}')`,
+      `INSERT INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count, credential_kind,
+        content_hash, spec, installed_by, created_at, updated_at)
+        VALUES ('con_1', 'ent_1', 'usr_1', 'acme/items', '1', 'Items', '[]', 1, 'api_key', '', '{}', 'usr_1', '${NOW}', '${NOW}')`,
+      `INSERT INTO connector_credentials (connector_id, owner_id, path, kind, state, renewable, updated_at)
+        VALUES ('con_1', 'usr_1', 'connectors/acme/items', 'api_key', 'ready', 0, '${NOW}')`,
+    ]);
+    await migrate(client, NOW);
+    const { rows } = await client.execute(
+      'SELECT activated_at, path, state FROM connectors JOIN connector_credentials ON connector_id = connectors.id',
+    );
+    expect(rows).toMatchObject([{ activated_at: NOW, path: 'connectors/acme/items', state: 'ready' }]);
+    client.close();
+  });
+
   test('are numbered from 1 without a gap', () => {
     expect(MIGRATIONS.map((migration) => migration.number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
   });

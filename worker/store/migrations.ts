@@ -327,4 +327,30 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (enterprise_id, way)) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    number: 18,
+    name: 'inactive connectors, and secrets that serve several',
+    statements: [
+      // Null until the connector first has a credential. What is installed already may have had one, so it counts as active.
+      `ALTER TABLE connectors ADD COLUMN activated_at TEXT`,
+      `UPDATE connectors SET activated_at = created_at`,
+      // The same table, in which several connectors may refer to one place.
+      `CREATE TABLE credentials_of_connectors (
+        connector_id TEXT PRIMARY KEY, owner_id TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
+        state TEXT NOT NULL, client TEXT, expires_at TEXT, renewable INTEGER NOT NULL, lease TEXT, lease_until INTEGER,
+        updated_at TEXT NOT NULL) STRICT`,
+      `INSERT INTO credentials_of_connectors (connector_id, owner_id, path, kind, state, client, expires_at, renewable,
+        lease, lease_until, updated_at)
+        SELECT connector_id, owner_id, path, kind, state, client, expires_at, renewable, lease, lease_until, updated_at
+        FROM connector_credentials`,
+      `DROP TABLE connector_credentials`,
+      `ALTER TABLE credentials_of_connectors RENAME TO connector_credentials`,
+      `CREATE INDEX connector_credentials_by_path ON connector_credentials (owner_id, path)`,
+      // Whatever stores a credential activates its connector, also a worker of an earlier version that still runs.
+      `CREATE TRIGGER connector_activated_by_insert AFTER INSERT ON connector_credentials WHEN NEW.state = 'ready'
+        BEGIN UPDATE connectors SET activated_at = NEW.updated_at WHERE id = NEW.connector_id AND activated_at IS NULL; END`,
+      `CREATE TRIGGER connector_activated_by_update AFTER UPDATE ON connector_credentials WHEN NEW.state = 'ready'
+        BEGIN UPDATE connectors SET activated_at = NEW.updated_at WHERE id = NEW.connector_id AND activated_at IS NULL; END`,
+    ],
+  },
 ];

@@ -224,6 +224,8 @@ export const connectors = sqliteTable('connectors', {
   installedBy: text('installed_by').notNull(),
   createdAt: text('created_at').notNull(),
   updatedAt: text('updated_at').notNull(),
+  /** When it first had a credential. The database sets it, and nothing unsets it. */
+  activatedAt: text('activated_at'),
 });
 
 export const connectorVersions = sqliteTable(

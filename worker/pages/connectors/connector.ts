@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { graphqlWords } from '../../../shared/connect/graphql_operation.ts';
 import type { Effect } from '../../../shared/model/host_binding.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors.ts';
-import { flash } from '../components/alert.ts';
+import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
@@ -11,8 +11,8 @@ import { foreignText } from '../components/foreign_text.ts';
 import type { FormState } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
-import { type ConnectorView, credentialPanel } from './connector_credential.ts';
-import { CONNECTORS_PAGE, warningList } from './connectors.ts';
+import { type ConnectorView, credentialPanel, isShared } from './connector_credential.ts';
+import { activeBadge, CONNECTORS_PAGE, warningList } from './connectors.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -36,7 +36,7 @@ export function connectorPage(view: ConnectorView): Page {
       above: CONNECTORS_PAGE,
       actions: isWritable ? html`<a class="button danger" href="/connectors/${id}/remove">Remove</a>` : '',
     })}
-    ${flash(done)} ${warningList(warnings)}
+    ${flash(done)} ${connector.active ? '' : inactiveAlert()} ${warningList(warnings)}
     <div class="columns">${factsPanel(connector, nowMs)} ${credentialPanel(view)}</div>
     <section class="panel flush" aria-labelledby="operations-title">
       <div class="panel-head">
@@ -54,11 +54,19 @@ export function connectorPage(view: ConnectorView): Page {
   return layout(connector.title, content);
 }
 
+function inactiveAlert(): Html {
+  return alert(
+    'warn',
+    'This connector is inactive: it has no credential yet, so it changes nothing. Requests take the path that they take without it.',
+  );
+}
+
 function factsPanel(connector: ConnectorRecord, nowMs: number): Html {
   return html`<section class="panel" aria-labelledby="facts-title">
     <h2 id="facts-title">Connector</h2>
     ${definitionList([
       ['Name', html`<code>${connector.fqn}</code>`],
+      ['State', activeBadge(connector)],
       ['Version', connector.version],
       ['Hosts', html`<code>${connector.hosts.join(', ')}</code>`],
       ['Owner', connector.owner],
@@ -106,11 +114,11 @@ function operations({ spec }: ConnectorRecord): Html {
   });
 }
 
-export function connectorRemovalPage({ id, fqn }: ConnectorRecord, form: FormState): Page {
+export function connectorRemovalPage({ id, fqn, credential }: ConnectorRecord, form: FormState): Page {
   return confirmPage({
     title: 'Remove a connector?',
-    consequence: html`<code>${fqn}</code> and its credential are permanently deleted. From then on its requests are sent
-      without a credential.`,
+    consequence: html`<code>${fqn}</code> ${isShared(credential) ? 'is' : 'and its credential are'} permanently deleted.
+      From then on its requests get the credential of a binding for their host, or none.`,
     name: fqn,
     action: `/connectors/${id}/remove`,
     button: 'Remove it',

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { AuthorizeReply } from '../../../shared/wire/connector_credentials.ts';
 import type { ConnectorCredentialRecord, ConnectorRecord } from '../../../shared/wire/connectors.ts';
+import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
@@ -18,6 +19,8 @@ export interface ConnectorView {
   readonly warnings: readonly string[];
   /** Whether the user may change it. */
   readonly isWritable: boolean;
+  /** The references of stored secrets that may serve it. */
+  readonly references: readonly string[];
   /** The redirect URL for providers; null if it is not known. */
   readonly redirectUrl: string | null;
   readonly form: FormState;
@@ -37,7 +40,7 @@ const EXTRA_FIELDS = [
   'refresh_token',
   'expires_at',
 ];
-const SHOWN = ['value', 'client_id', 'client_secret', 'client_authentication', ...EXTRA_FIELDS];
+const SHOWN = ['value', 'credential_ref', 'client_id', 'client_secret', 'client_authentication', ...EXTRA_FIELDS];
 
 /** The state of a connector's credential, and the form that replaces it. */
 export function credentialPanel(view: ConnectorView): Html {
@@ -82,17 +85,28 @@ function changes(view: ConnectorView): Html {
     ${isSet ? html`<p><a class="button compact danger" href="/connectors/${connector.id}/credential/delete">Delete the credential</a></p>` : ''}`;
 }
 
-function keyForm({ connector, form }: ConnectorView, isSet: boolean): Html {
+function keyForm({ connector, form, references }: ConnectorView, isSet: boolean): Html {
+  const list = references.length === 0 ? {} : { list: 'references' };
   return html`${formRefusal(form, SHOWN)}
     <form class="stack" method="post" action="/connectors/${connector.id}/credential">
       ${textField(form, {
         name: 'value',
         label: isSet ? 'New API key' : 'API key',
-        hint: 'Stored in the vault. No page shows it again.',
-        isRequired: true,
+        hint: 'Stored in the vault for this connector alone. No page shows it again.',
         isSecret: true,
         isMono: true,
       })}
+      ${textField(form, {
+        name: 'credential_ref',
+        label: 'Or a stored secret',
+        hint: `A reference: the secret serves this connector as well as its bindings, and goes to ${connector.hosts.join(', ')}`,
+        placeholder: 'vault://user/github',
+        isMono: true,
+        ...list,
+      })}
+      <datalist id="references">
+        ${references.map((reference) => html`<option value="${reference}"></option>`)}
+      </datalist>
       <div class="actions"><button class="primary">${isSet ? 'Replace' : 'Store'}</button></div>
     </form>`;
 }
@@ -165,11 +179,17 @@ export function deviceCodePage(
   return layout('Authorise with a code', content, 'narrow');
 }
 
-export function credentialDeletionPage({ id, fqn }: ConnectorRecord, form: FormState): Page {
+/** True if a stored secret serves the connector, which others may use too. */
+export function isShared({ ref }: ConnectorCredentialRecord): boolean {
+  return parseVaultReference(ref).ok;
+}
+
+export function credentialDeletionPage({ id, fqn, credential }: ConnectorRecord, form: FormState): Page {
   return confirmPage({
     title: 'Delete the credential?',
-    consequence: html`The credential of <code>${fqn}</code> is permanently deleted, and its operations are refused until
-      you store another. The connector stays.`,
+    consequence: html`The operations of <code>${fqn}</code> are refused until it has another credential.
+      ${isShared(credential) ? 'The stored secret that serves it stays.' : 'Its own credential is permanently deleted.'}
+      The connector stays active.`,
     name: fqn,
     action: `/connectors/${id}/credential/delete`,
     button: 'Delete it',

@@ -33,6 +33,11 @@ export function credentialBadge(state: ConnectorCredentialState): Html {
   return badge(kind, word);
 }
 
+/** Whether requests are compared with its operations. */
+export function activeBadge({ active }: Pick<ConnectorSummary, 'active'>): Html {
+  return active ? badge('good', 'active') : badge('warn', 'inactive');
+}
+
 export interface ConnectorsView {
   readonly connectors: ListPage<ConnectorSummary>;
   readonly cursor: string | undefined;
@@ -72,6 +77,7 @@ function table(connectors: readonly ConnectorSummary[], nowMs: number): Html {
         cell: ({ id, title, fqn, version }) =>
           html`<a href="/connectors/${id}">${foreignText(title)}</a> <span class="sub mono">${fqn} ${version}</span>`,
       },
+      { title: 'State', cell: (connector) => activeBadge(connector) },
       { title: 'Credential', cell: ({ credential }) => credentialBadge(credential.state) },
       { title: 'Hosts', cell: ({ hosts }) => html`<code>${hosts.join(', ')}</code>` },
       { title: 'Operations', cell: ({ operation_count: count }) => html`<span class="number">${count}</span>` },

@@ -1,4 +1,4 @@
-import { INJECTION_SCHEMES, type InjectionScheme } from '../../../shared/model/host_binding.ts';
+import { INJECTION_SCHEMES, type InjectionScheme, type Owner } from '../../../shared/model/host_binding.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listSecretPage } from '../../services/vault/secrets.ts';
@@ -39,8 +39,8 @@ export function schemeOf(values: Fields): InjectionScheme {
   return INJECTION_SCHEMES.find((scheme) => scheme === values['scheme']) ?? 'bearer';
 }
 
-/** References of stored secrets to choose from. */
-export async function listStoredReferences(c: AppContext, caller: Caller): Promise<readonly string[]> {
-  const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN });
+/** References of stored secrets to choose from; `owner` limits them to one namespace. */
+export async function listStoredReferences(c: AppContext, caller: Caller, owner?: Owner): Promise<readonly string[]> {
+  const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN, owner });
   return secrets.ok ? [...new Set(secrets.value.items.map(({ ref }) => ref))] : [];
 }

@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connector_spec.ts';
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
@@ -18,6 +19,7 @@ import {
 import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
+import { listStoredReferences } from '../api/binding_fields.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import {
@@ -122,11 +124,19 @@ export async function connectorView(
     connector,
     warnings: shown.warnings ?? (await validateConnector(connector.spec)).warnings,
     isWritable: connector.owner === 'personal' || mayActAs(caller, 'admin'),
+    references: await listServing(c, caller, connector),
     redirectUrl: origin.ok ? origin.value.origin + CALLBACK_PATH : null,
     form: shown.form ?? EMPTY_FORM,
     done: shown.done ?? c.req.query('done'),
     nowMs: context.clock.now(),
   });
+}
+
+/** The secrets of its owner that may serve a connector: not those that the service stores itself. */
+async function listServing(c: AppContext, caller: Caller, { owner, credential }: ConnectorRecord) {
+  if (credential.kind !== 'api_key') return [];
+  const references = await listStoredReferences(c, caller, owner);
+  return references.filter((reference) => parseVaultReference(reference).ok);
 }
 
 /** `/connectors/{id}/remove` */

@@ -49,7 +49,7 @@ export async function reportSealability(
   const connectors = await readAll((query) => listConnectorPage(context, caller, query));
   const bindings = await listAllHostBindings(context, visibleOwners(caller));
   const { releases, ...released } = await readReleases(context, caller);
-  const all = sealabilityOf({ secrets: secrets.items, bindings, releases, templates });
+  const all = sealabilityOf({ secrets: secrets.items, bindings, connectors: connectors.items, releases, templates });
   const described = new Map(secrets.items.map((secret) => [keyOf(secret), secret]));
   const open = all
     .filter(({ sealed }) => !sealed)
@@ -77,7 +77,7 @@ export async function countHandedOut(context: ServiceContext, caller: Caller): P
   if (!newest.ok || newest.value.items.length === 0) return 0;
   const secrets = await readAll((query) => listSecretPage(context, caller, query));
   const { releases } = await readReleases(context, caller);
-  const all = sealabilityOf({ secrets: secrets.items, bindings: [], releases, templates: [] });
+  const all = sealabilityOf({ secrets: secrets.items, bindings: [], connectors: [], releases, templates: [] });
   return all.filter(({ unsealed }) => unsealed !== null).length;
 }
 

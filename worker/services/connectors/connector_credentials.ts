@@ -1,6 +1,7 @@
 import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
+import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
 import type { ValidConnectorCredential, ValidOAuth2Credential } from '../../../shared/wire/connector_credentials.ts';
 import type { ConnectorCredentialRecord } from '../../../shared/wire/connectors.ts';
@@ -9,10 +10,12 @@ import { bumpPolicy } from '../../store/accounts.ts';
 import {
   type ConnectorCredentialRow,
   type ConnectorRow,
+  deleteOwnValue,
   putConnectorCredential,
   type WithCredential,
 } from '../../store/connectors.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import { findSecret } from '../../store/secrets.ts';
+import { type Caller, ownerName } from '../../kernel/caller.ts';
 import { parseStoredSpec, toCredentialRecord } from './connector_records.ts';
 import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';
@@ -22,8 +25,8 @@ import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_co
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
- * Stores the credential of a connector and replaces an earlier one. Refuses with `not_found`, `admin_required`,
- * `invalid_input`.
+ * Stores the credential of a connector, or lets a stored secret of its owner serve it, and replaces an earlier one. From then on
+ * the connector is active. Refuses with `not_found`, `admin_required`, `invalid_input`.
  */
 export async function storeConnectorCredential(
   context: ServiceContext,
@@ -34,21 +37,22 @@ export async function storeConnectorCredential(
   return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
-    const { connector } = row.value;
-    const made = credentialOf(context, row.value, input);
+    const { connector, credential: before } = row.value;
+    const made = await credentialOf(context, row.value, input);
     if (!made.ok) return made;
     const { credential, value } = made.value;
     const statements = [
-      ...(await vaultWrite(context, vaultPlace(connector), value)),
+      ...(value === null ? [] : await vaultWrite(context, vaultPlace(connector), value)),
       ...putConnectorCredential(context.database, credential),
+      ...(before === null || before.path === credential.path ? [] : deleteOwnValue(context.database, before)),
       bumpPolicy(context.database, connector),
     ];
-    const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector)];
+    const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector, credential.path)];
     return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
   });
 }
 
-/** Deletes the credential of a connector. Refuses with `not_found`, `admin_required`. */
+/** Deletes the credential of a connector, which stays active: its operations are refused. Refuses with `not_found`, `admin_required`. */
 export async function removeConnectorCredential(
   context: ServiceContext,
   caller: Caller,
@@ -63,17 +67,17 @@ export async function removeConnectorCredential(
   });
 }
 
-/** The metadata of a credential, and the part that is encrypted. */
+/** The metadata of a credential, and the part that is encrypted; null if a stored secret serves the connector. */
 interface MadeCredential {
   readonly credential: ConnectorCredentialRow;
-  readonly value: Secret;
+  readonly value: Secret | null;
 }
 
-function credentialOf(
+async function credentialOf(
   context: ServiceContext,
   row: WithCredential<ConnectorRow>,
   input: ValidConnectorCredential,
-): Result<MadeCredential, ApiError> {
+): Promise<Result<MadeCredential, ApiError>> {
   const { connector } = row;
   if (connector.credentialKind !== input.kind) return err(otherKind(connector));
   const now = nowText(context);
@@ -88,7 +92,22 @@ function credentialOf(
   };
   if (input.kind === 'oauth2') return oauthCredential(context, connector, input, common);
   const credential = { ...common, state: 'ready' as const, client: null, expiresAt: null, renewable: false };
-  return ok({ credential, value: new Secret(input.value) });
+  if (input.credential_ref === undefined) return ok({ credential, value: new Secret(input.value ?? '') });
+  const path = await storedPath(context, connector, input.credential_ref);
+  return path.ok ? ok({ credential: { ...credential, path: path.value }, value: null }) : path;
+}
+
+/** The path of a secret that a person stored for the connector's owner. Reserved paths belong to other connectors and servers. */
+async function storedPath(
+  context: ServiceContext,
+  { ownerId }: ConnectorRow,
+  reference: string,
+): Promise<Result<string, ApiError>> {
+  const path = parseVaultReference(reference);
+  if (!path.ok) return err(invalidReference(path.error.message));
+  const secret = await findSecret(context.database, { ownerId, path: path.value });
+  if (secret !== null) return path;
+  return err(invalidReference(`names no stored ${ownerName(ownerId)} secret: store it, or choose another`));
 }
 
 type Common = Omit<ConnectorCredentialRow, 'state' | 'client' | 'expiresAt' | 'renewable'>;
@@ -128,6 +147,11 @@ function secretOf(text: string | undefined): Secret | null {
 function otherKind(connector: ConnectorRow): ApiError {
   const message = `must be "${connector.credentialKind}", as in the spec of ${connector.fqn}`;
   return apiError('invalid_input', `kind ${message}`, { fields: [{ field: 'kind', message }] });
+}
+
+function invalidReference(message: string): ApiError {
+  const fields = [{ field: 'credential_ref', message }];
+  return apiError('invalid_input', `credential_ref ${message}`, { fields });
 }
 
 function nothingToDelete({ connector }: WithCredential<ConnectorRow>): ApiError {

@@ -18,7 +18,7 @@ export function credentialProblem({ connector, credential }: WithCredential<Conn
 }
 
 export function nothingStoredError({ id, fqn }: Named): ApiError {
-  const message = `${fqn} has no credential: store one with PUT /v1/connectors/${id}/credential`;
+  const message = `${fqn} has no credential: store one with PUT /v1/connectors/${id}/credential, or name a stored secret there`;
   return apiError('binding_required', message, { connector_id: id });
 }
 

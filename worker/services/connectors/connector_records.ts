@@ -34,6 +34,7 @@ export function toSummary(row: WithCredential<ConnectorSummaryRow>): ConnectorSu
     content_hash: connector.contentHash,
     hosts: JSON.parse(connector.hosts),
     operation_count: connector.operationCount,
+    active: connector.activatedAt !== null,
     credential: toCredentialRecord(row),
     installed_by: connector.installedBy,
     created_at: connector.createdAt,
@@ -50,7 +51,7 @@ export function toCredentialRecord(row: WithCredential<ConnectorSummaryRow>): Co
   const client = credential === null ? null : findStoredClient(credential);
   return {
     kind: connector.credentialKind,
-    ref: formatVaultReference(connectorVaultPath(connector.fqn)),
+    ref: formatVaultReference(credentialPath(row)),
     state: stateOf(row),
     updated_at: credential?.updatedAt ?? null,
     expires_at: credential?.expiresAt ?? null,
@@ -69,7 +70,7 @@ export function toSnapshotRecord(row: WithCredential<ConnectorRow>): SnapshotCon
     owner,
     content_hash: row.connector.contentHash,
     spec: parseStoredSpec(row.connector),
-    credential: { owner, path: connectorVaultPath(row.connector.fqn), state: stateOf(row) },
+    credential: { owner, path: credentialPath(row), state: stateOf(row) },
   };
 }
 
@@ -81,8 +82,14 @@ export function toInstalled(row: WithCredential<ConnectorRow>): InstalledConnect
     owner,
     spec: toConnectorSpec(parseStoredSpec(row.connector)),
     contentHash: row.connector.contentHash,
-    credential: { owner, path: connectorVaultPath(row.connector.fqn) },
+    credential: { owner, path: credentialPath(row) },
+    ...(row.connector.activatedAt === null && { inactive: true as const }),
   };
+}
+
+/** The vault path of a connector's credential: its own place, unless a secret of its owner serves it. */
+export function credentialPath({ connector, credential }: WithCredential<ConnectorSummaryRow>): string {
+  return credential?.path ?? connectorVaultPath(connector.fqn);
 }
 
 /** The spec, validated when it was installed. */

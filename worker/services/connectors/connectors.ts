@@ -43,7 +43,8 @@ export interface Installed {
 
 /**
  * Installs a spec, or replaces the installed version. The credential stays unless its kind changes; then it is deleted,
- * because it could not be used. Refuses with `admin_required`, `connector_version_conflict`.
+ * because it could not be used. A new connector is inactive until it has a credential; another version of one stays as active
+ * as it was. Refuses with `admin_required`, `connector_version_conflict`.
  */
 export async function installConnector(
   context: ServiceContext,
@@ -86,8 +87,8 @@ function replacement(
   if (held.version === spec.connector.version) {
     return { statements: [], events: [], value: { reply: { ...toRecord(before), warnings }, isNew: false } };
   }
-  const { id, ownerId, createdAt } = held;
-  const connector = { ...newRow(context, caller, ownerId, spec, hash), id, createdAt };
+  const { id, ownerId, createdAt, activatedAt } = held;
+  const connector = { ...newRow(context, caller, ownerId, spec, hash), id, createdAt, activatedAt };
   const isOtherKind = connector.credentialKind !== held.credentialKind;
   const credential = isOtherKind ? null : before.credential;
   const dropped = isOtherKind ? credentialDeletion(context, caller, before) : { statements: [], events: [] };
@@ -125,6 +126,7 @@ function newRow(
     installedBy: caller.userId,
     createdAt: now,
     updatedAt: now,
+    activatedAt: null,
   };
 }
 
@@ -165,7 +167,7 @@ export function credentialDeletion(
   if (credential === null) return { statements: [], events: [] };
   return {
     statements: deleteConnectorCredential(context.database, credential),
-    events: [connectorEvent('control.connector.credential_deleted', caller.userId, connector)],
+    events: [connectorEvent('control.connector.credential_deleted', caller.userId, connector, credential.path)],
   };
 }
 
@@ -208,14 +210,19 @@ export async function listConnectorPage(
   });
 }
 
-/** The audit data of a connector's change. */
-export function connectorEvent(type: AuditEventType, actor: string | null, connector: ConnectorSummaryRow): AuditDraft {
+/** The audit data of a connector's change; `path` is where its credential is. */
+export function connectorEvent(
+  type: AuditEventType,
+  actor: string | null,
+  connector: ConnectorSummaryRow,
+  path: string = connectorVaultPath(connector.fqn),
+): AuditDraft {
   const data = {
     'svc.control.resource': connector.id,
     'svc.control.owner': ownerName(connector.ownerId),
     'svc.connector.fqn': connector.fqn,
     'svc.connector.version': connector.version,
-    'svc.connector.credential_ref': formatVaultReference(connectorVaultPath(connector.fqn)),
+    'svc.connector.credential_ref': formatVaultReference(path),
   };
   return { type, actor, data };
 }

@@ -48,7 +48,9 @@ export async function runOperation(
 
 async function recognise(context: ServiceContext, caller: Caller, request: RunRequest): Promise<Result<Run, ApiError>> {
   const rows = await findConnectorsNamed(context.database, visibleOwners(caller), request.connector_fqn);
-  const row = rows.find(({ connector }) => connector.ownerId === caller.userId) ?? rows[0];
+  const active = rows.filter(({ connector }) => connector.activatedAt !== null);
+  const named = active.length > 0 ? active : rows;
+  const row = named.find(({ connector }) => connector.ownerId === caller.userId) ?? named[0];
   if (row === undefined) return err(noConnector());
   const connector = toInstalled(row);
   const operation = runnableOperations(connector.spec).find(({ name }) => name === request.operation);
@@ -62,6 +64,8 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const built = buildOperationRequest(connector, operation, args, host);
   if (!built.ok) return { parts: null, approvalId: null, result: err(invalidArgs(built.error)) };
   const parts = built.value;
+  const unready = connector.inactive === true ? credentialProblem(run.row) : null;
+  if (unready !== null) return { parts, approvalId: null, result: err(unready) };
   const confirmed = await confirm(context, caller, run, parts);
   if (!confirmed.ok) return { parts, approvalId: null, result: confirmed };
   const { document } = confirmed.value;

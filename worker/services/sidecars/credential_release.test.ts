@@ -105,7 +105,7 @@ describe('a credential', () => {
   test('is not blamed for a database failure', async () => {
     await store('user/demo', 'the value');
     await bind('a.test', 'user/demo');
-    await control.context.database.client.execute('ALTER TABLE connectors RENAME TO elsewhere');
+    await control.context.database.client.execute('ALTER TABLE secrets RENAME TO elsewhere');
     const body = { request_id: crypto.randomUUID(), credentials: [DEMO] };
     expect((await sidecar.call('POST', '/v1/sidecar/credentials', { body })).status).toBe(503);
   });

@@ -2,7 +2,7 @@ import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import { mcpServerOfToken } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { formatVaultReference, isReservedVaultPath } from '../../../shared/model/vault_path.ts';
 import {
   CREDENTIALS_REPLY_SECONDS,
   CREDENTIALS_TYP,
@@ -11,7 +11,7 @@ import {
   type UnsealedRequest,
 } from '../../../shared/wire/channel.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { findConnectorAt } from '../../store/connectors.ts';
+import { listConnectorsAt } from '../../store/connectors.ts';
 import { findMcpServer } from '../../store/mcp_servers.ts';
 import { findSealedSecret, findReferredSecret, type SecretRow, type VaultPlace } from '../../store/secrets.ts';
 import { ownerId, ownerName } from '../../kernel/caller.ts';
@@ -55,8 +55,8 @@ export async function releaseCredentials(
 
 async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
-  const connector = await findConnectorAt(context.database, place);
-  if (connector !== null) return encryptAccess(caller, place, ref, await connectorAccess(context, connector));
+  const connector = isReservedVaultPath(ref.path) ? (await listConnectorsAt(context.database, place))[0] : undefined;
+  if (connector !== undefined) return encryptAccess(caller, place, ref, await connectorAccess(context, connector));
   const serverId = mcpServerOfToken(ref.path);
   if (serverId !== null) return findTokenOfMcpServer(context, caller, place, ref, serverId);
   const row = await findReferredSecret(context.database, place);

@@ -8,6 +8,7 @@ import {
 } from '../../../shared/wire/channel.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
+import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';
 import { listReferredSecrets, type SecretSummary } from '../../store/secrets.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
@@ -70,7 +71,8 @@ async function signSnapshot(context: ServiceContext, caller: SidecarCaller): Pro
     ...addressOf(context, caller),
     version,
     host_bindings: bindings,
-    connectors,
+    connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),
+    inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)),
     mcp_servers: mcpServers,
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
@@ -105,14 +107,13 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
     return {
       version: await policyVersion(database, caller.userId),
       bindings: await listAllHostBindings(together, owners),
-      connectors: await snapshotConnectors(together, owners),
+      connectors: await listAllConnectors(together, owners),
       mcpServers: await toSnapshotServers(together, await listAllMcpServers(together, owners)),
       secrets: await listReferredSecrets(database, owners),
     };
   });
 }
 
-async function snapshotConnectors(context: ServiceContext, owners: readonly string[]) {
-  const rows = await listAllConnectors(context, owners);
+function recordsOf(rows: readonly WithCredential<ConnectorRow>[]) {
   return rows.map((row) => toSnapshotRecord(row));
 }

@@ -9,7 +9,7 @@ import { isId } from '../../../shared/wire/ids.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
-import { findConnectorAt } from '../../store/connectors.ts';
+import { type ConnectorSummaryRow, listConnectorsAt } from '../../store/connectors.ts';
 import { listSentinels } from '../../store/host_bindings.ts';
 import { findMcpServer, type McpServerRow } from '../../store/mcp_servers.ts';
 import {
@@ -123,8 +123,8 @@ export async function removeSecret(
     if (row === null) return err(notFound(target.pathOrId, target.owner));
     const uses = await bindingsUsing(context.database, row);
     if (uses.length > 0) return err(inUseError(row, uses));
-    const connector = await findConnectorAt(context.database, row);
-    if (connector !== null) return err(usedByConnectorError(row, connector.connector));
+    const connectors = await listConnectorsAt(context.database, row);
+    if (connectors.length > 0) return err(usedByConnectorsError(row, connectors));
     const server = await mcpServerOf(context, row);
     if (server !== null) return err(usedByMcpServerError(row, server));
     return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
@@ -151,12 +151,15 @@ function notFound(pathOrId: string, owner: Owner): ApiError {
   );
 }
 
-function usedByConnectorError(
+function usedByConnectorsError(
   row: SecretSummary,
-  { id, fqn }: { readonly id: string; readonly fqn: string },
+  used: readonly { readonly connector: ConnectorSummaryRow }[],
 ): ApiError {
-  const message = `the secret ${row.path} is the credential of the connector ${fqn}: delete it with DELETE /v1/connectors/${id}/credential`;
-  return apiError('secret_in_use', message, { bindings: [], connectors: [{ id, fqn, owner: ownerName(row.ownerId) }] });
+  const connectors = used.map(({ connector: { id, fqn } }) => ({ id, fqn, owner: ownerName(row.ownerId) }));
+  const deletions = connectors.map(({ id }) => `DELETE /v1/connectors/${id}/credential`).join(' and ');
+  const names = connectors.map(({ fqn }) => fqn).join(', ');
+  const message = `the secret ${row.path} is the credential of the connector ${names}: delete it with ${deletions}`;
+  return apiError('secret_in_use', message, { bindings: [], connectors });
 }
 
 /** The MCP server that a vault entry belongs to; a server's entries are deleted with it. */

@@ -1,0 +1,84 @@
+import type { Mutation } from './mutation.ts';
+
+const ROW = 'Inactive connectors, 8 No way round a connector';
+const SERVED = 'Secrets that serve connectors';
+const WORKER = 'worker/inactive_connectors.test.ts';
+
+/** The checks of connectors without a credential, and of secrets that serve connectors (docs/decisions/0063). */
+export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
+  {
+    row: ROW,
+    holds: 'a connector that never had a credential changes nothing',
+    file: 'shared/model/connector.ts',
+    text: 'if (connector.inactive === true) continue;',
+    replacement: '',
+    tests: ['shared/resolve/resolve.test.ts'],
+  },
+  {
+    row: ROW,
+    holds: 'a stored credential activates its connector',
+    file: 'worker/store/migrations.ts',
+    text: "CREATE TRIGGER connector_activated_by_insert AFTER INSERT ON connector_credentials WHEN NEW.state = 'ready'",
+    replacement:
+      "CREATE TRIGGER connector_activated_by_insert AFTER INSERT ON connector_credentials WHEN NEW.state = 'never'",
+    tests: [WORKER],
+  },
+  {
+    row: ROW,
+    holds: 'an authorisation activates its connector',
+    file: 'worker/store/migrations.ts',
+    text: "CREATE TRIGGER connector_activated_by_update AFTER UPDATE ON connector_credentials WHEN NEW.state = 'ready'",
+    replacement:
+      "CREATE TRIGGER connector_activated_by_update AFTER UPDATE ON connector_credentials WHEN NEW.state = 'never'",
+    tests: [WORKER],
+  },
+  {
+    row: ROW,
+    holds: 'a connector that has lost its credential stays active, and its operations are explained as refused',
+    file: 'worker/services/connectors/connector_records.ts',
+    text: '...(row.connector.activatedAt === null && { inactive: true as const }),',
+    replacement: '...(row.credential === null && { inactive: true as const }),',
+    tests: [WORKER],
+  },
+  {
+    row: ROW,
+    holds: 'a connector that has lost its credential stays active at the sidecars',
+    file: 'worker/services/sidecars/snapshot.ts',
+    text: 'connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),',
+    replacement: 'connectors: recordsOf(connectors.filter(({ credential }) => credential !== null)),',
+    tests: [WORKER],
+  },
+  {
+    row: ROW,
+    holds: 'a run of an inactive connector is refused before anybody is asked',
+    file: 'sidecar/connector/recognise.ts',
+    text: 'if (connector.inactive === true) return ok({ match: named, request: refuseInactive(connector), givenInputs });',
+    replacement: '',
+    tests: ['sidecar/connector/operation_runner.test.ts'],
+  },
+  {
+    row: SERVED,
+    holds: 'a secret outlives the connector that it serves',
+    file: 'worker/store/connectors.ts',
+    text: 'if (!isReservedVaultPath(path)) return [];',
+    replacement: '',
+    tests: [WORKER],
+  },
+  {
+    row: SERVED,
+    holds: 'a connector is served only by a secret of its owner',
+    file: 'worker/services/connectors/connector_credentials.ts',
+    text: 'const secret = await findSecret(context.database, { ownerId, path: path.value });',
+    replacement:
+      'const secret = ownerId === "" ? await findSecret(context.database, { ownerId, path: path.value }) : path;',
+    tests: [WORKER],
+  },
+  {
+    row: SERVED,
+    holds: 'a sidecar refuses a connector that names the credential of another connector or of an MCP server',
+    file: 'shared/wire/connectors.ts',
+    text: 'return path === connectorVaultPath(fqn) || parseOwnVaultPath(path).ok;',
+    replacement: 'return path !== fqn;',
+    tests: ['worker/connectors.test.ts'],
+  },
+];
