@@ -79,7 +79,7 @@ describe('a custom local server', () => {
     expect(await page.locator('#name-problem').innerText()).toContain('It is not a server name');
     expect(await page.locator('#name').getAttribute('aria-invalid')).toBe('true');
     expect(await page.locator('#env-problem').innerText()).toContain('a plaintext value of API_KEY');
-    expect(await page.locator('#deny-problem').innerText()).toContain('"*" stands only at the end');
+    expect(await page.locator('#deny-problem').innerText()).toContain('"*" may stand only at the end');
     expect(await page.getByLabel('Variables').inputValue()).toBe('LOG_LEVEL=info\nAPI_KEY');
     expect(await page.getByLabel('Arguments').inputValue()).toContain('"with a\\nline break"');
     expect(await page.getByLabel('In a container').isChecked()).toBe(true);
