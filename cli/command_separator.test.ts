@@ -22,7 +22,13 @@ test.each([
   ['run --quiet --name n claude', 'run --quiet --name n --agent=claude -- claude'],
   ['run -- claude -p hi', 'run -- claude -p hi'],
   ['run --name claude x', 'run --name claude -- x'],
-  ['launch claude -p', 'launch -- claude -p'],
+  ['launch claude -p', 'launch --agent=claude -- claude -p'],
+  [
+    'launch --egress=sealed --rebuild claude --rebuild',
+    'launch --egress=sealed --rebuild --agent=claude -- claude --rebuild',
+  ],
+  ['launch -- claude -p', 'launch -- claude -p'],
+  ['launch --image claude x', 'launch --image claude -- x'],
   ['login claude', 'login claude'],
   ['help claude', 'help claude'],
 ])('%s is read as %s', (typed, read) => {

@@ -1,6 +1,6 @@
 /** The global options that take a value. */
 export const GLOBAL_WITH_VALUE: ReadonlySet<string> = new Set(['--home', '--control']);
-/** `svc run`: the profile that was named instead of a command. */
+/** `svc run` and `svc launch`: the profile that was named instead of a command. */
 export const AGENT_FLAG = '--agent';
 /** The commands that run another command, with their options (and the global ones) that take a value. */
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -29,13 +29,16 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--workdir',
     '--name',
     '--ttl',
+    '--login',
+    '--base',
+    AGENT_FLAG,
   ]),
 };
 
 /**
  * Inserts `--` before the command of `svc run` and `svc launch` if the user left it out. Everything after the command's first
  * word belongs to the command: `svc run agent --json` passes `--json` to the agent. Where that word is the name of an agent's
- * profile, `svc run` runs the agent by its profile; after a `--` of the user's own it is a command like any other. Everything
+ * profile, both run the agent by its profile; after a `--` of the user's own it is a command like any other. Everything
  * after the name in `svc NAME` belongs to the agent, including `--help` and `--`.
  */
 export function withCommandSeparator(argv: readonly string[], isAgent: (word: string) => boolean): readonly string[] {
@@ -47,7 +50,7 @@ export function withCommandSeparator(argv: readonly string[], isAgent: (word: st
     if (word.startsWith('-')) {
       if ((runner === null ? GLOBAL_WITH_VALUE : optionsWithValue(runner)).has(word)) index += 1;
     } else if (runner !== null) {
-      if (runner === 'run' && isAgent(word)) return [...before, `${AGENT_FLAG}=${word}`, '--', ...after];
+      if (isAgent(word)) return [...before, `${AGENT_FLAG}=${word}`, '--', ...after];
       return [...before, '--', ...after];
     } else if (Object.hasOwn(WITH_VALUE, word)) {
       runner = word;

@@ -126,13 +126,13 @@ function isKnown(name: string | null): boolean {
   return GROUPS.some(([names]) => name !== null && names.includes(name));
 }
 
-/** The user's own profiles. They are looked for only where they matter: for `svc run`, and where the command is none of svc's. */
+/** The user's own profiles. They are looked for only where they matter: for `svc run` and `svc launch`, and where the command is none of svc's. */
 async function ownAgents(
   context: CliContext,
   argv: readonly string[],
   called: string | null,
 ): Promise<readonly string[]> {
-  if (called === '--version' || (called !== 'run' && isKnown(called))) return [];
+  if (called === '--version' || (called !== 'run' && called !== 'launch' && isKnown(called))) return [];
   const [{ listOwnNames }, { homeOf }] = await Promise.all([import('./agents/own_names.ts'), import('./up/home.ts')]);
   const home = globalValue(argv, '--home');
   try {

@@ -3,6 +3,10 @@ import type { Mutation } from './mutation.ts';
 const PROFILE = 'cli/agents/agent_profile.ts';
 const PROFILES = 'cli/agents/agent_profiles.ts';
 const LOGIN = 'cli/agents/agent_login.ts';
+const IMAGE = 'cli/agents/agent_image.ts';
+const OF_IMAGE = 'cli/agents/agent_image.test.ts';
+const LAUNCH = 'cli/agents/agent_launch.ts';
+const OF_LAUNCH = 'cli/agents/agent_launch.test.ts';
 const COMMANDS = 'cli/agents/agents_commands.test.ts';
 const IN_PROFILE = 'cli/agents/agent_profile.test.ts';
 const BINDINGS = 'worker/services/bindings/host_bindings.ts';
@@ -10,7 +14,7 @@ const LOGIN_BINDINGS = 'worker/services/bindings/login_bindings.test.ts';
 const AT_TOKEN_URL = 'sidecar/tunnel/program_login.test.ts';
 const OF_USER = 'cli/agents/agent_profiles.test.ts';
 
-/** Checks of the profiles of coding agents (decisions 0057 and 0065). */
+/** Checks of coding agents: their profiles and logins (decisions 0057 and 0065) and containers (decision 0066). */
 export const AGENT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Agents: profiles',
@@ -147,6 +151,102 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
     text: 'Object.entries(session).filter(([name]) => !removed.has(name));',
     replacement: 'Object.entries(session);',
     tests: [COMMANDS],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'no script of a package runs',
+    file: IMAGE,
+    text: "    '--ignore-scripts',\n",
+    replacement: '',
+    tests: [OF_IMAGE],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'the build of an image has no network',
+    file: IMAGE,
+    text: "    '--network=none',\n",
+    replacement: '',
+    tests: [OF_IMAGE],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'an image does not say where its packages came from',
+    file: IMAGE,
+    text: 'rmSync(join(packages, file), { force: true });',
+    replacement: 'lstatSync(join(packages, file), { throwIfNoEntry: false });',
+    tests: [OF_IMAGE],
+  },
+  {
+    row: 'Agents: containers',
+    holds: "an image of another user, base or contract is not the agent's",
+    file: IMAGE,
+    text: 'profile.container?.program ?? null, base, uid, contentOf(source)]',
+    replacement: 'profile.container?.program ?? null]',
+    tests: [OF_IMAGE],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'a profile puts only a package of npm into an image',
+    file: PROFILE,
+    text: '  /^(?:@[a-z0-9][a-z0-9._-]*\\/)?[a-z0-9][a-z0-9._-]*$/.test(text)',
+    replacement: '  text.length > 0',
+    tests: [IN_PROFILE],
+  },
+  {
+    row: 'Agents: own profiles',
+    holds: 'an own profile writes only to its folders in a container too',
+    file: PROFILES,
+    text: '[...files, ...(container?.files ?? [])].find(',
+    replacement: '[...files, ...(container?.files ?? []).slice(0, 0)].find(',
+    tests: [OF_USER],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'a variable that an agent would prefer to its placeholder is refused',
+    file: LAUNCH,
+    text: '  if (taken === undefined) return;',
+    replacement: '  if (taken === undefined || taken !== "") return;',
+    tests: [OF_LAUNCH],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'an agent gets the placeholder of the login that it uses, and of no other',
+    file: 'sandbox/launch/launch_container.ts',
+    text: 'launch.environment?.(environment, session) ?? environment;',
+    replacement: 'environment;',
+    tests: [OF_LAUNCH],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'an agent by its name has the proxy',
+    file: LAUNCH,
+    text: "  if (decideProxy(sandbox, proxy).kind === 'proxied') return;",
+    replacement: "  if (decideProxy(sandbox, proxy).kind !== 'preflight_failed') return;",
+    tests: [OF_LAUNCH],
+  },
+  {
+    row: 'Agents: containers',
+    holds: 'another project folder has another home',
+    file: 'cli/agents/agent_homes.ts',
+    text: '[realpathSync(stateHome), agent, real, uid]',
+    replacement: '[realpathSync(stateHome), agent, uid]',
+    tests: [OF_LAUNCH],
+  },
+  {
+    row: 'Agents: credentials',
+    holds: 'an svc that another command starts keeps no credential of the shell',
+    file: 'cli/up/background.ts',
+    text: 'Object.entries(context.env).filter(([name]) => OF_SVC.test(name));',
+    replacement: 'Object.entries(context.env);',
+    tests: ['cli/up/background.test.ts'],
+  },
+  {
+    row: 'Agents: profiles',
+    holds: 'what an agent writes to its file meanwhile is not lost',
+    file: 'cli/up/replace_file.ts',
+    text: 'if (readText !== undefined && currentText(path) !== readText)',
+    replacement: 'if (readText !== undefined && currentText(path) === undefined)',
+    tests: ['cli/agents/agent_files.test.ts'],
   },
   {
     row: 'Agents: credentials',

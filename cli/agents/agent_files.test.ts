@@ -15,7 +15,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { agentPath, mergeJson, prepareAgentFiles } from './agent_files.ts';
+import { mergeJson } from '../../sandbox/image/home/prepare_home.ts';
+import { agentPath, prepareAgentFiles } from './agent_files.ts';
 import { findProfile } from './agent_profiles.ts';
 
 const PLACEHOLDER = 'sk-ant-api03-0123456789abcdefghijABCDEFGHIJ';
@@ -26,11 +27,15 @@ let userHome: string;
 beforeEach(() => (userHome = mkdtempSync(join(tmpdir(), 'svc-agent-home-'))));
 afterEach(() => rmSync(userHome, { recursive: true, force: true }));
 
-function prepare(name: string, env: Record<string, string> = {}): ReturnType<typeof prepareAgentFiles> {
+function prepare(
+  name: string,
+  env: Record<string, string> = {},
+  now: () => number = () => 0,
+): ReturnType<typeof prepareAgentFiles> {
   const { profile } = findProfile({ root, home: '/nonexistent', uid: undefined }, name);
   const [login] = profile.logins;
   if (login === undefined) throw new Error('the profile has no login');
-  return prepareAgentFiles({ env, userHome, now: () => 0 }, profile, login.name, PLACEHOLDER);
+  return prepareAgentFiles({ env, userHome, now }, profile, login.name, PLACEHOLDER);
 }
 const read = (...path: string[]): unknown => JSON.parse(readFileSync(join(userHome, ...path), 'utf8'));
 
@@ -57,6 +62,30 @@ describe('the files of an agent', () => {
     });
     expect(statSync(join(userHome, '.claude.json')).mode & 0o777).toBe(0o640);
     expect(readdirSync(userHome)).toEqual(['.claude.json']);
+  });
+
+  test('keep what the agent writes between our reading and our writing', async () => {
+    const path = join(userHome, '.claude.json');
+    writeFileSync(path, JSON.stringify({ theme: 'dark' }));
+    let writes = 0;
+    const now = (): number => {
+      if (writes < 2) writeFileSync(path, JSON.stringify({ theme: 'dark', startups: (writes += 1) }));
+      return 0;
+    };
+    expect(await prepare('claude', {}, now)).toEqual([]);
+    expect(read('.claude.json')).toMatchObject({ theme: 'dark', startups: 2, hasCompletedOnboarding: true });
+    expect(readdirSync(userHome)).toEqual(['.claude.json']);
+  });
+
+  test('that change all the time are left alone, and named', async () => {
+    const path = join(userHome, '.claude.json');
+    let writes = 0;
+    const now = (): number => {
+      writeFileSync(path, JSON.stringify({ startups: (writes += 1) }));
+      return 0;
+    };
+    expect(await prepare('claude', {}, now)).toEqual([{ path, why: 'is being changed by another program' }]);
+    expect(read('.claude.json')).toEqual({ startups: writes });
   });
 
   test('that are no JSON are left alone, and named', async () => {

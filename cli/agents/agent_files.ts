@@ -1,7 +1,8 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { isObject, mergeJson } from '../../sandbox/image/home/prepare_home.ts';
 import type { CliContext } from '../context.ts';
-import { replaceFile } from '../up/replace_file.ts';
+import { ChangedMeanwhile, replaceFile } from '../up/replace_file.ts';
 import type { AgentProfile } from './agent_profile.ts';
 
 /** Where the agent's files are. */
@@ -52,45 +53,46 @@ async function writeJson(
   { path, isMoved }: { readonly path: string; readonly isMoved: boolean },
   wanted: Json,
 ): Promise<string | null> {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const outcome = await tryToWriteJson(context, { path, isMoved }, wanted);
+    if (outcome !== 'changed_meanwhile') return outcome?.why ?? null;
+  }
+  return 'is being changed by another program';
+}
+
+/** A running agent writes its file rarely. */
+const MOST_TRIES = 5;
+
+/** Null once it is written, or needs no change. What the agent itself has written since it was read is not lost. */
+async function tryToWriteJson(
+  context: AgentHome,
+  { path, isMoved }: { readonly path: string; readonly isMoved: boolean },
+  wanted: Json,
+): Promise<{ readonly why: string } | 'changed_meanwhile' | null> {
   try {
-    if (!isRegular(path, isMoved)) return 'is not a regular file';
-    const before: unknown = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
-    if (!isObject(before)) return 'is no JSON object';
+    if (!isRegular(path, isMoved)) return { why: 'is not a regular file' };
+    const readText = existsSync(path) ? readFileSync(path, 'utf8') : null;
+    const before: unknown = readText === null ? {} : JSON.parse(readText);
+    if (!isObject(before)) return { why: 'is no JSON object' };
     const after = mergeJson(before, wanted);
     if (JSON.stringify(after) === JSON.stringify(before)) return null;
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    await replaceFile(path, `${JSON.stringify(after, null, 2)}\n`, context.now(), { keepsBackup: false });
+    const text = `${JSON.stringify(after, null, 2)}\n`;
+    await replaceFile(path, text, context.now(), { keepsBackup: false, readText });
     return null;
   } catch (error) {
-    return error instanceof SyntaxError ? 'is not valid JSON' : error instanceof Error ? error.message : String(error);
+    if (error instanceof ChangedMeanwhile) return 'changed_meanwhile';
+    if (error instanceof SyntaxError) return { why: 'is not valid JSON' };
+    return { why: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** `{placeholder}` and `{last20}`, its last 20 characters, in any text of the JSON. */
-function fillText(json: Json, placeholder: string): Json {
+/** `{placeholder}` and `{last20}`, its last 20 characters, in any text of the JSON; in a container also `{workspace}`. */
+export function fillText(json: Json, placeholder: string, workspace = ''): Json {
   const text = JSON.stringify(json)
     .replaceAll('{placeholder}', () => placeholder)
-    .replaceAll('{last20}', () => placeholder.slice(-20));
+    .replaceAll('{last20}', () => placeholder.slice(-20))
+    .replaceAll('{workspace}', () => workspace);
   const filled: unknown = JSON.parse(text);
   return isObject(filled) ? filled : {};
-}
-
-/** The first object with the second's values: objects are merged, lists get the elements that they lack, others are replaced. */
-export function mergeJson(before: Json, wanted: Json): Json {
-  const merged: Record<string, unknown> = { ...before };
-  for (const [name, value] of Object.entries(wanted)) {
-    const old = Object.hasOwn(before, name) ? before[name] : undefined;
-    if (isObject(value)) merged[name] = mergeJson(isObject(old) ? old : {}, value);
-    else if (Array.isArray(value)) merged[name] = joinLists(Array.isArray(old) ? old : [], value);
-    else merged[name] = value;
-  }
-  return merged;
-}
-
-function joinLists(before: readonly unknown[], wanted: readonly unknown[]): readonly unknown[] {
-  return [...before, ...wanted.filter((value) => !before.includes(value))];
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

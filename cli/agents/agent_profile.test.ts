@@ -130,6 +130,58 @@ describe('a profile', () => {
     expect(problemsOf({ files: [{ ...FILE, path }] })).not.toEqual([]);
   });
 
+  test.each([
+    '/etc/acme',
+    '../acme',
+    'acme@latest',
+    'acme@1.2.3',
+    'git+https://x.example/a',
+    'file:acme',
+    'Acme',
+    '@a/b/c',
+    '',
+  ])('puts into an image only a package of npm, not %j', (name) => {
+    expect(problemsOf({ container: { package: name, version: '1.2.3' } })).not.toEqual([]);
+  });
+
+  test.each(['latest', '^1.2.3', '1.2', '1.x', '>=1.2.3', ''])(
+    'puts into an image an exact version, not %j',
+    (version) => {
+      expect(problemsOf({ container: { package: 'acme', version } })).not.toEqual([]);
+    },
+  );
+
+  test('names the version once: what is tried, or its own', () => {
+    expect(problemsOf({ container: { package: '@acme/coder', version: '1.2.3-beta.1' } })).toEqual([]);
+    expect(problemsOf({ tried: '1.2.3', container: { package: 'acme' } })).toEqual([]);
+    expect(problemsOf({ container: { package: 'acme' } })).toEqual([
+      'container.version: is missing: nothing is tried, so name the exact version',
+    ]);
+    expect(problemsOf({ tried: '1.2.3', container: { package: 'acme', version: '2.0.0' } })).toEqual([
+      'container.version: is there although a version is tried',
+    ]);
+  });
+
+  test.each(['../x', '/bin/sh', 'a/../b', 'a/./b', '.bin/x', 'a/.hidden', 'a', 'a/{home}', 'a/b c', 'a//b'])(
+    'does not take %j for the program of a package',
+    (program) => {
+      expect(problemsOf({ container: { package: 'acme', version: '1.2.3', program } })).not.toEqual([]);
+    },
+  );
+
+  test('takes a program that is another one for each processor', () => {
+    const program = '@acme/coder-linux-{cpu}{musl}/bin/coder.exe';
+    expect(problemsOf({ container: { package: 'acme', version: '1.2.3', program } })).toEqual([]);
+  });
+
+  test('sets in a container no variable that it may not set elsewhere, and writes no other file', () => {
+    const container = { package: 'acme', version: '1.2.3' };
+    const file = { path: '~/.demo/settings.json', write: 'merge', json: {} };
+    expect(problemsOf({ container: { ...container, files: [file], variables: { DEMO: '1' } } })).toEqual([]);
+    expect(problemsOf({ container: { ...container, variables: { LD_PRELOAD: 'x' } } })).not.toEqual([]);
+    expect(problemsOf({ container: { ...container, files: [{ ...file, path: '~/.ssh/x.json' }] } })).not.toEqual([]);
+  });
+
   test.each(['/bin/sh', 'sh -c x', '../x', '-x', ''])('does not run %j', (command) => {
     expect(problemsOf({ command })).not.toEqual([]);
   });

@@ -117,6 +117,36 @@ const account = z.strictObject({
   }),
 });
 
+/** A package of npm: no link, no folder, no tag. */
+const packageName = checkedText(214, 'write the name of a package of npm', (text) =>
+  /^(?:@[a-z0-9][a-z0-9._-]*\/)?[a-z0-9][a-z0-9._-]*$/.test(text)
+    ? null
+    : 'must be the name of a package of npm, such as @acme/coder: no version, link or folder',
+);
+const exactVersion = z.string().regex(/^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/, 'must be an exact version such as 1.2.3');
+
+/** How the agent gets into an image, and what its home needs there. No command of a profile or of a package runs for it. */
+const containerPart = z.strictObject({
+  package: packageName,
+  /** Where nothing is `tried`. */
+  version: exactVersion.optional(),
+  /**
+   * The program below `node_modules`, for a package whose own script would put it into its place. `{cpu}` is x64 or arm64,
+   * `{musl}` is `-musl` on Alpine and the like. Without it, npm links the package's command.
+   */
+  program: checkedText(200, 'write a path below node_modules', (text) =>
+    /^(?!.*(?:^|\/)\.)(?:[\w@.-]|\{cpu\}|\{musl\})+(?:\/(?:[\w@.-]|\{cpu\}|\{musl\})+)+$/.test(text)
+      ? null
+      : 'must be a path below node_modules without ".."; only {cpu} and {musl} may be in braces',
+  ).optional(),
+  /** Set unless the person passes them on. */
+  variables: z.record(variableName, line).default({}),
+  /** Written before each start, whatever the login, so that the agent does not ask again. `{workspace}` is the project's folder. */
+  files: z
+    .array(z.strictObject({ path: writtenPath, write: z.enum(['merge', 'create']), json: z.record(z.string(), json) }))
+    .default([]),
+});
+
 const profile = z
   .strictObject({
     name: checkedText(32, 'write the name of the agent', (text) =>
@@ -160,6 +190,7 @@ const profile = z
       .default([]),
     /** Where the agent keeps a login of its own: a person is told about one that is there. */
     credential_files: z.array(z.strictObject({ path: homePath, moved_by: variableName.optional() })).default([]),
+    container: containerPart.optional(),
     /** Hosts that it also calls. They get no credential, even if the agent sends its placeholder there. */
     hosts: z.array(exactHost).default([]),
   })
@@ -169,6 +200,16 @@ const profile = z
 export type AgentProfile = z.output<typeof profile>;
 export type AgentLogin = AgentProfile['logins'][number];
 export type AgentAccount = NonNullable<AgentProfile['account']>;
+export type AgentContainer = NonNullable<AgentProfile['container']>;
+
+/** The package with the version that a container gets: the one that svc's tests run, else the profile's own. */
+export function packageOf({
+  container,
+  tried,
+}: AgentProfile): { readonly name: string; readonly version: string } | null {
+  const version = container?.version ?? tried;
+  return container === undefined || version === null ? null : { name: container.package, version };
+}
 
 /** Checks a profile file's content, as returned by the YAML parser. Each problem is one line. */
 export function parseAgentProfile(value: unknown): Result<AgentProfile, readonly string[]> {
@@ -199,9 +240,11 @@ export function bindingsOf(
 interface Checked {
   readonly logins: readonly z.output<typeof login>[];
   readonly files: readonly { readonly login: string }[];
+  readonly tried: string | null;
+  readonly container?: z.output<typeof containerPart> | undefined;
 }
 
-function checkReferences({ logins, files }: Checked, context: z.RefinementCtx): void {
+function checkReferences({ logins, files, tried, container: inContainer }: Checked, context: z.RefinementCtx): void {
   for (const [at, { name, variable, bindings }] of logins.entries()) {
     const issue = (path: readonly (string | number)[], message: string): void =>
       context.addIssue({ code: 'custom', path: ['logins', at, ...path], message });
@@ -216,6 +259,13 @@ function checkReferences({ logins, files }: Checked, context: z.RefinementCtx): 
       for (const { path, message } of checked.error?.issues ?? [])
         issue(['bindings', index, ...path.map(String)], message);
     }
+  }
+  if (inContainer !== undefined && (inContainer.version === undefined) === (tried === null)) {
+    const message =
+      tried === null
+        ? 'is missing: nothing is tried, so name the exact version'
+        : 'is there although a version is tried';
+    context.addIssue({ code: 'custom', path: ['container', 'version'], message });
   }
   for (const [at, file] of files.entries()) {
     if (logins.some(({ name }) => name === file.login)) continue;

@@ -67,6 +67,16 @@ describe("a user's own profile", () => {
     expect(() => find('mine')).toThrow(`writes to ${path}: your own profile writes only to these folders`);
   });
 
+  test('is refused if it writes a file of another program in a container', () => {
+    const container = {
+      package: 'mine',
+      version: '1.2.3',
+      files: [{ path: '~/.claude.json', write: 'merge', json: {} }],
+    };
+    writeFileSync(file, stringify({ ...MINE, container }));
+    expect(() => find('mine')).toThrow('writes to ~/.claude.json: your own profile writes only to these folders');
+  });
+
   test('is refused if a variable moves the file that it writes', () => {
     const path = '~/.mine/package.json';
     writeFileSync(file, stringify({ ...MINE, logins: [LOGIN], files: [{ ...FILE, path, moved_by: 'PWD' }] }));

@@ -71,7 +71,8 @@ function readOwnProfile({ home, uid }: ProfilePlaces, name: string): FoundProfil
   const file = join(ownFolder(home), `${name}.yaml`);
   const checked = parseAgentProfile(parseYaml(file, readOwnFile(ownFolder(home), file, uid)));
   if (!checked.ok) throw new CliError(EXIT.failed, `${file} is no profile of an agent:`, checked.error);
-  const foreign = checked.value.files.find((each) => !isOfAgent(name, each));
+  const { files, container } = checked.value;
+  const foreign = [...files, ...(container?.files ?? [])].find((each) => !isOfAgent(name, each));
   if (foreign !== undefined) {
     throw new CliError(
       EXIT.failed,
@@ -90,7 +91,10 @@ function readOwnProfile({ home, uid }: ProfilePlaces, name: string): FoundProfil
 }
 
 /** A copied profile must not write what another program runs: its hooks and servers, or a package's scripts. */
-function isOfAgent(name: string, { path, moved_by: movedBy }: AgentProfile['files'][number]): boolean {
+function isOfAgent(
+  name: string,
+  { path, moved_by: movedBy }: Pick<AgentProfile['files'][number], 'path' | 'moved_by'>,
+): boolean {
   const isInside = (path.startsWith(`~/.${name}/`) && name !== 'config') || path.startsWith(`~/.config/${name}/`);
   return isInside && movedBy === undefined;
 }

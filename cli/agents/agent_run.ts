@@ -72,8 +72,8 @@ async function prepare(call: Call<RunOptions>, profile: AgentProfile): Promise<r
 }
 
 /** The logins for this run, asked for if there is none; null if the control plane is away, and the sidecar's policy decides. */
-async function loginsToUse(
-  call: Call<RunOptions>,
+export async function loginsToUse(
+  call: Call<object>,
   profile: AgentProfile,
   wanted: string | null,
 ): Promise<readonly ReadyLogin[] | null> {
@@ -103,7 +103,7 @@ function noAccountError({ name, title, account }: AgentProfile): CliError {
   ]);
 }
 
-function handedOut(profile: AgentProfile, session: SessionAccess): readonly ReadyLogin[] {
+export function handedOut(profile: AgentProfile, session: Pick<SessionAccess, 'sentinels'>): readonly ReadyLogin[] {
   const found = profile.logins.flatMap((login) =>
     session.sentinels
       .filter(({ env }) => env === login.variable)
@@ -116,7 +116,7 @@ function handedOut(profile: AgentProfile, session: SessionAccess): readonly Read
  * The environment of the agent: a placeholder for each login that it uses. The variables of its other logins are taken away,
  * because a credential that the user has there would be the agent's to read.
  */
-function agentEnvironment(
+export function agentEnvironment(
   session: Readonly<Record<string, string>>,
   profile: AgentProfile,
   logins: readonly ReadyLogin[],
@@ -129,7 +129,7 @@ function agentEnvironment(
   return { ...profile.variables, ...Object.fromEntries(kept), ...Object.fromEntries(placeholders) };
 }
 
-function removedVariables({ clears, logins }: AgentProfile): ReadonlySet<string> {
+export function removedVariables({ clears, logins }: AgentProfile): ReadonlySet<string> {
   return new Set([...clears, ...logins.flatMap(({ variable, also }) => [variable, ...also])]);
 }
 
@@ -162,7 +162,7 @@ const MOST_READ_BYTES = 64 * 1024;
 /** A session with more events than this is counted as "more than". */
 const MOST_COUNTED = 10_000;
 
-async function printSummary(call: Call<RunOptions>, sessionId: string): Promise<void> {
+export async function printSummary(call: Call<{ readonly quiet?: boolean }>, sessionId: string): Promise<void> {
   const { context, options, print } = call;
   if (options.json === true || options.quiet === true) return;
   try {

@@ -3,7 +3,7 @@ import { findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
-import { backgroundArgs, bringUp } from '../up/background.ts';
+import { backgroundArgs, bringUp, environmentOfSvc } from '../up/background.ts';
 import { homeOf } from '../up/home.ts';
 import { requireFreePort } from '../up/up_programs.ts';
 
@@ -18,13 +18,14 @@ export async function ensureStarted(call: Call): Promise<void> {
     ]);
   }
   const ports = await usualPorts();
+  const env = environmentOfSvc(call.context);
   try {
-    await bringUp(call, home, argsFor(home, ports));
+    await bringUp(call, home, argsFor(home, ports), env);
   } catch (error) {
     // Another program may have taken a port since, for example another person's svc.
     const now = await usualPorts();
     if (!(error instanceof CliError) || (now.control === ports.control && now.proxy === ports.proxy)) throw error;
-    await bringUp(call, home, argsFor(home, now));
+    await bringUp(call, home, argsFor(home, now), env);
   }
   call.print.note('svc: started in the background; "svc down" stops it');
 }

@@ -343,7 +343,7 @@ describe("a user's own profile", () => {
     expect((await svc(['--help'])).stdout).toContain('run mine, by your own profile');
     expect((await svc(['completion', 'bash'])).stdout).toContain("'mine'");
     expect((await svc(['miine'])).stderr).toContain('Did you mean mine?');
-    expect((await svc(['agents'])).stdout).toContain('mine\tMy agent\tyes\tyour own\tnone');
+    expect((await svc(['agents'])).stdout).toContain('mine\tMy agent\tyes\tyour own\tno\tnone');
   });
 });
 

@@ -49,7 +49,16 @@ interface Ran {
   readonly contexts: readonly unknown[];
 }
 
-const image = { id: 'sha256:abc', user: '', entrypoint: [], cmd: [], env: [], workdir: '', architecture: 'amd64' };
+const image = {
+  id: 'sha256:abc',
+  user: '',
+  entrypoint: [],
+  cmd: [],
+  env: [],
+  workdir: '',
+  architecture: 'amd64',
+  labels: {},
+};
 
 async function svc(
   argv: readonly string[],

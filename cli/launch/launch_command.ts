@@ -4,14 +4,17 @@ import { SANDBOX_PROXY_VALUES } from '../../shared/model/settings.ts';
 import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
+import { AGENT_FLAG } from '../command_separator.ts';
 import type { LaunchOptions } from './launch_options.ts';
 
 /** `svc launch -- COMMAND`. */
 export function addLaunchCommand(line: CommandLine, signals: SignalSource): void {
   const launch = line.program
     .command('launch')
-    .description('run a command in a container; its HTTPS goes through the proxy')
-    .usage('[options] -- COMMAND [ARGUMENT...]')
+    .description(
+      'run a command, or an agent by its name (`svc agents`), in a container; its HTTPS goes through the proxy',
+    )
+    .usage('[options] -- COMMAND [ARGUMENT...], or [options] AGENT [ARGUMENT...]')
     .argument('<command...>', 'the command and its arguments, after --')
     .addOption(
       optionOfValues(
@@ -53,9 +56,20 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .option('--name <text>', 'a name for the session and its container')
     .option('--detach', 'start the container and return; see svc sessions')
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
-    .option('--ttl <length>', 'end the session after this long, such as 8h');
+    .option('--ttl <length>', 'end the session after this long, such as 8h')
+    .option('--login <name>', 'agents: use this one of its logins, such as key or subscription')
+    .option('--base <image>', 'agents: make the image from this one (default: $SVC_AGENT_BASE_IMAGE, else node:24)')
+    .option('--rebuild', 'agents: make the image anew')
+    .option('--forget', "agents: remove the agent's home of this project folder, and run nothing")
+    .option('--quiet', 'agents: do not print the number of requests at the end')
+    .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
   // Loaded on use, so that other commands start faster.
-  handle<LaunchOptions>(line, launch, async (call) => (await import('./launch_run.ts')).runLaunch(call, signals));
+  handle<LaunchOptions>(line, launch, async (call) => {
+    const { agent } = call.options;
+    if (agent === undefined) return (await import('./launch_run.ts')).runLaunch(call, signals);
+    const { launchAgent } = await import('../agents/agent_launch.ts');
+    return launchAgent({ ...call, args: call.args.slice(1) }, signals, agent);
+  });
 }
 
 /** The choices are only for completion scripts; our own parsers check the values, with better errors. */

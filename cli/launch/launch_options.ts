@@ -3,6 +3,7 @@ import {
   parseSandboxProxy,
   REMOVED_SANDBOX_PROXY_SETTING,
   type SandboxProxy,
+  type Settings,
 } from '../../shared/model/settings.ts';
 import { EGRESS_MODES, type Egress } from '../../shared/model/egress.ts';
 import type { Result } from '../../shared/model/result.ts';
@@ -35,6 +36,13 @@ export interface LaunchOptions {
   readonly detach?: boolean;
   readonly relay?: boolean;
   readonly ttl?: string;
+  /** The profile that was named instead of a command; the rest is only for these. */
+  readonly agent?: string;
+  readonly login?: string;
+  readonly base?: string;
+  readonly rebuild?: boolean;
+  readonly forget?: boolean;
+  readonly quiet?: boolean;
 }
 
 /** A valid launch request, made from the command line and the environment alone. */
@@ -70,7 +78,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
     allow: (options.allow ?? []).map((text) => valueOrUsageError('--allow', parseAllowedHost(text))),
-    image: option('--image', options.image, parseImageReference) ?? settings.sandboxImage ?? null,
+    image: requestedImage(options, settings),
     mounts: (options.mount ?? []).map((text) => valueOrUsageError('--mount', parseMount(text))),
     defaultMount: options.defaultMount,
     envNames: [...new Set(options.env ?? [])],
@@ -83,12 +91,28 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     ttlSeconds: option('--ttl', options.ttl, parseDuration) ?? null,
     command: args,
   };
+  if (options.agent === undefined) refuseAgentOptions(options);
   refuseTwice(request);
   refuseUselessAllow(request);
   refuseWithoutProxy(request);
   if (request.sandbox === 'none') refuseWithoutContainer(call, request);
-  else if (request.image === null) throw noImageError();
+  else if (request.image === null && options.agent === undefined) throw noImageError();
   return request;
+}
+
+/** The setting names an image for commands, in which no agent need be. */
+function requestedImage(options: LaunchOptions, { sandboxImage }: Settings): string | null {
+  const given = option('--image', options.image, parseImageReference);
+  return given ?? (options.agent === undefined ? sandboxImage : undefined) ?? null;
+}
+
+/** Refuses options of agents for another command: the option would have no effect. */
+function refuseAgentOptions(options: LaunchOptions): void {
+  const asked = (['login', 'base', 'rebuild', 'forget', 'quiet'] as const).find((name) => options[name] !== undefined);
+  if (asked === undefined) return;
+  throw new CliError(EXIT.usage, `--${asked} is for an agent, and no agent is named`, [
+    `\`svc agents\` lists the agents: svc launch --${asked} ... AGENT`,
+  ]);
 }
 
 /** Refuses the removed setting: someone who still sets it expects it to have an effect. */

@@ -22,20 +22,39 @@ export async function runProxied(
   sessions: SandboxSessions,
   signals: SignalSource,
 ): Promise<number> {
-  const { runtime, image } = await preflight(call, request, sessions);
-  const launch = await containerLaunch(call, request, { runtime, image });
-  const end = await launchContainer({ ...callPorts(call, signals), runtime, sessions }, launch);
-  if (end.exitCode !== null) {
-    if (request.egress === 'sealed') await printRefusedHosts(call, end.sessionId);
-    return end.exitCode;
-  }
-  tellDetached(call, request, end);
-  return 0;
+  return (await launchProxied(call, request, { sessions, signals })).exitCode ?? 0;
 }
 
-interface Preflight {
+/** What an agent's profile changes in the container. */
+export type ContainerChanges = Partial<Pick<ContainerLaunch, 'volumes' | 'command' | 'env' | 'environment'>>;
+
+interface ProxiedLaunch {
+  readonly sessions: SandboxSessions;
+  readonly signals: SignalSource;
+  /** Hosts that a sealed session reaches in addition, such as an agent's own. */
+  readonly hosts?: readonly string[];
+  /** Called when engine and image are checked, before anything starts. */
+  readonly changes?: (launch: ContainerLaunch, found: Preflight) => Promise<ContainerChanges>;
+}
+
+/** The same; also says which session it was. */
+export async function launchProxied(
+  call: Call,
+  request: LaunchRequest,
+  { sessions, signals, hosts = [], changes }: ProxiedLaunch,
+): Promise<LaunchEnd> {
+  const found = await preflight(call, request, sessions);
+  const launch = await containerLaunch(call, request, { ...found, hosts });
+  const changed = { ...launch, ...(await changes?.(launch, found)) };
+  const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
+  if (end.exitCode === null) tellDetached(call, request, end);
+  else if (request.egress === 'sealed') await printRefusedHosts(call, end.sessionId);
+  return end;
+}
+
+export interface Preflight {
   readonly runtime: ContainerRuntime;
-  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry' | 'uid'>;
+  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry' | 'uid' | 'home'>;
 }
 
 /** Checks that engine and image support the proxy. If not, this is recorded and nothing starts. */
@@ -60,12 +79,12 @@ async function preflightFailed(
 async function containerLaunch(
   call: Call,
   request: LaunchRequest,
-  { runtime, image }: Preflight,
+  { runtime, image, hosts }: Preflight & { readonly hosts: readonly string[] },
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
   const { detach, relay, command, name, ttlSeconds, egress, allow, unsealed, mcpServers } = request;
-  const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory };
+  const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory, more: hosts };
   return {
     home: place.home,
     session: {

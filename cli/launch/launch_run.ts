@@ -19,7 +19,7 @@ export async function runLaunch(call: Call<LaunchOptions>, signals: SignalSource
 }
 
 /** Maps a failure to 125, since 1 would look like the command's own exit status. Usage errors and a missing sidecar keep their codes. */
-function toNotStarted(error: unknown): unknown {
+export function toNotStarted(error: unknown): unknown {
   if (error instanceof LaunchError) {
     return new CliError(error.exitCode ?? EXIT.notStarted, error.message, error.fixes);
   }

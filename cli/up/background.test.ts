@@ -2,8 +2,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, test, vi } from 'vitest';
 import { pause } from '../../machine/pause.ts';
+import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit_codes.ts';
-import { endStarted, startError } from './background.ts';
+import { endStarted, environmentOfSvc, startError } from './background.ts';
 
 const HOME = '/home/anna/.svc';
 const endOf = (exitCode: number) => ({ exitCode, signalCode: null });
@@ -49,4 +50,24 @@ describe('the background process that did not become ready', () => {
     expect(kill).toHaveBeenCalledExactlyOnceWith('SIGTERM');
     expect(child.unref).toHaveBeenCalledOnce();
   });
+});
+
+test('an svc that another command starts gets settings and paths, not the credentials of the shell', () => {
+  const own = {
+    PATH: '/opt/bin',
+    HOME: '/home/anna',
+    LC_ALL: 'C',
+    DOCKER_HOST: 'unix:///d.sock',
+    SVC_IDLE_TUNNEL_SECONDS: '60',
+    XDG_RUNTIME_DIR: '/run/user/1',
+  };
+  const shells = {
+    ANTHROPIC_API_KEY: 'planted',
+    DEPLOY: 'planted',
+    NODE_OPTIONS: '--require=/x',
+    HTTPS_PROXY: 'planted',
+  };
+  const context: Pick<CliContext, 'env'> = { env: { ...shells, ...own } };
+  expect(environmentOfSvc(context)).toEqual(own);
+  expect(environmentOfSvc({ env: {} })).toEqual({ PATH: '/usr/local/bin:/usr/bin:/bin' });
 });

@@ -75,11 +75,35 @@ export async function startInBackground(call: Call, home: string, args: readonly
   await announce(call, { home, controlUrl, proxyUrl, key, inBackground: true });
 }
 
-/** The same, without printing where it listens. */
-export async function bringUp(call: Call, home: string, args: readonly string[]): Promise<RunFile> {
+/** The same, without printing where it listens. By default svc gets the caller's environment. */
+export async function bringUp(
+  call: Call,
+  home: string,
+  args: readonly string[],
+  env: CliContext['env'] = call.context.env,
+): Promise<RunFile> {
   for (const text of prepareHome(home, process.getuid?.())) call.print.note(`svc: ${text}`);
   const running = UpLock.readRunning(home);
-  return running === null ? startAndWait(call, home, args) : joinRunning(call, home, running.supervisor.pid);
+  return running === null ? startAndWait(call, { home, args, env }) : joinRunning(call, home, running.supervisor.pid);
+}
+
+/** Programs that svc starts are found by PATH, and the container engine by DOCKER_HOST. */
+export function carriedVariables({ env }: Pick<CliContext, 'env'>): Readonly<Record<string, string>> {
+  const docker = env['DOCKER_HOST'];
+  return { PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin', ...(docker !== undefined && { DOCKER_HOST: docker }) };
+}
+
+/** svc's own settings, and what tells a program about its user and its machine. */
+const OF_SVC =
+  /^(?:SVC_\w+|(?:GENERAL|CODEHOST)_OAUTH_\w+|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|XDG_\w+|DOCKER_\w+|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR))$/;
+
+/**
+ * The environment of an svc that starts on the way of another command. It runs for days: the credentials of that command's
+ * shell stay out of it.
+ */
+export function environmentOfSvc(context: Pick<CliContext, 'env'>): CliContext['env'] {
+  const own = Object.entries(context.env).filter(([name]) => OF_SVC.test(name));
+  return { ...Object.fromEntries(own), ...carriedVariables(context) };
 }
 
 /** Waits for the svc that another command has started. */
@@ -90,11 +114,17 @@ async function joinRunning(call: Call, home: string, pid: number): Promise<RunFi
   return run;
 }
 
-async function startAndWait(call: Call, home: string, args: readonly string[]): Promise<RunFile> {
+interface BackgroundStart {
+  readonly home: string;
+  readonly args: readonly string[];
+  readonly env: CliContext['env'];
+}
+
+async function startAndWait(call: Call, { home, args, env }: BackgroundStart): Promise<RunFile> {
   const fd = openSync(prepareLog(home, 'up'), 'a+', 0o600);
   try {
     const before = fstatSync(fd).size;
-    const child = spawnBackground(call.context, args, fd);
+    const child = spawnBackground(call.context, { args, env }, fd);
     // Without a listener, a child that cannot be started or signalled would end this process.
     child.on('error', () => {});
     const hasEnded = (): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
@@ -130,9 +160,9 @@ interface StartedChild extends Pick<ChildProcess, 'pid' | 'unref'> {
   kill(signal: 'SIGTERM'): boolean;
 }
 
-function spawnBackground(context: CliContext, args: readonly string[], fd: number): ChildProcess {
-  const { FORCE_COLOR: _colour, ...env } = context.env;
-  return spawn(process.execPath, [...process.execArgv, programFile('cli/main'), ...args], {
+function spawnBackground(context: CliContext, start: Pick<BackgroundStart, 'args' | 'env'>, fd: number): ChildProcess {
+  const { FORCE_COLOR: _colour, ...env } = start.env;
+  return spawn(process.execPath, [...process.execArgv, programFile('cli/main'), ...start.args], {
     cwd: context.workingDirectory,
     env,
     stdio: ['ignore', fd, fd],

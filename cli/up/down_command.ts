@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { listHomes } from '../agents/agent_homes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
@@ -46,7 +47,13 @@ async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
   }
   const stopped = await stopSvc(call, home);
   if (!keepsSessions) await forgetSessions(call, home);
+  await tellOfHomes(call, home);
   print.line({ home, stopped }, stopped ? `stopped svc on ${home}` : `svc is not running on ${home}`);
+}
+
+async function tellOfHomes({ context, print }: Call, home: string): Promise<void> {
+  const homes = await listHomes(context.env, home, () => undefined);
+  if (homes.length > 0) print.note('svc: homes of agents stay in volumes of the engine: svc agents homes');
 }
 
 /** Under the lock, so that no sidecar that starts meanwhile has restored the sessions whose files are removed. */

@@ -1,6 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { copyFileSync, constants, realpathSync, statSync } from 'node:fs';
+import { copyFileSync, constants, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
+
+/** The file changed since it was read: another program writes it too. */
+export class ChangedMeanwhile extends Error {
+  readonly code = 'CHANGED_MEANWHILE';
+}
+
+interface ReplaceOptions {
+  readonly keepsBackup?: boolean;
+  /** The text that the file had when it was read, null for no file. If it has another one now, {@link ChangedMeanwhile} is thrown. */
+  readonly readText?: string | null;
+}
 
 /** The state of a user's file before it is replaced. */
 export interface ReplacedFile {
@@ -18,7 +29,7 @@ export async function replaceFile(
   path: string,
   text: string,
   now: number,
-  { keepsBackup = true }: { readonly keepsBackup?: boolean } = {},
+  { keepsBackup = true, readText }: ReplaceOptions = {},
 ): Promise<ReplacedFile> {
   const stats = statSync(path, { throwIfNoEntry: false });
   const target = stats === undefined ? path : realpathSync(path);
@@ -34,12 +45,17 @@ export async function replaceFile(
     } finally {
       await file.close();
     }
+    if (readText !== undefined && currentText(path) !== readText) throw new ChangedMeanwhile(`${path} was changed`);
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
   return { backup };
+}
+
+function currentText(path: string): string | null {
+  return existsSync(path) ? readFileSync(path, 'utf8') : null;
 }
 
 /** `20261121T181500123Z` */

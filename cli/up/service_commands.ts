@@ -6,7 +6,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
-import { backgroundArgs } from './background.ts';
+import { backgroundArgs, carriedVariables } from './background.ts';
 import { homeOf, prepareHome } from './home.ts';
 import { findServiceManager, isInstalled, type ServiceManager } from './service_manager.ts';
 import { findUnwritable, type ServicePlan } from './service_unit.ts';
@@ -120,12 +120,6 @@ function planOf(
     command: [...node, ...args],
     environment: carriedVariables(context),
   };
-}
-
-/** Programs that svc starts are found by PATH, and the container engine by DOCKER_HOST. */
-function carriedVariables({ env }: CliContext): Readonly<Record<string, string>> {
-  const docker = env['DOCKER_HOST'];
-  return { PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin', ...(docker !== undefined && { DOCKER_HOST: docker }) };
 }
 
 /** Settings of this shell that the service does not get; `--home` is in its command line. */

@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { join, parse, relative, resolve } from 'node:path';
+import { listHomes } from '../agents/agent_homes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
@@ -40,10 +41,11 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
     ]);
   }
   await requireConsent(call, home, names);
+  const volumes = (await listHomes(context.env, home, (problem) => print.warn(problem))).map(({ name }) => name);
   rmSync(home, { recursive: true });
   print.data({ deleted: home }, () => `deleted ${home}\n`);
   print.note('Not deleted, because svc did not put it there or you may still need it:');
-  for (const text of elsewhere(context.root)) print.note(`  ${text}`);
+  for (const text of elsewhere(context.root, volumes)) print.note(`  ${text}`);
 }
 
 /** Every state directory has one of these files. A folder called `sidecar` alone may be part of a program's source. */
@@ -97,10 +99,12 @@ async function requireConsent(
   if (answer?.trim() !== 'delete') throw new CliError(EXIT.failed, 'nothing was deleted');
 }
 
-function elsewhere(root: string): readonly string[] {
+function elsewhere(root: string, volumes: readonly string[]): readonly string[] {
+  const homes = `homes of agents in containers: docker volume rm ${volumes.join(' ')}`;
   return [
+    ...(volumes.length === 0 ? [] : [homes]),
     `${root}: this checkout, and a link to its bin/svc on your PATH (npm unlink --global)`,
-    'images that svc image build has made: docker image ls',
+    'images that svc image build and svc launch have made: docker image ls',
     'placeholders that svc seal and svc login have written into your files and those of agents; they are no secrets',
     'completion scripts, and MCP clients that start `svc mcp gateway`',
   ];

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
-import { foundIn, searchFiles } from '../support/planted_secret.ts';
+import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, run, shellEnvironment, SVC } from '../support/program.ts';
 
 // The first call of `svc claude`, on a state directory that does not exist, at a terminal.
@@ -34,6 +34,8 @@ sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `;
 const KEY = `sk-ant-api03-${randomBytes(36).toString('base64url')}`;
+/** In the shell of the person, as many have it. */
+const OF_SHELL = `left-${randomBytes(24).toString('base64url')}`;
 const AGENT = '#!/bin/sh\nprintf "agent %s %s\\n" "$*" "$ANTHROPIC_API_KEY"\nexit 7\n';
 
 let folder: string;
@@ -46,7 +48,13 @@ beforeEach(() => {
   // Outside of the searched folders: the person's clipboard.
   writeFileSync(join(folder, 'clipboard'), KEY);
   const PATH = `${join(folder, 'bin')}:${shellEnvironment()['PATH'] ?? ''}`;
-  env = { ...shellEnvironment(), PATH, HOME: join(folder, 'user'), SVC_HOME: join(folder, 'state') };
+  env = {
+    ...shellEnvironment(),
+    PATH,
+    HOME: join(folder, 'user'),
+    SVC_HOME: join(folder, 'state'),
+    DEPLOY_PASS: OF_SHELL,
+  };
 });
 afterEach(async () => {
   await run(SVC, ['down', '--yes'], { env });
@@ -72,6 +80,11 @@ describe('svc claude, from nothing', () => {
     expect(first.stdout).toMatch(/svc: 0 requests, 0 with a credential, 0 refused; svc audit list --session ses_\w+/);
     expect(foundIn(first.stdout, KEY)).toEqual([]);
     expect(readFileSync(join(folder, 'user', '.claude.json'), 'utf8')).toContain(`"${placeholder.slice(-20)}"`);
+
+    // What runs on in the background does not keep what the shell had.
+    const processes = searchProcesses(OF_SHELL);
+    expect(processes.searched).toBeGreaterThan(0);
+    expect(processes.holding).toEqual([]);
 
     const second = await svc('claude', '-p', 'again');
     expect(second).toMatchObject({ code: 7, stdout: `agent -p again ${placeholder}\n` });

@@ -14,6 +14,7 @@ const config: ImageConfig = {
   env: [],
   workdir: '',
   architecture: 'amd64',
+  labels: {},
 };
 
 const HELPERS_FOUND = [

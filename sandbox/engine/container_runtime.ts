@@ -36,6 +36,7 @@ export interface ImageConfig {
   readonly env: readonly string[];
   readonly workdir: string;
   readonly architecture: string;
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 /** A directory or file of the host, mounted into the container. */
@@ -44,6 +45,12 @@ export interface BindMount {
   readonly source: string;
   readonly target: string;
   readonly readOnly: boolean;
+}
+
+/** A named volume of the engine. A new one begins with what the image has at the target. */
+export interface VolumeMount {
+  readonly volume: string;
+  readonly target: string;
 }
 
 /** The restrictions on a container's processes (decision 0019). */
@@ -65,6 +72,7 @@ export interface ContainerSpec {
   /** Names go on the engine's command line, values only into the environment of its program. */
   readonly env: Readonly<Record<string, string>>;
   readonly mounts: readonly BindMount[];
+  readonly volumes?: readonly VolumeMount[];
   /** Null: the image's own. */
   readonly workdir: string | null;
   readonly user: string | null;

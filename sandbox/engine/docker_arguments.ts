@@ -1,4 +1,4 @@
-import type { BindMount, ContainerSpec, ExecSpec, Hardening } from './container_runtime.ts';
+import type { BindMount, ContainerSpec, ExecSpec, Hardening, VolumeMount } from './container_runtime.ts';
 import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 
 /** The command lines of the `docker` program. They never contain the value of an environment variable. */
@@ -17,6 +17,7 @@ export function createArguments(spec: ContainerSpec): string[] {
     ...Object.entries(spec.labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]),
     ...Object.keys(spec.env).flatMap((name) => ['--env', name]),
     ...spec.mounts.flatMap((mount) => ['--mount', mountArgument(mount)]),
+    ...(spec.volumes ?? []).flatMap((volume) => ['--mount', volumeArgument(volume)]),
     ...option('--workdir', spec.workdir),
     ...option('--user', spec.user),
     ...option('--network', spec.network),
@@ -94,6 +95,10 @@ function hardeningArguments(hardening: Hardening): string[] {
 function mountArgument(mount: BindMount): string {
   const fields = ['type=bind', `source=${mount.source}`, `target=${mount.target}`];
   return [...fields, ...(mount.readOnly ? ['readonly'] : [])].map(csvField).join(',');
+}
+
+function volumeArgument({ volume, target }: VolumeMount): string {
+  return ['type=volume', `source=${volume}`, `target=${target}`].map(csvField).join(',');
 }
 
 function csvField(text: string): string {

@@ -19,6 +19,7 @@ const imageReply = z.object({
       Cmd: words,
       Env: words,
       WorkingDir: z.string().default(''),
+      Labels: z.record(z.string(), z.string()).nullish(),
     })
     .nullish(),
 });
@@ -33,6 +34,7 @@ export function imageConfigOf(json: string): ImageConfig {
     env: Config?.Env ?? [],
     workdir: Config?.WorkingDir ?? '',
     architecture: Architecture,
+    labels: Config?.Labels ?? {},
   };
 }
 

@@ -22,6 +22,7 @@ const SPEC: ContainerSpec = {
   labels: { 'svc.session': 'ses_1' },
   env: { SVC_TOKEN: 'planted-token', TWO: 'a\nb' },
   mounts: [{ source: '/a,"b', target: '/data', readOnly: true }],
+  volumes: [{ volume: 'svc-home-a', target: '/home/agent' }],
   workdir: '/data',
   user: '0',
   entrypoint: 'svc-run-with-proxy-ca',
@@ -85,6 +86,8 @@ describe('a container', () => {
     expect(docker.commands()[0]).toEqual([
       ...words('create --pull=never --name demo --label svc.session=ses_1 --env SVC_TOKEN --env TWO --mount'),
       'type=bind,"source=/a,""b",target=/data,readonly',
+      '--mount',
+      'type=volume,source=svc-home-a,target=/home/agent',
       ...words('--workdir /data --user 0 --network none --entrypoint svc-run-with-proxy-ca --interactive --tty'),
       ...HARDENED,
       ...words(`-- ${IMAGE_ID} -- agent --json $(id)`),
@@ -183,7 +186,16 @@ describe('an image', () => {
     docker.on('image', `echo '{"Id":"${IMAGE_ID}","Architecture":"amd64","Config":{"Entrypoint":null}}'`);
     expect(await runtime.inspectImage('x')).toEqual({
       ok: true,
-      value: { id: IMAGE_ID, user: '', entrypoint: [], cmd: [], env: [], workdir: '', architecture: 'amd64' },
+      value: {
+        id: IMAGE_ID,
+        user: '',
+        entrypoint: [],
+        cmd: [],
+        env: [],
+        workdir: '',
+        architecture: 'amd64',
+        labels: {},
+      },
     });
   });
 

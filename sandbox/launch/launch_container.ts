@@ -1,7 +1,7 @@
 import { AGENT_HARDENING } from '../engine/agent_hardening.ts';
 import { containerEnvironment } from './container_environment.ts';
 import { containerLabels } from '../engine/container_labels.ts';
-import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
+import type { BindMount, ContainerSpec, VolumeMount } from '../engine/container_runtime.ts';
 import { holdBackSignals, type Interruption } from './interruption.ts';
 import { LaunchError, valueOrLaunchError } from './launch_error.ts';
 import type { LaunchPorts, NewSandboxSession, SandboxSession } from './launch_ports.ts';
@@ -21,8 +21,14 @@ export interface ContainerLaunch {
   readonly entry: string;
   readonly command: readonly string[];
   readonly mounts: readonly BindMount[];
+  readonly volumes?: readonly VolumeMount[];
   readonly workdir: string | null;
   readonly env: Readonly<Record<string, string>>;
+  /** Changes the container's environment, in which every placeholder of the session is. */
+  readonly environment?: (
+    environment: Readonly<Record<string, string>>,
+    session: Pick<SandboxSession, 'sentinels'>,
+  ) => Record<string, string>;
   readonly relay: boolean;
   readonly tty: boolean;
 }
@@ -121,13 +127,15 @@ function containerSpec(
   given: Readonly<Record<string, string>>,
 ): ContainerSpec {
   const { imageId, name, egress, detached } = launch.session;
-  const env = containerEnvironment({ ...session, relay: launch.relay }, given);
+  const environment = containerEnvironment({ ...session, relay: launch.relay }, given);
+  const env = launch.environment?.(environment, session) ?? environment;
   return {
     image: imageId,
     name: name ?? `svc-${session.sessionId.replace(/^ses_/, '')}`,
     labels: containerLabels(launch.home, session.sessionId),
     env: { ...env, SVC_AGENT_USER: launch.agentUser },
     mounts: [...launch.mounts, { source: session.caPemPath, target: CA_PATH, readOnly: true }],
+    ...(launch.volumes !== undefined && { volumes: launch.volumes }),
     workdir: launch.workdir,
     // The start installs the CA, then becomes the agent's user for good.
     user: '0',

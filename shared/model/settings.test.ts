@@ -33,6 +33,7 @@ describe('parseSettings', () => {
       SVC_UPSTREAM_CA: '/a.pem:/b.pem',
       SVC_SANDBOX_PROXY: 'off',
       SVC_SANDBOX_IMAGE: 'registry.example.com:5000/team/agent@sha256:0a',
+      SVC_AGENT_BASE_IMAGE: 'team/node:24',
       SVC_MAX_HEAD_BYTES: '128KiB',
       SVC_IDLE_TUNNEL_SECONDS: '60',
     });
@@ -45,6 +46,7 @@ describe('parseSettings', () => {
       upstreamCaFiles: ['/a.pem', '/b.pem'],
       sandboxProxy: 'off',
       sandboxImage: 'registry.example.com:5000/team/agent@sha256:0a',
+      agentBaseImage: 'team/node:24',
       limits: { ...DEFAULT_LIMITS, maxHeadBytes: 131_072, idleTunnelSeconds: 60 },
     });
     expect(parsed.value.vaultKey?.reveal()).toBe(key);

@@ -32,6 +32,7 @@ export interface Settings {
   readonly upstreamCaFiles: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
   readonly sandboxImage?: string;
+  readonly agentBaseImage?: string;
   readonly limits: Limits;
 }
 
@@ -136,6 +137,13 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     meaning: 'image that `svc launch` runs',
     readBy: ['cli'],
   },
+  {
+    name: 'SVC_AGENT_BASE_IMAGE',
+    flag: '--base',
+    default: '`node:24`',
+    meaning: 'image with Node 22 or newer from which `svc launch AGENT` makes the image of an agent',
+    readBy: ['cli'],
+  },
 ];
 
 /** Every setting, in the order of docs/reference/settings.md. */
@@ -186,6 +194,7 @@ export function parseSettings(
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
   const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
   const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
+  const agentBaseImage = read('SVC_AGENT_BASE_IMAGE', parseImageReference);
   const limits: Limits = { ...DEFAULT_LIMITS, ...readLimits(read) };
   if (limits.maxBufferedBodiesBytes < limits.maxCredentialedBodyBytes) {
     problems.push(buffersTooSmall(limits));
@@ -210,6 +219,7 @@ export function parseSettings(
     upstreamCaFiles,
     ...(sandboxProxy !== undefined && { sandboxProxy }),
     ...(sandboxImage !== undefined && { sandboxImage }),
+    ...(agentBaseImage !== undefined && { agentBaseImage }),
     limits,
   });
 }

@@ -1,0 +1,235 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { err, ok } from '../../shared/model/result.ts';
+import type { ImageConfig } from '../../sandbox/engine/container_runtime.ts';
+import { findOrBuildImage, imageTag, type Ended } from './agent_image.ts';
+import type { AgentProfile } from './agent_profile.ts';
+import { findProfile } from './agent_profiles.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const SOURCE = join(root, 'sandbox', 'image');
+const profileOf = (name: string): AgentProfile =>
+  findProfile({ root, home: '/nonexistent', uid: undefined }, name).profile;
+const CLAUDE = profileOf('claude');
+const PACKAGED = 'node_modules/@anthropic-ai/claude-code-linux-x64/claude';
+const BASE = 'node:24';
+const TAG = imageTag(CLAUDE, BASE, '1000', SOURCE);
+const config = (id: string, labels: Record<string, string> = {}): ImageConfig => ({
+  id,
+  user: '',
+  entrypoint: [],
+  cmd: [],
+  env: [],
+  workdir: '',
+  architecture: 'amd64',
+  labels,
+});
+
+/** What npm leaves behind: the program, and a list of where everything came from. */
+const FETCHED: Readonly<Record<string, string>> = {
+  [PACKAGED]: '#!/bin/sh\n',
+  'package-lock.json': 'https://name:planted@packages.example.com/',
+  'node_modules/.package-lock.json': 'https://name:planted@packages.example.com/',
+};
+
+let images: Map<string, ImageConfig>;
+let probe: string;
+let fetched: Readonly<Record<string, string>>;
+let ended: { npm: Ended; build: Ended; pull: Ended };
+let notes: string[];
+let npmCalls: { readonly args: readonly string[]; readonly folder: string }[];
+let dockerCalls: (readonly string[])[];
+/** The build folder, as the engine gets it. */
+let built: { readonly dockerfile: string; readonly files: string; readonly link: string; readonly mode: number } | null;
+let scratch: string;
+beforeEach(() => {
+  images = new Map([[BASE, config('sha256:base')]]);
+  probe = 'node=v24.1.0\nlibc=glibc\n';
+  fetched = FETCHED;
+  const done = { code: 0, output: '' };
+  ended = { npm: done, build: done, pull: done };
+  [notes, npmCalls, dockerCalls, built] = [[], [], [], null];
+  scratch = mkdtempSync(join(tmpdir(), 'svc-agent-image-'));
+});
+afterEach(() => rmSync(scratch, { recursive: true, force: true }));
+
+const npm = (args: readonly string[], folder: string): Promise<Ended> => {
+  npmCalls.push({ args, folder });
+  for (const [path, text] of Object.entries(fetched)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  return Promise.resolve(ended.npm);
+};
+const docker = (args: readonly string[]): Promise<Ended> => {
+  dockerCalls.push(args);
+  if (args[0] === 'pull' && ended.pull.code === 0) images.set(args.at(-1) ?? '', config('sha256:fetched'));
+  if (args[0] !== 'build') return Promise.resolve(args[0] === 'pull' ? ended.pull : { code: 0, output: '' });
+  const folder = args.at(-1) ?? '';
+  const files = Object.keys(FETCHED).filter((path) => existsSync(join(folder, 'agent', path)));
+  built = {
+    dockerfile: readFileSync(join(folder, 'Dockerfile'), 'utf8'),
+    files: files.join(' '),
+    link: readlinkSync(join(folder, 'agent', 'bin', 'claude')),
+    mode: statSync(join(folder, 'agent')).mode & 0o777,
+  };
+  return Promise.resolve(ended.build);
+};
+
+function find(options: { base?: string; rebuild?: boolean; profile?: AgentProfile } = {}): Promise<string> {
+  const call = {
+    context: { root, now: () => 0 },
+    print: { note: (text: string) => notes.push(text) },
+  };
+  const runtime = {
+    inspectImage: (name: string) => {
+      const found = images.get(name);
+      return Promise.resolve(
+        found === undefined ? err({ reason: 'image_missing', message: 'none', fixes: [] } as const) : ok(found),
+      );
+    },
+    runProbe: () => Promise.resolve(ok(probe)),
+  };
+  return findOrBuildImage(
+    call,
+    { docker, npm, uid: '1000', runtime },
+    { profile: CLAUDE, base: BASE, rebuild: false, ...options },
+  );
+}
+const commands = (): readonly (string | undefined)[] => dockerCalls.map(([command]) => command);
+
+describe('the image of an agent', () => {
+  test('is made of the base and the pinned package, by a build without a network that runs nothing of the package', async () => {
+    expect(await find()).toBe(TAG);
+    const [{ args, folder } = { args: [], folder: '' }] = npmCalls;
+    expect(args.slice(0, 2)).toEqual(['install', `@anthropic-ai/claude-code@${CLAUDE.tried}`]);
+    expect(args).toEqual(expect.arrayContaining(['--ignore-scripts', '--prefer-offline', `--prefix=${folder}`]));
+    expect(args).toEqual(expect.arrayContaining(['--os=linux', '--cpu=x64', '--libc=glibc', '--global=false']));
+    expect(folder).not.toContain(root);
+    const [build = []] = dockerCalls;
+    expect(build).toEqual(
+      expect.arrayContaining([
+        'build',
+        '--network=none',
+        '--build-arg=BASE=node:24',
+        '--build-arg=AGENT_UID=1000',
+        `--tag=${TAG}`,
+      ]),
+    );
+    expect(commands()).toEqual(['build']);
+    const added = built?.dockerfile.slice(readFileSync(join(SOURCE, 'Dockerfile'), 'utf8').length) ?? '';
+    expect(added.split('\n')).toEqual([
+      'USER root',
+      'COPY agent /opt/svc-agent',
+      'ENV PATH=/opt/svc-agent/bin:${PATH}',
+      'USER ${AGENT_USER}',
+      'LABEL svc.agent=claude svc.base=sha256:base',
+      '',
+    ]);
+    expect(notes[0]).toContain(`making an image with Claude Code ${CLAUDE.tried}`);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  test('has the program outside of the folders of the system, for everybody to read, and no list of where it came from', async () => {
+    await find();
+    expect(built).toMatchObject({ link: `../${PACKAGED}`, files: PACKAGED, mode: 0o755 });
+  });
+
+  test('is fetched for the libc of the base', async () => {
+    probe = 'node=v22.0.0\n';
+    fetched = { 'node_modules/@anthropic-ai/claude-code-linux-x64-musl/claude': '' };
+    await find();
+    expect(npmCalls[0]?.args).toContain('--libc=musl');
+    expect(built?.link).toBe('../node_modules/@anthropic-ai/claude-code-linux-x64-musl/claude');
+  });
+
+  test('is used again, also when its base is not there any more, and without npm', async () => {
+    images.set(TAG, config('sha256:made', { 'svc.base': 'sha256:base' }));
+    expect(await find()).toBe(TAG);
+    images.delete(BASE);
+    expect(await find()).toBe(TAG);
+    expect([npmCalls, dockerCalls, notes]).toEqual([[], [], []]);
+  });
+
+  test.each([
+    ['the base is another one now', { 'svc.base': 'sha256:older' }, false],
+    ['a person wants it', { 'svc.base': 'sha256:base' }, true],
+  ])('is made anew where %s, and the old one goes', async (_why, labels, rebuild) => {
+    images.set(TAG, config('sha256:old', labels));
+    expect(await find({ rebuild })).toBe(TAG);
+    expect(commands()).toEqual(['build', 'image']);
+    expect(dockerCalls[1]).toEqual(['image', 'rm', '--', 'sha256:old']);
+  });
+
+  test('is another one for another version, base, user, command or package', () => {
+    const other = (changes: Partial<AgentProfile>): string => imageTag({ ...CLAUDE, ...changes }, BASE, '1000', SOURCE);
+    const tags = [
+      TAG,
+      imageTag(CLAUDE, 'team/node:24', '1000', SOURCE),
+      imageTag(CLAUDE, BASE, '1001', SOURCE),
+      imageTag(CLAUDE, BASE, null, SOURCE),
+      imageTag(CLAUDE, BASE, '1000', join(root, 'sandbox', 'image', 'mcp')),
+      other({ tried: '9.9.9' }),
+      other({ command: 'other' }),
+      other({ container: { package: 'other', variables: {}, files: [] } }),
+    ];
+    expect(new Set(tags).size).toBe(tags.length);
+    expect(imageTag(CLAUDE, BASE, '1000', SOURCE)).toBe(TAG);
+    expect(TAG).toMatch(/^svc-agent\/claude:\d+\.\d+\.\d+-[0-9a-f]{16}$/);
+  });
+
+  test('needs its base: it is fetched, or the engine says why not', async () => {
+    expect(await find({ base: 'team/node' })).toMatch(/^svc-agent\/claude:/);
+    expect(commands()).toEqual(['pull', 'build']);
+    expect(notes.join('\n')).toContain('the engine has no image team/node: fetching it');
+    ended.pull = { code: 1, output: 'first\nno such host\n' };
+    await expect(find({ base: 'team/other' })).rejects.toMatchObject({
+      message: 'the base image team/other could not be fetched',
+      fixes: ['first', 'no such host', expect.stringContaining('--base IMAGE')],
+    });
+  });
+
+  test.each([
+    ['', 'no Node'],
+    ['node=v20.11.0\n', 'Node 20'],
+  ])('is not made from a base with %j', async (said, has) => {
+    probe = said;
+    await expect(find()).rejects.toMatchObject({
+      message: `the base image ${BASE} has ${has}, and agents need Node 22 or newer`,
+    });
+    expect([npmCalls, dockerCalls]).toEqual([[], []]);
+  });
+
+  test.each([
+    ['npm fails', 'npm'],
+    ['the build fails', 'build'],
+  ] as const)('is not there if %s, and the reason is shown', async (_what, which) => {
+    ended[which] = { code: 7, output: `${'more\n'.repeat(20)}the \u001b[31mreason\n` };
+    const failed = find();
+    await expect(failed).rejects.toMatchObject({ message: expect.stringContaining('ended with 7') });
+    await expect(failed).rejects.toMatchObject({ fixes: expect.arrayContaining(['the \\x1b[31mreason']) });
+    expect(existsSync(npmCalls[0]?.folder ?? '')).toBe(false);
+  });
+
+  test('is not made from a package without the program, or for an agent that is not from npm', async () => {
+    fetched = {};
+    await expect(find()).rejects.toMatchObject({ message: expect.stringContaining('has no program') });
+    await expect(find({ profile: profileOf('aider') })).rejects.toMatchObject({
+      message: 'svc does not know how to put Aider into an image',
+      fixes: ['With an image of your own that has it: svc launch --image IMAGE aider'],
+    });
+    expect(dockerCalls).toEqual([]);
+  });
+});

@@ -1,0 +1,237 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
+import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
+import { FakeDocker, IMAGE_ID, scriptWorkingEngine } from '../../sandbox/launch/testing/fake_docker.ts';
+import { FakeVault } from '../testing/fake_vault.ts';
+import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
+import { ME } from '../testing/session_samples.ts';
+
+const KEY = 'sk-ant-api03-a-real-key-of-the-person';
+
+let home: TestHome;
+let docker: FakeDocker;
+let vault: FakeVault;
+let folder: string;
+beforeEach(async () => {
+  home = new TestHome();
+  vault = new FakeVault();
+  folder = mkdtempSync(join(tmpdir(), 'svc-project-'));
+  // Otherwise svc warns that the agent of the image may not write there.
+  chmodSync(folder, 0o777);
+  docker = scriptWorkingEngine(new FakeDocker(), 5);
+  await docker.listen();
+  const facts = { imageId: IMAGE_ID, agentUser: 'dev', uid: 1000, gid: 1000, home: '/home/dev' };
+  const store = { layout: 'debian', hasJava: false, hasCertutil: false } as const;
+  const helpers = {
+    contractVersion: '1',
+    entry: '/start',
+    stepRunner: '/x',
+    mcpNode: null,
+    stepsRefused: null,
+  } as const;
+  await imageChecksIn(home.path, expect.unreachable).keep({ ...facts, ...store, ...helpers });
+  await svc(['login', 'claude', '--stdin'], { stdin: KEY });
+});
+afterEach(async () => {
+  home.remove();
+  rmSync(folder, { recursive: true, force: true });
+  await docker.remove();
+});
+
+const SESSION = {
+  session_id: 'ses_1',
+  token: 'planted-token',
+  proxy_url: 'http://ses_1:planted-token@127.0.0.1:7421',
+  ca_pem_path: '/s/ca.pem',
+  listener: 'namespace',
+  listener_port: 7421,
+};
+/** As if the person had also a login that is not used here. */
+const OTHER_LOGIN = { env: 'CLAUDE_CODE_OAUTH_TOKEN', value: 'placeholder-of-the-other-login' };
+
+const answer: Answer = (call) => {
+  const path = call.url.pathname;
+  if (path === '/v1/me') return { status: 200, body: ME };
+  if (path === '/v1/audit-events') return { status: 200, body: { items: [], next_cursor: null } };
+  if (!path.startsWith('/v1/sandbox-proxy/')) return vault.answer(call);
+  const sentinels = [{ env: 'ANTHROPIC_API_KEY', value: placeholder() }, OTHER_LOGIN];
+  return call.method === 'POST' && path.endsWith('/sessions')
+    ? { status: 201, body: { ...SESSION, sentinels } }
+    : { status: 204 };
+};
+const svc = (args: readonly string[], options: RunOptions = {}): Promise<RunResult> => {
+  vault.beginCommand();
+  return runCli(home, args, { answer, workingDirectory: folder, ...options, env: { ...docker.env(), ...options.env } });
+};
+const launch = (...args: readonly string[]): Promise<RunResult> => svc(['launch', '--image', 'team/agent', ...args]);
+const placeholder = (): string => String(Reflect.get(vault.bindings[0]?.['sentinel'] ?? {}, 'value'));
+const created = () => {
+  const use = docker.uses().find(({ args }) => args.includes('create') && !args.includes('volume'));
+  return { args: use?.args ?? [], env: use?.env ?? {} };
+};
+const volumeOf = (args: readonly string[]): string => /source=(svc-home-[^,]+)/.exec(args.join(' '))?.[1] ?? '';
+
+describe('svc launch NAME', () => {
+  test('runs the agent with its placeholder, in a home of its own, and counts its requests', async () => {
+    const run = await launch('claude', '-p', 'hi', '--quiet');
+    expect(run).toMatchObject({ code: 5 });
+    expect(run.stderr).toBe('svc: 0 requests, 0 with a credential, 0 refused; svc audit list --session ses_1\n');
+    const { args, env } = created();
+    expect(args.slice(-4)).toEqual(['claude', '-p', 'hi', '--quiet']);
+    expect(env).toMatchObject({ ANTHROPIC_API_KEY: placeholder(), DISABLE_AUTOUPDATER: '1' });
+    expect(args.join(' ')).toContain(`type=volume,source=${volumeOf(args)},target=/home/dev`);
+    expect(docker.commands()).toContainEqual([
+      'volume',
+      'create',
+      '--label',
+      `svc.home=${homeLabelOf(home.path)}`,
+      '--label',
+      'svc.agent=claude',
+      '--label',
+      `svc.folder=${JSON.stringify(folder)}`,
+      '--',
+      volumeOf(args),
+    ]);
+  });
+
+  test('hands out the placeholder of no other login of the agent, and nothing that it would prefer', async () => {
+    await launch('claude');
+    const { args, env } = created();
+    expect(args).toContain('ANTHROPIC_API_KEY');
+    expect(args).not.toContain('CLAUDE_CODE_OAUTH_TOKEN');
+    expect(Object.values(env)).not.toContain(OTHER_LOGIN.value);
+  });
+
+  test.each([
+    ['--env', 'ANTHROPIC_AUTH_TOKEN'],
+    ['--unsealed', 'CLAUDE_CODE_OAUTH_TOKEN=vault://user/anthropic,host=api.anthropic.com,reason=x'],
+  ])('refuses %s for a variable that it would prefer to its placeholder', async (option, value) => {
+    const run = await svc(['launch', '--image', 'team/agent', option, value, 'claude'], {
+      env: { ANTHROPIC_AUTH_TOKEN: 'planted' },
+    });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('would use it instead of its placeholder');
+    expect(created().args).toEqual([]);
+  });
+
+  test('reaches, sealed, also the hosts of its profile', async () => {
+    const run = await launch('--egress=sealed', '--allow', 'docs.example.com', 'claude');
+    const { body } = run.calls.find(({ method, url }) => method === 'POST' && url.pathname.endsWith('/sessions')) ?? {};
+    expect(body).toMatchObject({ sandbox: { egress: 'sealed' }, named_hosts: ['docs.example.com'] });
+    expect(Reflect.get(Object(body), 'allowed_hosts')).toContain('platform.claude.com');
+  });
+
+  test('prepares the files of the home in the container, with placeholders only', async () => {
+    await launch('claude');
+    const { args } = created();
+    const wanted: unknown = JSON.parse(args.at(-2) ?? '');
+    expect(wanted).toMatchObject({
+      files: [
+        { path: '~/.claude.json', json: { customApiKeyResponses: { approved: [placeholder().slice(-20)] } } },
+        { json: { projects: { '/home/agent/workspace': { hasTrustDialogAccepted: true } } } },
+      ],
+      credentialFiles: ['~/.claude/.credentials.json'],
+      placeholders: [placeholder()],
+    });
+    expect(args.join(' ')).not.toContain(KEY);
+    expect(args.at(-1)).toBe('claude');
+  });
+
+  test('uses the same home in the same folder, and another one elsewhere', async () => {
+    const volumes = new Set<string>();
+    for (const workingDirectory of [folder, folder, join(folder, 'other')]) {
+      mkdirSync(workingDirectory, { recursive: true });
+      rmSync(join(docker.folder, 'uses'), { force: true });
+      await svc(['launch', '--image', 'team/agent', 'claude'], { workingDirectory });
+      volumes.add(volumeOf(created().args));
+    }
+    expect(volumes.size).toBe(2);
+    expect(JSON.parse(readFileSync(join(home.path, 'agent_homes.json'), 'utf8'))).toEqual({
+      endpoints: [docker.endpoint],
+    });
+  });
+
+  test('refuses a mount over the home', async () => {
+    const run = await launch('--mount', `${folder}:/home/dev`, 'claude');
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain('/home/dev is the home of the agent, which svc keeps in a volume');
+    expect(created().args).toEqual([]);
+  });
+
+  test.each(['--sandbox-proxy=off', '--sandbox=none', '--sandbox=podman'])(
+    'needs the proxy: not with %s',
+    async (flag) => {
+      const args =
+        flag === '--sandbox=none' ? ['launch', flag, 'claude'] : ['launch', '--image', 'team/agent', flag, 'claude'];
+      expect(await svc(args)).toMatchObject({ code: 2, calls: [] });
+      expect(docker.uses()).toEqual([]);
+    },
+  );
+
+  test('runs a command of that name after --, and takes no option of agents for it', async () => {
+    expect(await launch('--', 'claude', 'x')).toMatchObject({ code: 5, stderr: '' });
+    expect(created().args.slice(-3)).toEqual(['--', 'claude', 'x']);
+    expect(volumeOf(created().args)).toBe('');
+    const run = await launch('--rebuild', '--', 'claude');
+    expect(run).toMatchObject({ code: 2 });
+    expect(run.stderr).toContain('--rebuild is for an agent, and no agent is named');
+  });
+
+  test('does not use the image that a setting names for commands', async () => {
+    docker.on('image', 'echo none >&2; exit 1').on('pull', 'echo no such host >&2; exit 1');
+    const run = await svc(['launch', '--base', 'localhost/none', 'claude'], {
+      env: { SVC_SANDBOX_IMAGE: 'team/agent' },
+    });
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('the base image localhost/none could not be fetched');
+    expect(created().args).toEqual([]);
+  });
+});
+
+const line = (name: string, agent: string, where: string): string => [name, agent, JSON.stringify(where)].join('\t');
+const removed = (): readonly (readonly string[])[] => docker.commands().filter(([, verb]) => verb === 'rm');
+
+describe('the homes of agents', () => {
+  beforeEach(() => {
+    home.write('agent_homes.json', JSON.stringify({ endpoints: [docker.endpoint] }));
+    writeFileSync(
+      join(docker.folder, 'volumes'),
+      `${line('svc-home-claude-1', 'claude', folder)}\n${line('svc-home-codex-2', 'codex', '/a\nb')}\n`,
+    );
+    docker.on('volume', `[ "$2" != ls ] || cat ${docker.folder}/volumes`);
+  });
+
+  test('are listed, those of this state directory', async () => {
+    const run = await svc(['agents', 'homes', '--json']);
+    expect(JSON.parse(run.stdout)).toEqual({
+      homes: [
+        { volume: 'svc-home-claude-1', agent: 'claude', folder },
+        { volume: 'svc-home-codex-2', agent: 'codex', folder: '/a\nb' },
+      ],
+    });
+    expect(docker.commands()[0]).toContain(`label=svc.home=${homeLabelOf(home.path)}`);
+  });
+
+  test('are removed by name, and --forget removes the one of this folder', async () => {
+    expect(await svc(['agents', 'homes', '--forget', 'svc-home-other'])).toMatchObject({ code: 1 });
+    expect(removed()).toEqual([]);
+    expect(await svc(['launch', '--forget', 'claude'])).toMatchObject({ code: 0, calls: [] });
+    expect(removed()).toEqual([['volume', 'rm', '--', 'svc-home-claude-1']]);
+    expect((await svc(['launch', '--forget', 'codex'])).stdout).toContain('has no home for');
+    await svc(['agents', 'homes', '--forget-all']);
+    expect(removed()).toHaveLength(3);
+  });
+
+  test('that a container uses are not removed, and the engine says why', async () => {
+    docker.on(
+      'volume',
+      `[ "$2" != ls ] || cat ${docker.folder}/volumes; [ "$2" != rm ] || { echo volume is in use >&2; exit 1; }`,
+    );
+    const run = await svc(['launch', '--forget', 'claude']);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('volume is in use');
+  });
+});

@@ -1,0 +1,215 @@
+import { spawn } from 'node:child_process';
+import { readFileSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
+import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
+import type { SignalSource } from '../../sandbox/engine/run_child.ts';
+import type { WantedHome } from '../../sandbox/image/home/prepare_home.ts';
+import type { ContainerLaunch } from '../../sandbox/launch/launch_container.ts';
+import { LaunchError } from '../../sandbox/launch/launch_error.ts';
+import { decideProxy } from '../../sandbox/launch/launch_mode.ts';
+import { WORKSPACE } from '../../sandbox/launch/mount_policy.ts';
+import { environmentWithoutProxy } from '../../sandbox/launch/session_environment.ts';
+import type { Call } from '../command_line.ts';
+import { settingsOf } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { plainJavaScript } from '../launch/image_context.ts';
+import { launchRequest, type LaunchOptions, type LaunchRequest } from '../launch/launch_options.ts';
+import { launchProxied, type ContainerChanges, type Preflight } from '../launch/launch_proxied.ts';
+import { toNotStarted } from '../launch/launch_run.ts';
+import { printPlaceholderHints } from '../launch/placeholder_hints.ts';
+import { sandboxSessions } from '../launch/sandbox_sessions.ts';
+import { homeOf } from '../up/home.ts';
+import { fillText } from './agent_files.ts';
+import { ensureHome, homeVolumeOf, listHomes, removeHome } from './agent_homes.ts';
+import { DEFAULT_AGENT_BASE, findOrBuildImage, type Ended, type ImageTools } from './agent_image.ts';
+import { namedLogin, type ReadyLogin } from './agent_login.ts';
+import type { AgentProfile } from './agent_profile.ts';
+import { findProfile } from './agent_profiles.ts';
+import { agentEnvironment, handedOut, loginsToUse, printSummary, removedVariables } from './agent_run.ts';
+import { placesOf } from './agent_setup.ts';
+import { ensureStarted } from './agent_start.ts';
+
+/** `svc launch NAME`: runs an agent in a container, in an image made for it; the exit status is the agent's. */
+export async function launchAgent(call: Call<LaunchOptions>, signals: SignalSource, name: string): Promise<number> {
+  const { profile } = findProfile(placesOf(call), name);
+  if (call.options.forget === true) return forgetHomes(call, profile);
+  const request = launchRequest(call);
+  requireProxy(request, profile);
+  refuseRemoved(request, profile);
+  try {
+    return await launch(call, signals, { request, profile });
+  } catch (error) {
+    throw toNotStarted(error);
+  }
+}
+
+/** The home and the placeholders are for a container behind the proxy. */
+function requireProxy({ sandbox, proxy }: LaunchRequest, { name, command }: AgentProfile): void {
+  if (decideProxy(sandbox, proxy).kind === 'proxied') return;
+  const off = sandbox === 'docker' ? `--sandbox-proxy=${proxy}` : `--sandbox=${sandbox}`;
+  throw new CliError(EXIT.usage, `an agent is launched by its name only with docker and the proxy: ${off} has none`, [
+    `Without a container: svc ${name}`,
+    `Without the proxy: svc launch ${off} --image IMAGE -- ${command}`,
+  ]);
+}
+
+function refuseRemoved({ envNames, unsealed }: LaunchRequest, profile: AgentProfile): void {
+  const removed = removedVariables(profile);
+  const taken = [...envNames, ...unsealed.map(({ env }) => env)].find((each) => removed.has(each));
+  if (taken === undefined) return;
+  const option = envNames.includes(taken) ? '--env' : '--unsealed';
+  throw new CliError(EXIT.usage, `${option} ${taken}: ${profile.title} would use it instead of its placeholder`, [
+    `To run it with that variable: svc launch ${option} ... --image IMAGE -- ${profile.command}`,
+  ]);
+}
+
+interface Wanted {
+  readonly request: LaunchRequest;
+  readonly profile: AgentProfile;
+}
+
+async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: Wanted): Promise<number> {
+  const { profile } = wanted;
+  const { login } = call.options;
+  const only = login === undefined ? null : namedLogin(profile, login);
+  await ensureStarted(call);
+  const image = wanted.request.image ?? (await agentImage(call, profile));
+  const logins = await loginsToUse(call, profile, only?.name ?? null);
+  const request = { ...wanted.request, image, name: wanted.request.name };
+  const end = await launchProxied(call, request, {
+    sessions: sandboxSessions(call),
+    signals,
+    hosts: profile.hosts,
+    changes: (container, found) => changesFor(call, { profile, logins }, { container, found }),
+  });
+  if (end.exitCode === null) return EXIT.ok;
+  await printPlaceholderHints(call, end.sessionId, profile.hosts);
+  await printSummary(call, end.sessionId);
+  return end.exitCode;
+}
+
+async function agentImage(call: Call<LaunchOptions>, profile: AgentProfile): Promise<string> {
+  const { context, options } = call;
+  const opened = await openDockerRuntime(context.env);
+  if (!opened.ok) throw new LaunchError(opened.error);
+  const base = options.base ?? settingsOf(context).agentBaseImage ?? DEFAULT_AGENT_BASE;
+  const engine = { ...toolsOf(call, opened.value), runtime: opened.value };
+  return findOrBuildImage(call, engine, { profile, base, rebuild: options.rebuild === true });
+}
+
+/** The programs of this machine. npm gets what it needs to reach its registry, and none of svc's own settings and keys. */
+function toolsOf({ context }: Call, { endpoint }: ContainerRuntime): ImageTools {
+  const { env } = context;
+  const uid = process.getuid?.() ?? 0;
+  const buildkit = env['DOCKER_BUILDKIT'];
+  const add = buildkit === undefined ? {} : { DOCKER_BUILDKIT: buildkit };
+  return {
+    uid: uid === 0 ? null : String(uid),
+    docker: (args) => endOf(dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add })),
+    npm: (args, cwd) => {
+      // What is fetched is root's in the image, and the agent has to read it whatever the person's umask is.
+      const command = ['-c', 'umask 022; exec npm "$@"', 'npm', ...args];
+      return endOf(spawn('sh', command, { cwd, env: environmentWithoutProxy(env), stdio: 'pipe' }));
+    },
+  };
+}
+
+const MOST_KEPT_CHARACTERS = 64 * 1024;
+
+function endOf(child: ReturnType<typeof spawn>): Promise<Ended> {
+  let output = '';
+  child.stdin?.end();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => (output = (output + chunk.toString('utf8')).slice(-MOST_KEPT_CHARACTERS)));
+  }
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code: code ?? EXIT.failed, output }));
+  });
+}
+
+interface AgentToLaunch {
+  readonly profile: AgentProfile;
+  readonly logins: readonly ReadyLogin[] | null;
+}
+
+/** What the profile changes in a container: the home, its files, and the variables with the placeholders. */
+async function changesFor(
+  call: Call,
+  { profile, logins }: AgentToLaunch,
+  { container, found }: { readonly container: ContainerLaunch; readonly found: Preflight },
+): Promise<ContainerChanges> {
+  const { context, options } = call;
+  const { image, runtime } = found;
+  const stateHome = homeOf(context, options);
+  const covered = container.mounts.find(({ target }) => target === image.home);
+  if (covered !== undefined) {
+    throw new CliError(EXIT.usage, `--mount: ${image.home} is the home of the agent, which svc keeps in a volume`, [
+      `Mount ${covered.source} at another place.`,
+    ]);
+  }
+  const { workingDirectory: folder } = context;
+  const home = homeVolumeOf({ stateHome, agent: profile.name, folder, uid: image.uid });
+  await ensureHome(context.env, stateHome, runtime.endpoint, home);
+  const wanted = JSON.stringify(wantedHome(profile, logins ?? []));
+  const terminal = container.tty ? terminalVariables(context.env) : {};
+  return {
+    volumes: [{ volume: home.name, target: image.home }],
+    command: [...prepared(context.root, wanted), profile.command, ...container.command],
+    env: { ...terminal, ...profile.container?.variables, ...container.env },
+    environment: (environment, session) =>
+      agentEnvironment(environment, profile, logins ?? handedOut(profile, session)),
+  };
+}
+
+/** The files of the profile, with placeholders in them. */
+function wantedHome(profile: AgentProfile, logins: readonly ReadyLogin[]): WantedHome {
+  const ofLogins = logins.flatMap(({ login, placeholder }) =>
+    profile.files
+      .filter((file) => file.login === login.name)
+      .map(({ path, write, json }) => ({ path, write, json: fillText(json, placeholder, WORKSPACE) })),
+  );
+  const ofContainer = (profile.container?.files ?? []).map((file) => ({
+    ...file,
+    json: fillText(file.json, '', WORKSPACE),
+  }));
+  return {
+    files: [...ofLogins, ...ofContainer],
+    credentialFiles: profile.credential_files.map(({ path }) => path),
+    placeholders: logins.map(({ placeholder }) => placeholder),
+  };
+}
+
+const PREPARE_AND_RUN =
+  'node --input-type=module -e "$1" -- "$2" </dev/null >&2 || echo "svc: warning: the home of the agent could not be prepared; it may ask questions" >&2; shift 2; exec "$@"';
+const CALL_PREPARE = `
+for (const line of prepareHome(process.env.HOME, JSON.parse(process.argv[1]))) console.error('svc: warning: ' + line);
+`;
+
+/** The words before the agent's command. They run in the container, as the agent's user, who may have put anything into the home. */
+function prepared(root: string, wanted: string): readonly string[] {
+  const source = readFileSync(join(root, 'sandbox', 'image', 'home', 'prepare_home.ts'), 'utf8');
+  return ['sh', '-c', PREPARE_AND_RUN, 'svc-agent', `${plainJavaScript(source)}${CALL_PREPARE}`, wanted];
+}
+
+/** How the terminal shows colours; the engine alone says `xterm`. */
+function terminalVariables(env: Call['context']['env']): Record<string, string> {
+  const found = ['TERM', 'COLORTERM'].map((name) => [name, env[name]] as const);
+  return Object.fromEntries(found.filter((pair): pair is readonly [string, string] => pair[1] !== undefined));
+}
+
+/** `svc launch --forget NAME` */
+async function forgetHomes(call: Call<LaunchOptions>, { name, title }: AgentProfile): Promise<number> {
+  const { context, options, print } = call;
+  const folder = realpathSync(context.workingDirectory);
+  const homes = await listHomes(context.env, homeOf(context, options), (problem) => print.warn(problem));
+  const own = homes.filter((home) => home.agent === name && home.folder === folder);
+  for (const home of own) await removeHome(context.env, home);
+  print.line(
+    { removed: own.map((home) => home.name) },
+    own.length === 0 ? `${title} has no home for ${folder}` : `removed the home of ${title} for ${folder}`,
+  );
+  return EXIT.ok;
+}

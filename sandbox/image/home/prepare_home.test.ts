@@ -1,0 +1,92 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { prepareHome, type WantedHome } from './prepare_home.ts';
+
+let home: string;
+beforeEach(() => (home = mkdtempSync(join(tmpdir(), 'svc-home-'))));
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const WANTED: WantedHome = {
+  files: [
+    { path: '~/.agent.json', write: 'merge', json: { done: true, keys: { approved: ['b'] } } },
+    { path: '~/.agent/auth.json', write: 'create', json: { key: 'placeholder-1' } },
+  ],
+  credentialFiles: ['~/.agent/auth.json'],
+  placeholders: ['placeholder-1'],
+};
+const prepare = (changes: Partial<WantedHome> = {}): readonly string[] => prepareHome(home, { ...WANTED, ...changes });
+const at = (...path: string[]): string => join(home, ...path);
+const read = (...path: string[]): unknown => JSON.parse(readFileSync(at(...path), 'utf8'));
+
+describe('the home of an agent', () => {
+  test('gets its files, which only the agent can read', () => {
+    expect(prepare()).toEqual([]);
+    expect(read('.agent.json')).toEqual({ done: true, keys: { approved: ['b'] } });
+    expect(read('.agent', 'auth.json')).toEqual({ key: 'placeholder-1' });
+    expect(statSync(at('.agent.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(at('.agent')).mode & 0o777).toBe(0o700);
+    expect(readdirSync(home).toSorted()).toEqual(['.agent', '.agent.json']);
+  });
+
+  test('keeps what the agent wrote', () => {
+    writeFileSync(at('.agent.json'), JSON.stringify({ theme: 'dark', keys: { approved: ['a'], rejected: ['c'] } }));
+    mkdirSync(at('.agent'));
+    writeFileSync(at('.agent', 'auth.json'), '{"key":"placeholder-1","more":1}');
+    expect(prepare()).toEqual([]);
+    expect(prepare()).toEqual([]);
+    expect(read('.agent.json')).toEqual({ theme: 'dark', done: true, keys: { approved: ['a', 'b'], rejected: ['c'] } });
+    expect(read('.agent', 'auth.json')).toEqual({ key: 'placeholder-1', more: 1 });
+  });
+
+  test.each([
+    ['is not valid JSON', '{ "a": '],
+    ['is no JSON object', '[1]'],
+  ])('is left alone where a file %s, and a line says so', (why, text) => {
+    writeFileSync(at('.agent.json'), text);
+    expect(prepare()).toEqual([`~/.agent.json ${why}, so it was not changed: the agent may ask about its placeholder`]);
+    expect(readFileSync(at('.agent.json'), 'utf8')).toBe(text);
+  });
+
+  test('cannot make the start wait: a pipe is not opened, a link to nothing is not read', () => {
+    spawnSync('mkfifo', [at('.agent.json')]);
+    mkdirSync(at('.agent'));
+    symlinkSync('/nonexistent', at('.agent', 'auth.json'));
+    expect(prepare()).toEqual([
+      '~/.agent.json is not a regular file, so it was not changed: the agent may ask about its placeholder',
+    ]);
+  });
+
+  test('that cannot be written is named, and nothing is left behind', () => {
+    writeFileSync(at('.agent'), 'a file where a folder has to be');
+    const [problem, ...rest] = prepare({ credentialFiles: [] });
+    expect(problem).toMatch(/^~\/\.agent\/auth\.json cannot be written \(.*(?:EEXIST|ENOTDIR)/);
+    expect(rest).toEqual([]);
+    expect(readdirSync(home).toSorted()).toEqual(['.agent', '.agent.json']);
+  });
+
+  test.each([
+    ['a login of its own', '{"refresh":"planted"}'],
+    ['the placeholder of an earlier login', '{"key":"placeholder-0"}'],
+  ])('with %s is named: the agent may use it', (_what, text) => {
+    mkdirSync(at('.agent'));
+    writeFileSync(at('.agent', 'auth.json'), text);
+    chmodSync(at('.agent', 'auth.json'), 0o600);
+    const [problem = '', ...rest] = prepare();
+    expect(problem).toBe('~/.agent/auth.json holds a login of the agent itself: the agent can read it and may use it');
+    expect(problem).not.toContain('planted');
+    expect(rest).toEqual([]);
+  });
+});
