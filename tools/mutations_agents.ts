@@ -306,6 +306,22 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Agents: own logins',
+    holds: 'the host of a binding is checked again when its login is used',
+    file: 'sidecar/exchange/exchange.ts',
+    text: '  if (!login.ok) return refuse(facts, login.error, incoming);\n',
+    replacement: '',
+    tests: [AT_TOKEN_URL],
+  },
+  {
+    row: 'Agents: own logins',
+    holds: 'placeholders are not imported as tokens',
+    file: 'shared/connect/token_request.ts',
+    text: 'return token.startsWith(REFRESH_PLACEHOLDER);',
+    replacement: 'return token === REFRESH_PLACEHOLDER;',
+    tests: ['cli/agents/import_login.test.ts'],
+  },
+  {
+    row: 'Agents: own logins',
     holds: 'a login is refreshed only by its own client',
     file: 'worker/services/oauth/oauth_client.ts',
     text: 'if (login !== null && input.client_id !== login.clientId)',

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import type { z } from 'zod';
+import { parseJson } from '../../shared/model/json.ts';
 import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
@@ -13,6 +14,7 @@ import { ACCOUNT } from './account_login.ts';
 import { agentPath, prepareAgentFiles } from './agent_files.ts';
 import { namedLogin, readStoredIfReachable, readyLogins, type ReadyLogin } from './agent_login.ts';
 import type { AgentProfile } from './agent_profile.ts';
+import { LOGIN_FORMATS } from './login_formats.ts';
 import { findProfile } from './agent_profiles.ts';
 import { askForLogin, placesOf } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
@@ -137,9 +139,17 @@ export function removedVariables({ clears, logins }: AgentProfile): ReadonlySet<
 function warnOfCredentialFiles(call: Call, profile: AgentProfile, logins: readonly ReadyLogin[]): void {
   for (const file of profile.credential_files) {
     const path = agentPath(call.context, file);
-    if (!holdsOther(path, logins)) continue;
+    if (!holdsOther(path, logins) || hasOwnPlaceholders(path, profile)) continue;
     call.print.warn(`${path} holds a login of ${profile.title} itself: the agent can read it and may use it`);
   }
+}
+
+/** Whether the agent's own login in the file is one of placeholders, which the agent may read. */
+function hasOwnPlaceholders(path: string, { account }: AgentProfile): boolean {
+  if (account === undefined) return false;
+  const json = parseJson(readFileSync(path, 'utf8'));
+  if (typeof json !== 'object' || json === null) return false;
+  return LOGIN_FORMATS[account.file.format].hasPlaceholders({ ...json });
 }
 
 /** Whether there is a file that does not have one of these placeholders, which svc has then not written. */

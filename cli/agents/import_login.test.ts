@@ -213,9 +213,27 @@ describe('svc login AGENT --import', () => {
     const after = text();
     const again = await importing();
     expect(again).toMatchObject({ code: 1 });
-    expect(again.stderr).toContain('has the placeholders of svc already');
+    expect(again.stderr).toContain('has placeholders of svc and no tokens');
     expect(credentials).toHaveLength(1);
     expect(text()).toBe(after);
+  });
+
+  test('leaves a file that no run warns of, and is used by a run only while it has its placeholders', async () => {
+    home.write('claude', '#!/bin/sh\nexit 0\n', 0o755);
+    await svc(['login', 'claude', '--stdin'], { stdin: 'sk-ant-api03-a-key-of-the-person' });
+    await importing();
+    const run = async (login: string): Promise<string> => {
+      const env = { PATH: `${home.path}:/usr/bin:/bin` };
+      return (await svc(['run', '--login', login, 'claude'], { env })).stderr;
+    };
+    for (const login of ['account', 'key']) {
+      const said = await run(login);
+      expect(said).not.toContain('holds a login of Claude Code itself');
+      expect(said).not.toContain('has no placeholders');
+    }
+    write({ refreshToken: 'sk-ant-ort01-another' });
+    expect(await run('key')).toContain('holds a login of Claude Code itself');
+    expect(await run('account')).toContain('its file has no placeholders');
   });
 
   test('replaces the login after a fresh one, with the same placeholder', async () => {
@@ -233,6 +251,7 @@ describe('svc login AGENT --import', () => {
     ['is a link', () => (renameSync(file, `${file}.away`), symlinkSync(`${file}.away`, file)), 'is a symbolic link'],
     ['has a login of another client', () => write({ clientId: 'other' }), 'holds a login of another client'],
     ['has no refresh token', () => write({ refreshToken: '' }), 'holds no login with'],
+    ['has placeholders of another svc', () => write({ refreshToken: refreshPlaceholder(ACCESS) }), 'has placeholders'],
     ['is no JSON', () => home.write('.claude/.credentials.json', '{'), 'is no JSON object'],
   ])('changes nothing if the file %s', async (_what, prepare, message) => {
     prepare();

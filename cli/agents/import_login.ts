@@ -10,7 +10,6 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import {
   ACCOUNT,
   accountOf,
-  accountPlaceholder,
   accountReference,
   forgetAccount,
   type PreparedAccount,
@@ -43,12 +42,6 @@ export async function importLogin(call: Call<{ readonly yes?: true }>, profile: 
   await ensureStarted(call);
   const client = controlClient(context, options);
   const { bindings } = await readStored(client);
-  const placeholder = accountPlaceholder(profile, bindings);
-  if (placeholder !== null && file.text.includes(placeholder)) {
-    throw new CliError(EXIT.failed, `${file.path} has the placeholders of svc already: nothing was changed`, [
-      `To replace the login, log in with ${profile.title} itself (${account.get}), then: svc login ${profile.name} --import`,
-    ]);
-  }
   for (const line of importLines(profile, account, file, found)) print.note(line);
   await confirm(call, profile);
   const prepared = await prepareAccount(client, profile, account, bindings);
@@ -84,7 +77,7 @@ function readLogin({ path, json }: LoginFile, profile: AgentProfile, account: Ag
   const found = LOGIN_FORMATS[account.file.format].read(json, account.client_id);
   if (found.ok) return found.value;
   throw new CliError(EXIT.failed, `${path} ${found.error}: nothing was changed`, [
-    `Log in with ${profile.title} first: ${account.get}`,
+    `Log in with ${profile.title} itself (${account.get}), then: svc login ${profile.name} --import`,
   ]);
 }
 

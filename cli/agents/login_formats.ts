@@ -1,4 +1,4 @@
-import { PLACEHOLDER_SECONDS, refreshPlaceholder } from '../../shared/connect/token_request.ts';
+import { isRefreshPlaceholder, PLACEHOLDER_SECONDS, refreshPlaceholder } from '../../shared/connect/token_request.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
@@ -28,20 +28,32 @@ interface LoginFormat {
   read(file: Json, clientId: string): Result<FoundLogin, string>;
   /** The same file with placeholders in place of all tokens. */
   write(file: Json, placeholder: string, now: number): Json;
+  /** Whether its login is one of placeholders. */
+  hasPlaceholders(file: Json): boolean;
 }
 
 /** A format of each agent, from the files that the tried versions write. */
 export const LOGIN_FORMATS: Readonly<Record<(typeof LOGIN_FORMAT_NAMES)[number], LoginFormat>> = {
-  claude: { read: readClaude, write: writeClaude },
-  codex: { read: readCodex, write: writeCodex },
+  claude: {
+    read: readClaude,
+    write: writeClaude,
+    hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['claudeAiOauth'])['refreshToken']) ?? ''),
+  },
+  codex: {
+    read: readCodex,
+    write: writeCodex,
+    hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['tokens'])['refresh_token']) ?? ''),
+  },
 };
 
+const OF_SVC = 'has placeholders of svc and no tokens';
 const NO_LOGIN = 'holds no login with an access token and a refresh token';
 
 function readClaude(file: Json, clientId: string): Result<FoundLogin, string> {
   const own = objectOf(file['claudeAiOauth']);
   const [accessToken, refreshToken] = [textOf(own['accessToken']), textOf(own['refreshToken'])];
   if (accessToken === null || refreshToken === null) return err(NO_LOGIN);
+  if (isRefreshPlaceholder(refreshToken)) return err(OF_SVC);
   if ((textOf(own['clientId']) ?? clientId) !== clientId) return err('holds a login of another client');
   const expiresAt = own['expiresAt'];
   return ok({
@@ -84,6 +96,7 @@ function readCodex(file: Json): Result<FoundLogin, string> {
   const tokens = objectOf(file['tokens']);
   const [accessToken, refreshToken] = [textOf(tokens['access_token']), textOf(tokens['refresh_token'])];
   if (accessToken === null || refreshToken === null) return err(NO_LOGIN);
+  if (isRefreshPlaceholder(refreshToken)) return err(OF_SVC);
   const id = claimsOf(textOf(tokens['id_token']) ?? '');
   const end = claimsOf(accessToken)['exp'];
   return ok({

@@ -81,6 +81,8 @@ export interface AgentServices {
   readonly refused: readonly string[];
   /** Called before a model's request is answered. */
   onAnswer(hook: () => void): void;
+  /** The next requests to this path are refused, as if their credential had expired. */
+  refuseNext(path: string, count: number): void;
   reset(): void;
   close(): Promise<void>;
 }
@@ -101,6 +103,7 @@ export async function startServices(
   const answered: Answered[] = [];
   const refused: string[] = [];
   let hook: (() => void) | null = null;
+  let expired = { path: '', count: 0 };
   const server = createServer(certificate, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -123,6 +126,10 @@ export async function startServices(
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const secret = admit(request);
     const host = request.headers.host ?? '';
+    if (expired.count > 0 && pathOf(request) === expired.path) {
+      expired = { ...expired, count: expired.count - 1 };
+      return sendJson(response, 401, { error: { message: 'the credential has expired' } });
+    }
     const events = secret === undefined ? null : modelEvents(request, text);
     if (secret === null) {
       if (events !== null) refused.push(`${request.method} ${host}${request.url}`);
@@ -156,6 +163,7 @@ export async function startServices(
     answered,
     refused,
     onAnswer: (next) => (hook = next),
+    refuseNext: (path, count) => (expired = { path, count }),
     reset: () => {
       answered.length = 0;
       refused.length = 0;

@@ -19,7 +19,14 @@ export type TokenRequestDecision =
 
 /** The refresh token that a program holds beside the placeholder of its access token. It opens nothing. */
 export function refreshPlaceholder(placeholder: string): string {
-  return `svc-placeholder-refresh-${placeholder.slice(-40)}`;
+  return REFRESH_PLACEHOLDER + placeholder.slice(-40);
+}
+
+const REFRESH_PLACEHOLDER = 'svc-placeholder-refresh-';
+
+/** Whether a refresh token is a placeholder of any svc, also one that does not exist any more. */
+export function isRefreshPlaceholder(token: string): boolean {
+  return token.startsWith(REFRESH_PLACEHOLDER);
 }
 
 /** How long a program may keep its placeholders: ten years, so that it does not ask for new ones before. */

@@ -143,6 +143,11 @@ export function connectorVaultPath(fqn: string): string {
   return `connectors/${fqn}`;
 }
 
+/** The program whose login a connector keeps, by the connector's name; null for any other connector. */
+export function programOfLogin(fqn: string): string | null {
+  return fqn.startsWith('login/') ? fqn.slice('login/'.length) : null;
+}
+
 /** The connector whose credential a vault path is; null if it is none's. */
 export function connectorOfVaultPath(path: string): string | null {
   return /^connectors\/([^/]+\/[^/]+)$/.exec(path)?.[1] ?? null;

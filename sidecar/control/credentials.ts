@@ -1,3 +1,4 @@
+import { programOfLogin } from '../../shared/model/connector.ts';
 import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -206,7 +207,10 @@ function missingCredential(ref: CredentialRef): Resolved {
 }
 
 function storeCommand(ref: CredentialRef): string {
-  if (isOfConnector(ref)) return `svc connector credential set ${ref.path.slice(CONNECTORS_PREFIX.length)}`;
+  const fqn = isOfConnector(ref) ? ref.path.slice(CONNECTORS_PREFIX.length) : null;
+  const program = fqn === null ? null : programOfLogin(fqn);
+  if (program !== null) return `svc login ${program} --import`;
+  if (fqn !== null) return `svc connector credential set ${fqn}`;
   const mcp = mcpCredentialOf(ref);
   return mcp === null ? `svc secret set ${ref.path}` : `svc mcp credential set ${mcp.serverId} ${mcp.name}`;
 }

@@ -3,6 +3,7 @@ import { emitDecision } from '../../shared/inject/emit_decision.ts';
 import { findStrayPlaceholder } from '../../shared/inject/stray_placeholder.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
+import { enforceLogin } from '../../shared/enforce/login.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
@@ -103,6 +104,8 @@ async function exchangeBound(
     besideApprovals,
   });
   if (!contract.ok) return refuse(facts, contract.error, incoming);
+  const login = enforceLogin(binding, policy.installed, tunnel.host);
+  if (!login.ok) return refuse(facts, login.error, incoming);
   if (choice === null || emitDecision(binding, choice.presented) === 'keep_foreign') {
     return forwardAsIs(incoming, 'foreign', facts, tunnel, ports);
   }

@@ -24,9 +24,9 @@ const BINDING = sampleBinding({
   emit: { mechanism: 'sentinel-swap', sentinel: PLACEHOLDER },
 });
 
-function loginConnector(): InstalledConnector {
+function loginConnector(hosts: readonly string[] = [API]): InstalledConnector {
   const plain = sampleConnector([OPERATION], { fqn: 'login/claude', hosts: [HOST] });
-  const login = { clientId: CLIENT, tokenRequest: 'json', hosts: [API] } as const;
+  const login = { clientId: CLIENT, tokenRequest: 'json', hosts } as const;
   return { ...plain, spec: { ...plain.spec, credential: { kind: 'oauth2', scopes: [], login } } };
 }
 
@@ -106,6 +106,18 @@ test('the placeholder becomes the access token at the host of the login, and no 
   expect(seen[0]).toContain(`Bearer ${TOKEN}`);
   await ask('{}', { host: API, path: '/v1', lines: `Authorization: Bearer ${REFRESH}\r\n` });
   expect(seen[1]).not.toContain(TOKEN);
+});
+
+test.each([
+  ['names the host no more', () => [loginConnector(['other.example.test'])]],
+  ['is of another kind now', () => [sampleConnector([OPERATION], { fqn: 'login/claude', hosts: [HOST] })]],
+  ['belongs to the enterprise', () => [{ ...loginConnector(), owner: 'enterprise' as const }]],
+  ['is gone', () => []],
+])('a binding gets no access token if its connector %s', async (_what, connectors) => {
+  plane.policy.use([BINDING], connectors());
+  const reply = await ask('{}', { host: API, path: '/v1', lines: `Authorization: Bearer ${PLACEHOLDER}\r\n` });
+  expect(reply).toContain('host_not_allowed');
+  expect(seen).toEqual([]);
 });
 
 test('the request for tokens cannot be run by name', () => {

@@ -1,3 +1,4 @@
+import { programOfLogin } from '../../../shared/model/connector.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
 
@@ -34,6 +35,8 @@ export function reauthorisationRequired(connector: Named): ApiError {
 
 /** Only the path: a URL made from the Host header could point to somebody else's host. */
 function authorisationHint({ id, fqn }: Named): string {
+  const program = programOfLogin(fqn);
+  if (program !== null) return `log in with ${program} itself, then run "svc login ${program} --import"`;
   return `run "svc connector authorize ${fqn}", or open ${authorisePath(id)} on the control plane`;
 }
 
