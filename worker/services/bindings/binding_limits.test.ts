@@ -5,6 +5,7 @@ import { connectorSpec } from '../../../shared/wire/connector_spec.ts';
 import { hostBindingInput, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { findAccount } from '../../store/accounts.ts';
+import { storeConnectorCredential } from '../connectors/connector_credentials.ts';
 import { installConnector, removeConnector } from '../connectors/connectors.ts';
 import { limitsOf } from './binding_limits.ts';
 import { createHostBinding } from './host_bindings.ts';
@@ -39,6 +40,10 @@ test('a binding without an effect is limited while its host has an operation tha
   expect(await limitsOf(context, owner, all)).toEqual(new Map());
   const installed = await installConnector(context, owner, 'personal', connectorSpec.parse(ITEMS_SPEC));
   if (!installed.ok) throw new Error(installed.error.message);
+  // Without a credential the connector is inactive, and changes nothing.
+  expect(await limitsOf(context, owner, all)).toEqual(new Map());
+  const { id } = installed.value.value.reply;
+  await storeConnectorCredential(context, owner, id, { kind: 'api_key', value: 'a-key-of-a-test' });
   // A binding for the exact host takes precedence over one for a wildcard.
   expect(await limitsOf(context, owner, all)).toEqual(new Map([[open.id, [UPSTREAM_HOST]]]));
   expect(await limitsOf(context, owner, [wide])).toEqual(new Map([[wide.id, [UPSTREAM_HOST]]]));
