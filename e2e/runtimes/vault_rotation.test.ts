@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createClient } from '@libsql/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../shared/model/secret.ts';
@@ -12,12 +13,12 @@ import { SEALED_KINDS } from '../../worker/installation/sealed_kinds.ts';
 import { Vault } from '../../worker/kernel/vault.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { kill } from '../support/process.ts';
+import { VAULT_PROGRAM } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import {
   type ControlPlaneUnderTest,
   type NodeUnderTest,
   refusalOfNode,
-  ROOT,
   run,
   runSvc,
   startLibsqlServer,
@@ -89,9 +90,9 @@ class Tenant {
     if (!reply.ok) throw new Error(`${reply.status}: ${await reply.text()}`);
   }
 
-  /** Stores and reads until it is told to stop. */
+  /** Stores and reads until it is told to stop, with short pauses for the others. */
   async keepBusy(lane: number, over: AbortSignal): Promise<void> {
-    for (let at = 0; !over.aborted; at += 1) {
+    for (let at = 0; !over.aborted; at += 1, await pause(10)) {
       const path = `user/lane-${lane}-${at % 20}`;
       await this.store(path);
       // Its first write was refused.
@@ -128,7 +129,7 @@ async function countOpened(url: string, key: string): Promise<number> {
 
 /** Kills `svc vault rotate` and its processes as soon as the database has begun to change to the new key. */
 async function killInBetween(url: string, settings: Record<string, string>): Promise<void> {
-  const rotating = run('node', [join(ROOT, 'worker/entries/vault.ts'), '--home', home, '--', 'rotate'], settings);
+  const rotating = run('node', [VAULT_PROGRAM, '--home', home, '--', 'rotate'], settings);
   const client = createClient({ url });
   for (let begun = false; !begun;) {
     if (rotating.child.exitCode !== null) throw new Error(`it ended before: ${rotating.output()}`);

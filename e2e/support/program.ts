@@ -7,6 +7,8 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Where svc is run from: the package that package_setup.ts built, or the checkout. */
 const INSTALLED = process.env['SVC_TEST_PACKAGE'] ?? ROOT;
 export const SVC = join(INSTALLED, 'bin', 'svc');
+/** The file that `node` runs for `svc vault`. */
+export const VAULT_PROGRAM = join(INSTALLED, 'worker/entries', INSTALLED === ROOT ? 'vault.ts' : 'vault.js');
 /** The words after `node` that start the control plane. */
 export const CONTROL_PLANE =
   INSTALLED === ROOT
