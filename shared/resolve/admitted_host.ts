@@ -3,7 +3,7 @@ import type { CredentialRef } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
 import type { Policy } from './resolve.ts';
 
-/** The hosts that a session may reach besides bound ones and those of active connectors (decision 0062). */
+/** The hosts that a session may reach besides bound ones and those of connectors with a credential (decision 0062). */
 export interface AllowedHosts {
   readonly patterns: readonly HostPattern[];
   /** Exact hosts that the person who started the session typed. Only these may lead to private addresses. */
@@ -23,7 +23,7 @@ export function allowsHost({ patterns }: AllowedHosts, host: string): boolean {
 
 /**
  * Whether the policy lets a canonical host be reached: a binding covers it, or a connector whose credential is stored has it.
- * A connector without its credential is inactive and opens nothing.
+ * A connector whose credential is not stored opens nothing.
  */
 export function policyAdmitsHost(policy: Policy, isStored: (ref: CredentialRef) => boolean, host: string): boolean {
   if (policy.bindingsFor(host).length > 0) return true;
