@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
-import { exitCodeOf } from './container_exit.ts';
 import type { LaunchPorts } from '../launch/launch_ports.ts';
+import type { ContainerRuntime } from './container_runtime.ts';
 import { exitStatusOf, superviseChild } from './run_child.ts';
 
 /** A container attached to our streams. */
@@ -14,6 +14,8 @@ export interface AttachedContainer {
 
 /** Signals that a terminal sends to the engine's program directly. */
 const FOR_THE_CLIENT = new Set<NodeJS.Signals>(['SIGWINCH', 'SIGCONT']);
+const NOT_STARTED = 125;
+const SAY_WHY_NOT = new Set([126, 127]);
 
 /** Starts a created container with our streams. Until it ends, our signals are forwarded to its first process. */
 export function attachContainer(
@@ -38,4 +40,19 @@ export function attachContainer(
 
 function stop(child: ChildProcess): void {
   child.kill('SIGKILL');
+}
+
+/**
+ * The exit code of a launch: the container's, or 125 to 127 if the engine could not start it. In that case the engine's program
+ * has printed why on stderr.
+ */
+async function exitCodeOf(
+  runtime: Pick<ContainerRuntime, 'inspect'>,
+  containerId: string,
+  programsExitCode: number,
+): Promise<number> {
+  if (programsExitCode === 0) return 0;
+  const state = await runtime.inspect(containerId);
+  if (!state.ok || state.value === null || state.value.wasStarted) return programsExitCode;
+  return SAY_WHY_NOT.has(state.value.exitCode) ? state.value.exitCode : NOT_STARTED;
 }

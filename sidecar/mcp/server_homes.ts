@@ -1,10 +1,9 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { chmod, lstat, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotSource } from '../control/snapshot.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import { serversDirectory } from '../../machine/server_directories.ts';
-import { removeTree } from './remove_tree.ts';
 
 export interface ServerHomesOptions {
   /** `$SVC_HOME/mcp`. */
@@ -115,4 +114,19 @@ export function findExistingServers({ policy, clock, startedAt }: ExistingServer
   const unreadable = policy.listUnreadableMcpServers().map(({ id }) => id);
   const ids = [...servers.map(({ server }) => server.id), ...unreadable];
   return ids.includes(null) ? null : new Set(ids.filter((id) => id !== null));
+}
+
+/**
+ * Removes a directory with its whole content, also read-only parts. Links are removed, never followed. No process may still
+ * run in it: a directory that is swapped during the removal is not detected.
+ */
+async function removeTree(path: string): Promise<void> {
+  try {
+    if (!(await lstat(path)).isDirectory()) return await unlink(path);
+    await chmod(path, 0o700);
+    for (const name of await readdir(path)) await removeTree(join(path, name));
+    await rmdir(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+  }
 }
