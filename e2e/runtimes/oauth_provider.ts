@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errors, Provider } from 'oidc-provider';
 import { listen } from '../support/tls_upstream.ts';
+import { followRedirects } from '../sign_in/test_browser.ts';
 
 export const CLIENT_ID = 'svc-client';
 export const CLIENT_SECRET = 'client-secret-of-a-test';
@@ -148,23 +149,8 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
   };
 }
 
-/** Follows redirects with a browser's cookies until one leaves the provider. */
-async function browse(url: string, origin: string): Promise<URL> {
-  const cookies = new Map<string, string>();
-  let at = new URL(url);
-  for (let hops = 0; hops < 10; hops += 1) {
-    const cookie = Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; ');
-    const reply = await fetch(at, { headers: { cookie }, redirect: 'manual' });
-    for (const set of reply.headers.getSetCookie()) {
-      const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];
-      cookies.set(name, value);
-    }
-    const location = reply.headers.get('location');
-    if (location === null) throw new Error(`the provider answered ${reply.status}: ${await reply.text()}`);
-    at = new URL(location, at);
-    if (at.origin !== origin) return at;
-  }
-  throw new Error('the provider redirects for ever');
+function browse(url: string, origin: string): Promise<URL> {
+  return followRedirects(url, origin, (at, cookie) => fetch(at, { headers: { cookie }, redirect: 'manual' }));
 }
 
 async function typeCode(provider: Provider, userCode: string, keep: (grantId: string) => void): Promise<void> {

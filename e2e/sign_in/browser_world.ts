@@ -13,7 +13,8 @@ import { startChromium } from '../support/chromium.ts';
 import { createTestCa, type TestCa } from '../support/test_ca.ts';
 import { startTlsFront, type TlsFront } from '../support/tls_front.ts';
 import { listen } from '../support/tls_upstream.ts';
-import { CODE_HOST_CLIENT_ID, CODE_HOST_CLIENT_SECRET, type CodeHost, startCodeHost } from './code_host.ts';
+import { type CodeHost, startCodeHost } from './code_host.ts';
+import { providerVariables } from './hosted_sign_in.ts';
 import { forwardedHeaders, namedOutbound } from './named_outbound.ts';
 import { OPENID_CLIENT_ID, OPENID_CLIENT_SECRET, type OpenIdProvider, startOpenIdProvider } from './openid_provider.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
@@ -61,7 +62,11 @@ export async function startBrowserWorld(sites: Readonly<Record<string, string>> 
     }),
     signIn: {
       allowedHosts: [`localhost:${front.port}`],
-      providerVariables: providerVariables(openId.origin),
+      providerVariables: providerVariables(CODE_HOST, {
+        GENERAL_OAUTH_ISSUER: openId.origin,
+        GENERAL_OAUTH_CLIENT_ID: OPENID_CLIENT_ID,
+        GENERAL_OAUTH_CLIENT_SECRET: OPENID_CLIENT_SECRET,
+      }),
       mail: { url: `https://${MAIL_HOST}/send`, token: new Secret(MAIL_TOKEN), from: 'svc@acme.test' },
     },
   });
@@ -109,19 +114,6 @@ function sentBack(loopback: string, alter: (back: URL) => void): RequestListener
     response.on('close', () => passed.destroy());
     request.pipe(passed);
   };
-}
-
-function providerVariables(issuer: string): Record<string, Secret> {
-  const variables = {
-    GENERAL_OAUTH_ISSUER: issuer,
-    GENERAL_OAUTH_CLIENT_ID: OPENID_CLIENT_ID,
-    GENERAL_OAUTH_CLIENT_SECRET: OPENID_CLIENT_SECRET,
-    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
-    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
-    CODEHOST_OAUTH_URL: `https://${CODE_HOST}`,
-    CODEHOST_OAUTH_API_URL: `https://${CODE_HOST}/api`,
-  };
-  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, new Secret(value)]));
 }
 
 /** The app as the Node entry serves it, except that its providers are on loopback. */

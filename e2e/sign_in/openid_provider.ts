@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Provider } from 'oidc-provider';
 import { listen } from '../support/tls_upstream.ts';
 import { forwardedHeaders } from './named_outbound.ts';
+import { followRedirects } from './test_browser.ts';
 
 export const OPENID_CLIENT_ID = 'svc-sign-in';
 export const OPENID_CLIENT_SECRET = 'openid-client-secret-of-a-test';
@@ -99,24 +100,11 @@ function configuration(redirectUris: readonly string[], person: () => Person): o
   };
 }
 
-/** Follows redirects with a browser's cookies until one leaves the provider. */
-async function browse(url: string, { origin, loopback }: Pick<OpenIdProvider, 'origin' | 'loopback'>): Promise<URL> {
-  const cookies = new Map<string, string>();
-  let at = new URL(url);
-  for (let hops = 0; hops < 10; hops += 1) {
-    const cookie = Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; ');
+function browse(url: string, { origin, loopback }: Pick<OpenIdProvider, 'origin' | 'loopback'>): Promise<URL> {
+  return followRedirects(url, origin, (at, cookie) => {
     const headers = { cookie, ...forwardedHeaders(at.host) };
-    const reply = await fetch(loopback + at.pathname + at.search, { headers, redirect: 'manual' });
-    for (const set of reply.headers.getSetCookie()) {
-      const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];
-      cookies.set(name, value);
-    }
-    const location = reply.headers.get('location');
-    if (location === null) throw new Error(`the provider answered ${reply.status}: ${await reply.text()}`);
-    at = new URL(location, at);
-    if (at.origin !== origin) return at;
-  }
-  throw new Error('the provider redirects for ever');
+    return fetch(loopback + at.pathname + at.search, { headers, redirect: 'manual' });
+  });
 }
 
 async function close(server: Server): Promise<void> {

@@ -49,3 +49,25 @@ export class TestBrowser {
     else this.cookies.set(name, value);
   }
 }
+
+/** Follows redirects with a browser's cookies until one leaves the provider at `origin`. */
+export async function followRedirects(
+  url: string,
+  origin: string,
+  send: (at: URL, cookie: string) => Promise<Response>,
+): Promise<URL> {
+  const cookies = new Map<string, string>();
+  let at = new URL(url);
+  for (let hops = 0; hops < 10; hops += 1) {
+    const reply = await send(at, Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; '));
+    for (const set of reply.headers.getSetCookie()) {
+      const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];
+      cookies.set(name, value);
+    }
+    const location = reply.headers.get('location');
+    if (location === null) throw new Error(`the provider answered ${reply.status}: ${await reply.text()}`);
+    at = new URL(location, at);
+    if (at.origin !== origin) return at;
+  }
+  throw new Error('the provider redirects for ever');
+}

@@ -1,11 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
-import {
-  CODE_HOST_CLIENT_ID,
-  CODE_HOST_CLIENT_SECRET,
-  type CodeHost,
-  startCodeHost,
-} from '../../e2e/sign_in/code_host.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
+import { type CodeHost, startCodeHost } from '../../e2e/sign_in/code_host.ts';
+import { FRONT, HOST, startHostedSignIn } from '../../e2e/sign_in/hosted_sign_in.ts';
 import { namedOutbound } from '../../e2e/sign_in/named_outbound.ts';
 import {
   OPENID_CLIENT_ID,
@@ -15,15 +11,12 @@ import {
 } from '../../e2e/sign_in/openid_provider.ts';
 import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
 import { ok } from '../../shared/model/result.ts';
-import { Secret } from '../../shared/model/secret.ts';
 import { deviceReply, type TokenPair, tokenPair } from '../../shared/wire/device.ts';
 import { type EnterpriseSettings, enterpriseSettings } from '../../shared/wire/enterprise.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { errorBody, ERROR_STATUS } from '../../shared/wire/errors.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 
-const HOST = 'control.acme.test';
-const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
 let openId: OpenIdProvider;
 let codeHost: CodeHost;
 let control: InProcess;
@@ -52,21 +45,9 @@ function outboundTo(servers: Record<string, string>): Outbound {
 beforeEach(async () => {
   proofs = {};
   person('alice@acme.test');
-  const variables = {
-    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
-    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
-    CODEHOST_OAUTH_URL: 'https://code.acme.test',
-    CODEHOST_OAUTH_API_URL: 'https://code.acme.test/api',
-  };
-  const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
   const servers = { 'code.acme.test': codeHost.loopback };
-  control = await startInProcess({
-    localKey: null,
-    publicUrl: `https://${HOST}`,
-    outbound: {
-      call: (request) => outboundTo({ ...servers, ...(openId && { 'id.acme.test': openId.loopback }) }).call(request),
-    },
-    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
+  control = await startHostedSignIn({
+    call: (request) => outboundTo({ ...servers, ...(openId && { 'id.acme.test': openId.loopback }) }).call(request),
   });
   admin = newBrowser();
   expect((await signIn(admin, 'codehost')).status).toBe(303);

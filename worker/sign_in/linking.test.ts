@@ -1,14 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
-import {
-  CODE_HOST_CLIENT_ID,
-  CODE_HOST_CLIENT_SECRET,
-  type CodeHost,
-  startCodeHost,
-} from '../../e2e/sign_in/code_host.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
+import { type CodeHost, startCodeHost } from '../../e2e/sign_in/code_host.ts';
+import { FRONT, startHostedSignIn } from '../../e2e/sign_in/hosted_sign_in.ts';
 import { namedOutbound } from '../../e2e/sign_in/named_outbound.ts';
 import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
-import { Secret } from '../../shared/model/secret.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { identitiesPage } from '../../shared/wire/identities.ts';
@@ -16,8 +11,6 @@ import { signInsPage } from '../../shared/wire/sign_ins.ts';
 import { createdToken } from '../../shared/wire/tokens.ts';
 import { signInIdentity } from './sign_in_identity.ts';
 
-const HOST = 'control.acme.test';
-const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
 let codeHost: CodeHost;
 let control: InProcess;
 /** Alice, who signed in by the general provider. */
@@ -33,18 +26,8 @@ beforeEach(async () => {
     GENERAL_OAUTH_ISSUER: 'https://id.acme.test',
     GENERAL_OAUTH_CLIENT_ID: 'client-of-a-test',
     GENERAL_OAUTH_CLIENT_SECRET: 'secret-of-a-test',
-    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
-    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
-    CODEHOST_OAUTH_URL: 'https://code.acme.test',
-    CODEHOST_OAUTH_API_URL: 'https://code.acme.test/api',
   };
-  const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
-  control = await startInProcess({
-    localKey: null,
-    publicUrl: `https://${HOST}`,
-    outbound: namedOutbound({ 'code.acme.test': codeHost.loopback }),
-    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
-  });
+  control = await startHostedSignIn(namedOutbound({ 'code.acme.test': codeHost.loopback }), variables);
   alice = newBrowser();
   await signInAlice(alice);
 });

@@ -1,12 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
-import {
-  CODE_HOST_CLIENT_ID,
-  CODE_HOST_CLIENT_SECRET,
-  type CodeHost,
-  startCodeHost,
-} from '../../e2e/sign_in/code_host.ts';
+import { type CodeHost, startCodeHost } from '../../e2e/sign_in/code_host.ts';
+import { FRONT, HOST, startHostedSignIn } from '../../e2e/sign_in/hosted_sign_in.ts';
 import {
   OPENID_CLIENT_ID,
   OPENID_CLIENT_SECRET,
@@ -15,7 +11,6 @@ import {
 } from '../../e2e/sign_in/openid_provider.ts';
 import { namedOutbound } from '../../e2e/sign_in/named_outbound.ts';
 import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
-import { Secret } from '../../shared/model/secret.ts';
 import { enterpriseReply, meReply } from '../../shared/wire/account.ts';
 import { providersReply } from '../../shared/wire/auth.ts';
 import { ok } from '../../shared/model/result.ts';
@@ -27,8 +22,6 @@ import { signInIdentity } from './sign_in_identity.ts';
 import { CLIENT_BEGINS, finishSignIn } from './flows.ts';
 import { findAccountByVerifiedEmail } from '../store/identities.ts';
 
-const HOST = 'control.acme.test';
-const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
 const CALLBACK = `https://${HOST}/auth/general/callback`;
 let openId: OpenIdProvider;
 let codeHost: CodeHost;
@@ -54,18 +47,11 @@ beforeEach(async () => {
     GENERAL_OAUTH_ISSUER: openId.origin,
     GENERAL_OAUTH_CLIENT_ID: OPENID_CLIENT_ID,
     GENERAL_OAUTH_CLIENT_SECRET: OPENID_CLIENT_SECRET,
-    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
-    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
-    CODEHOST_OAUTH_URL: 'https://code.acme.test',
-    CODEHOST_OAUTH_API_URL: 'https://code.acme.test/api',
   };
-  const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
-  control = await startInProcess({
-    localKey: null,
-    publicUrl: `https://${HOST}`,
-    outbound: namedOutbound({ 'id.acme.test': openId.loopback, 'code.acme.test': codeHost.loopback }),
-    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
-  });
+  control = await startHostedSignIn(
+    namedOutbound({ 'id.acme.test': openId.loopback, 'code.acme.test': codeHost.loopback }),
+    variables,
+  );
   browser = newBrowser();
 });
 afterEach(() => control.stop());
