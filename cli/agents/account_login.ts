@@ -15,7 +15,7 @@ import { makePlaceholder } from './placeholder_shape.ts';
 export const ACCOUNT = 'account';
 
 /** The connector that keeps the login of an agent. */
-export function loginConnector(profile: AgentProfile): string {
+function loginConnector(profile: AgentProfile): string {
   return `login/${profile.name}`;
 }
 
@@ -25,7 +25,7 @@ export function accountReference(profile: AgentProfile): string {
 }
 
 /** The spec of that connector: one operation, which is the request for tokens. */
-export function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecInput {
+function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecInput {
   const { host, pathname } = new URL(account.token_url);
   return connectorSpec.parse({
     schema_version: 1,

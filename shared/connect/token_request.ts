@@ -1,7 +1,7 @@
 import { parseJson } from '../model/json.ts';
 
 /** A request for tokens at the token URL of a program's login (RFC 6749 section 3.2), as the program sent it. */
-export interface TokenRequest {
+interface TokenRequest {
   /** The body as text. */
   readonly body: string;
   /** The values of all headers. */
@@ -12,7 +12,7 @@ export interface TokenRequest {
  * `answer`: a refresh with a placeholder, which svc answers itself. `refuse`: a placeholder in any other request. `own`: the
  * program's own matter, without a placeholder.
  */
-export type TokenRequestDecision =
+type TokenRequestDecision =
   | { readonly kind: 'answer'; readonly placeholder: string; readonly scope: string | null }
   | { readonly kind: 'refuse' }
   | { readonly kind: 'own' };
@@ -52,7 +52,7 @@ export function decideTokenRequest(
 }
 
 /** The fields of a request for tokens: JSON, as some clients send it, or a form. */
-export function readTokenFields(body: string): ReadonlyMap<string, string> {
+function readTokenFields(body: string): ReadonlyMap<string, string> {
   const value = parseJson(body);
   if (typeof value !== 'object' || value === null) return new Map(new URLSearchParams(body));
   const fields = Object.entries(value);

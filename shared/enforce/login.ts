@@ -16,5 +16,7 @@ export function enforceLogin(
   if (fqn === null) return ok(undefined);
   const keeper = installed.find(({ owner, spec }) => owner === credential.owner && spec.fqn === fqn);
   if (keeper?.spec.credential.login?.hosts.includes(host) === true) return ok(undefined);
-  return err(refusal('host_not_allowed', `the connector ${fqn} does not allow its access token to go to ${host}`));
+  return err(
+    refusal('host_not_allowed', `no connector ${fqn} is in force that allows its access token to go to ${host}`),
+  );
 }

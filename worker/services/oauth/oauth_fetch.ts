@@ -26,7 +26,7 @@ export function oauthFetch(outbound: Outbound, body: TokenRequestBody = 'form'):
 }
 
 /** How the body of a token request is written: RFC 6749 says a form, but some programs' providers take JSON. */
-export type TokenRequestBody = 'form' | 'json';
+type TokenRequestBody = 'form' | 'json';
 
 /** `fetch` for the libraries of OAuth and OpenID Connect, through the outbound port. Throws {@link NoReply}. */
 export function outboundFetch(
