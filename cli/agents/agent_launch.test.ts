@@ -117,6 +117,25 @@ describe('svc launch NAME', () => {
     expect(created().args).toEqual([]);
   });
 
+  test("uses another login than the agent's own, whose file is not in the container", async () => {
+    const own = `sk-ant-oat01-${'p'.repeat(93)}AA`;
+    const login = {
+      id: `bnd_${'0'.repeat(26)}`,
+      credential_ref: 'vault://connectors/login/claude',
+      sentinel: { value: own },
+    };
+    vault.bindings.push({ ...vault.bindings[0], ...login });
+    mkdirSync(join(home.path, '.claude'));
+    home.write('.claude/.credentials.json', JSON.stringify({ claudeAiOauth: { accessToken: own } }));
+    expect((await launch('claude')).stderr).toContain('0 refused');
+    const { args, env } = created();
+    expect(env).toMatchObject({ ANTHROPIC_API_KEY: placeholder() });
+    expect(args.join(' ')).not.toContain(own);
+    const refused = await launch('--login', 'account', 'claude');
+    expect(refused).toMatchObject({ code: 2, calls: [] });
+    expect(refused.stderr).toContain('--login key or --login subscription');
+  });
+
   test('reaches, sealed, also the hosts of its profile', async () => {
     const run = await launch('--egress=sealed', '--allow', 'docs.example.com', 'claude');
     const { body } = run.calls.find(({ method, url }) => method === 'POST' && url.pathname.endsWith('/sessions')) ?? {};

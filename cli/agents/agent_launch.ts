@@ -21,6 +21,7 @@ import { toNotStarted } from '../launch/launch_run.ts';
 import { printPlaceholderHints } from '../launch/placeholder_hints.ts';
 import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 import { homeOf } from '../up/home.ts';
+import { ACCOUNT } from './account_login.ts';
 import { fillText } from './agent_files.ts';
 import { ensureHome, homeVolumeOf, listHomes, removeHome } from './agent_homes.ts';
 import { DEFAULT_AGENT_BASE, findOrBuildImage, type Ended, type ImageTools } from './agent_image.ts';
@@ -33,8 +34,11 @@ import { ensureStarted } from './agent_start.ts';
 
 /** `svc launch NAME`: runs an agent in a container, in an image made for it; the exit status is the agent's. */
 export async function launchAgent(call: Call<LaunchOptions>, signals: SignalSource, name: string): Promise<number> {
-  const { profile } = findProfile(placesOf(call), name);
-  if (call.options.forget === true) return forgetHomes(call, profile);
+  const { profile: found } = findProfile(placesOf(call), name);
+  if (call.options.forget === true) return forgetHomes(call, found);
+  if (call.options.login === ACCOUNT) throw noAccountHereError(found);
+  // The file with the placeholders of its own login is in the person's home, which is not the container's.
+  const profile = { ...found, account: undefined };
   const request = launchRequest(call);
   requireProxy(request, profile);
   refuseRemoved(request, profile);
@@ -43,6 +47,12 @@ export async function launchAgent(call: Call<LaunchOptions>, signals: SignalSour
   } catch (error) {
     throw toNotStarted(error);
   }
+}
+
+function noAccountHereError({ title, logins }: AgentProfile): CliError {
+  return new CliError(EXIT.usage, `the own login of ${title} is for this machine's home, and not for a container`, [
+    `Use another login: ${logins.map((login) => `--login ${login.name}`).join(' or ')}`,
+  ]);
 }
 
 /** The home and the placeholders are for a container behind the proxy. */
