@@ -17,7 +17,7 @@ const FOLDERS = [
 ];
 const PEOPLE = ['root:x:0:0:root:/root:/bin/sh', 'nobody:x:65534:65534:nobody:/:/sbin/nologin'];
 
-/** BusyBox alone, with users, folders and a trust store laid out as Alpine has them, and the Go program. */
+/** Only BusyBox, with users, folders and a trust store laid out like Alpine's, and the Go program. */
 export async function buildBusyboxRoot(root: string, engine: DockerEngine, debianBase: string): Promise<void> {
   for (const folder of [...FOLDERS, 'home', 'root', 'run', 'var', 'usr/local/share/ca-certificates']) {
     mkdirSync(join(root, folder), { recursive: true });
@@ -50,7 +50,7 @@ async function installBusybox(root: string): Promise<void> {
   }
 }
 
-/** A BusyBox that is not static brings its libraries with it. */
+/** A BusyBox that is not static needs its libraries. */
 async function copyLibraries(program: string, root: string): Promise<void> {
   const listed = await runOk('sh', ['-c', `ldd '${program}' 2>/dev/null | grep -o '/[^ ]*' || true`]);
   for (const library of listed.stdout.split('\n').filter((path) => path.startsWith('/'))) {

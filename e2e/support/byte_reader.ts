@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 
-/** Reads a socket by marks and lengths. A connection that breaks reads as one that ended. */
+/** Reads a socket up to marks or lengths. A broken connection reads like an ended one. */
 export class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>;
-  /** What was read and not yet taken, in order; joined only when it is taken or searched. */
+  /** The bytes read but not yet taken, in order; joined only when they are taken or searched. */
   #held: Buffer[] = [];
   #heldBytes = 0;
   #ended = false;
@@ -28,7 +28,7 @@ export class ByteReader {
     return this.#take(Math.min(count, this.#heldBytes));
   }
 
-  /** Whatever is there next, at least one byte; null at the end. */
+  /** The next available bytes, at least one; null at the end. */
   async some(): Promise<Buffer | null> {
     if (this.#heldBytes === 0 && !(await this.#more())) return null;
     return this.#take(this.#heldBytes);
@@ -40,7 +40,7 @@ export class ByteReader {
     return this.#take(this.#heldBytes);
   }
 
-  /** Lets the stream go, for another reader to take it over. */
+  /** Releases the stream, so that another reader can take it over. */
   async release(): Promise<void> {
     await this.#chunks.return?.();
   }

@@ -5,7 +5,7 @@ import { runOk } from './program.ts';
 
 export interface RootArchive {
   readonly path: string;
-  /** Removes it where it could not be kept. */
+  /** Removes it if it could not be kept. */
   release(): void;
 }
 

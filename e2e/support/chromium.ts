@@ -5,19 +5,19 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
 
-/** Why there is no Chromium to drive; null when there is one. */
+/** Why Chromium cannot be driven; null if it can. */
 export function chromiumProblem(): string | null {
   return chromiumPath() === null ? 'chromium is not here: apt-get install chromium' : null;
 }
 
-/** The build that has no window shows the same pages in half the processor's time. */
+/** The headless build shows the same pages in half the CPU time. */
 function chromiumPath(): string | null {
   const folders = (process.env['PATH'] ?? '').split(delimiter);
   const paths = ['chromium-headless-shell', 'chromium'].flatMap((name) => folders.map((folder) => join(folder, name)));
   return paths.find((path) => existsSync(path)) ?? null;
 }
 
-/** How to start a Chromium that keeps its connections when an interface of the machine changes, as those of containers do. */
+/** Flags with which Chromium keeps its connections when a network interface changes, as those of containers do. */
 export function withoutNetlink(path: string): { readonly program: string; readonly env: Record<string, string> } {
   const program = fileURLToPath(new URL('chromium_without_netlink.py', import.meta.url));
   const works = spawnSync(program, ['-c', ''], { env: { CHROMIUM: '/bin/sh' }, stdio: 'ignore' }).status === 0;
@@ -25,13 +25,13 @@ export function withoutNetlink(path: string): { readonly program: string; readon
 }
 
 export interface ChromiumOptions {
-  /** The one certificate that is taken beside those of the system's roots. */
+  /** The only certificate that is accepted besides those of the system's roots. */
   readonly certificate?: string;
-  /** The names that lead to a port of loopback on 443; besides these and names of localhost nothing is resolved. */
+  /** The names whose port 443 leads to a loopback port; except for these and names of localhost, nothing is resolved. */
   readonly names?: Readonly<Record<string, number>>;
 }
 
-/** The system's Chromium with a profile of its own, in which nothing outside of this machine can be reached. */
+/** The system's Chromium with its own profile, which can reach nothing outside this machine. */
 export async function startChromium({ certificate, names = {} }: ChromiumOptions = {}): Promise<Browser> {
   const executablePath = chromiumPath();
   if (executablePath === null) throw new Error('chromium is not here');
@@ -40,7 +40,7 @@ export async function startChromium({ certificate, names = {} }: ChromiumOptions
   return chromium.launch({
     executablePath: program,
     env: { ...process.env, ...env },
-    // A root user's Chromium has to give up its sandbox.
+    // Chromium as root has to run without its sandbox.
     chromiumSandbox: process.getuid?.() !== 0,
     args: [
       `--host-resolver-rules=${[...rules, 'MAP * ~NOTFOUND', 'EXCLUDE localhost', 'EXCLUDE *.localhost', 'EXCLUDE 127.0.0.1'].join(', ')}`,

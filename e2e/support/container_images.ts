@@ -8,7 +8,7 @@ import { buildDebianRoot, describeDebianRoot } from './debian_root.ts';
 import type { DockerEngine } from './docker_engine.ts';
 import { ROOT } from './program.ts';
 
-/** Where the images keep the programs that play the agent. */
+/** The folder of the agent programs in the images. */
 export const CLIENTS_FOLDER = '/opt/clients';
 
 export const IMAGE_FOLDER = join(ROOT, 'sandbox', 'image');
@@ -16,14 +16,14 @@ export const IMAGE_FOLDER = join(ROOT, 'sandbox', 'image');
 export interface ContainerImages {
   /** Debian with curl, git, python3, node, java, the AWS CLI and a Go program, and none of our helpers. */
   readonly debianBase: string;
-  /** The same with the helpers, by the project's Dockerfile. */
+  /** The same with the helpers, built with the project's Dockerfile. */
   readonly debian: string;
   /** BusyBox and a Go program, laid out as Alpine is. */
   readonly busyboxBase: string;
   readonly busybox: string;
 }
 
-/** The images of a run of tests: made by the first who asks, found by the others. */
+/** The images of a test run: made by the first caller, found by the others. */
 export async function containerImages(engine: DockerEngine): Promise<ContainerImages> {
   const debianBase = await importOnce(engine, 'debian', await describeDebianRoot(), buildDebianRoot);
   const busyboxBase = await importOnce(engine, 'busybox', busyboxRecipe(debianBase), (root) =>
@@ -37,7 +37,7 @@ export async function containerImages(engine: DockerEngine): Promise<ContainerIm
   };
 }
 
-/** The image of what `build` puts into a folder; `recipe` is all that its content depends on. */
+/** The image of what `build` puts into a folder; `recipe` is everything that its content depends on. */
 async function importOnce(
   engine: DockerEngine,
   name: string,
@@ -52,7 +52,7 @@ async function importOnce(
   return tag;
 }
 
-/** The image with our helpers on it, made as the README says. */
+/** The image with the helpers, built as the README says. */
 async function withHelpers(engine: DockerEngine, base: string): Promise<string> {
   const names = readdirSync(IMAGE_FOLDER, { recursive: true, encoding: 'utf8' }).toSorted();
   const files = names.filter((name) => statSync(join(IMAGE_FOLDER, name)).isFile());
@@ -73,7 +73,7 @@ async function withHelpers(engine: DockerEngine, base: string): Promise<string> 
   return tag;
 }
 
-/** An image made from another by a few lines of a Dockerfile. */
+/** An image built from another with a few Dockerfile lines. */
 export async function variantOf(engine: DockerEngine, base: string, ...lines: string[]): Promise<string> {
   const tag = `svc-e2e-variant:${digest([base, ...lines].join('\n'))}`;
   if (await exists(engine, tag)) return tag;

@@ -22,7 +22,7 @@ const INSTALLED = [
 const UNREAD = ['doc', 'man', 'locale', 'info', 'lintian'];
 const SCRIPTS = ['items_fetch.mjs', 'items_requests.py', 'items_urllib.py'];
 
-/** All that the content of the Debian root depends on. */
+/** Everything that the content of the Debian root depends on. */
 export async function describeDebianRoot(): Promise<string> {
   const own = [import.meta.filename, ...[...SCRIPTS, 'items.go', 'Items.java'].map((name) => join(PROGRAMS, name))];
   const go = await runOk('go', ['version']);
@@ -33,7 +33,7 @@ export async function describeDebianRoot(): Promise<string> {
 
 export async function buildDebianRoot(root: string): Promise<void> {
   const clients = mkdtempSync(join(tmpdir(), 'svc-e2e-clients-'));
-  // Side by side: one waits for packages, the other compiles.
+  // Concurrently: one waits for packages, the other compiles.
   await Promise.all([installDebian(root), buildClients(clients)]);
   await runOk('cp', ['-a', `${clients}/.`, root], { timeoutMs: 120_000 });
   rmSync(clients, { recursive: true });
@@ -89,11 +89,11 @@ async function buildClients(root: string): Promise<void> {
   await runOk('javac', ['-d', clients, join(PROGRAMS, 'Items.java')]);
   await buildGoProgram(join(clients, 'items'));
   for (const name of SCRIPTS) copyFileSync(join(PROGRAMS, name), join(clients, name));
-  // The root is its owner's alone, and becomes the container's `/`.
+  // Only its owner can read the root folder, which becomes the container's `/`.
   chmodSync(root, 0o755);
 }
 
-/** A program without libraries, which runs on any root. */
+/** A static program, which runs in any root. */
 async function buildGoProgram(to: string): Promise<void> {
   const env = { CGO_ENABLED: '0', GOCACHE: `${to}-cache`, GOFLAGS: '-buildvcs=false' };
   await runOk('go', ['build', '-o', to, join(PROGRAMS, 'items.go')], { env, timeoutMs: 120_000 });

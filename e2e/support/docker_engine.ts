@@ -21,12 +21,12 @@ const KEEPER = join(import.meta.dirname, 'docker_keeper.ts');
 
 const engineState = z.object({
   endpoint: z.string(),
-  /** The process that keeps a private engine; null for an engine that was there already. */
+  /** The keeper process of a private engine; null for an existing engine. */
   keeperPid: z.number().nullable(),
 });
 type EngineState = z.infer<typeof engineState>;
 
-/** What the keeper of a private engine needs in its folder. */
+/** The files that the keeper of a private engine needs in its folder. */
 export const engineFiles = (folder: string) => ({
   state: join(folder, 'engine.json'),
   socket: join(folder, 'docker.sock'),
@@ -38,17 +38,17 @@ export const engineFiles = (folder: string) => ({
 export interface DockerEngine {
   readonly endpoint: string;
   readonly socket: string;
-  /** For programs that are to find the client and the engine by themselves, as `svc` does. */
+  /** The environment for programs that find the client and the engine themselves, as `svc` does. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Where what is shared by the test files of one run is kept. */
+  /** The folder shared by the test files of one run. */
   readonly folder: string;
-  /** Runs the client, however it ends. */
+  /** Runs the client; it may fail. */
   run(args: readonly string[], options?: RunOptions): Promise<Finished>;
-  /** Runs the client and gives its standard output without the last line's end; fails unless it succeeds. */
+  /** Runs the client and returns its standard output without the last line break; fails unless it succeeds. */
   docker(...args: string[]): Promise<string>;
 }
 
-/** Why containers cannot be tried here, with the command that changes it; null where they can. */
+/** Why containers cannot be tested here, with the command that fixes it; null if they can. */
 export function containersMissing(): string | null {
   if (process.platform !== 'linux') return 'containers are tried on Linux only';
   if (process.getuid?.() !== 0) return 'containers are tried as root only: sudo npm test';
@@ -57,7 +57,7 @@ export function containersMissing(): string | null {
   return `not here: ${missing.join(', ')}; SVC_TEST_INSTALL=1 npm test as root on Debian installs these packages`;
 }
 
-/** Every program of that name on the PATH, first one first; the folders of a system's own programs too. */
+/** Every program of that name on the PATH, in order, including the system's own folders. */
 function findPrograms(name: string): string[] {
   const folders = withSystemFolders(process.env['PATH']).split(delimiter);
   return [...new Set(folders)].map((folder) => join(folder, name)).filter((path) => existsSync(path));
@@ -80,7 +80,7 @@ export async function openEngine(folder: string, watchedPid: number): Promise<Do
   const { endpoint } = readState(files.state);
   const environment = {
     DOCKER_HOST: endpoint,
-    // Clients keep settings and contexts in the home of whoever runs the tests; none of them is to matter here.
+    // Clients keep settings and contexts in the user's home; these must not affect the tests.
     DOCKER_CONFIG: join(folder, 'client'),
     DOCKER_BUILDKIT: '0',
     PATH: [join(folder, 'bin'), shellEnvironment()['PATH'] ?? ''].join(delimiter),
@@ -110,7 +110,7 @@ async function chooseEngine(folder: string, watchedPid: number): Promise<void> {
   await startPrivateEngine(folder, watchedPid);
 }
 
-/** False for an engine whose socket was handed into a container or comes from afar: what it mounts are not our files. */
+/** False for a remote engine, or one whose socket is mounted into a container: it would not mount this machine's files. */
 function hasOurFiles(client: string, endpoint: string): boolean {
   const args = ['--host', endpoint, 'info', '--format', '{{.DockerRootDir}}'];
   const { stdout } = spawnSync(client, args, { encoding: 'utf8', timeout: 20_000 });
@@ -145,7 +145,7 @@ function readState(file: string): EngineState {
   return engineState.parse(JSON.parse(readFileSync(file, 'utf8')));
 }
 
-/** Ends a private engine with everything it ran, mounted and routed; one that was there before stays as it is. */
+/** Ends a private engine with everything it ran, mounted and routed; an existing engine is not changed. */
 export async function closeEngine(folder: string): Promise<void> {
   const { state } = engineFiles(folder);
   if (!existsSync(state)) return;

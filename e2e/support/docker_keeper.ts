@@ -28,7 +28,7 @@ function takenSubnets(): string[] {
   return [...addresses].map(([, start = '']) => start);
 }
 
-/** Gives the bridge a private network that it shares with no other interface, also not with one that another run adds now. */
+/** Gives the bridge a private network that no other interface uses, not even one that another run adds meanwhile. */
 function addSubnet(): void {
   for (let tries = 0; tries < 64; tries += 1) {
     const start = `10.213.${randomInt(256)}`;
@@ -53,7 +53,7 @@ function startEngine(): ChildProcess {
   writeFileSync(join(folder, 'daemon.json'), '{}');
   const state = ['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'run')];
   const names = ['--containerd-namespace', bridge, '--containerd-plugins-namespace', `${bridge}-plugins`];
-  // No rule of the packet filter and no setting of the kernel is changed: there is nothing to put back.
+  // No packet filter rule and no kernel setting is changed, so nothing has to be restored.
   const network = ['--bridge', bridge, '--iptables=false', '--ip-forward=false', '--ip-masq=false'];
   const place = ['--host', `unix://${files.socket}`, '--pidfile', join(folder, 'dockerd.pid')];
   const settings = ['--config-file', join(folder, 'daemon.json'), '--shutdown-timeout', '3', '--log-level', 'warn'];
@@ -95,7 +95,7 @@ async function stopEngine(engine: ChildProcess): Promise<void> {
   spawnSync('ip', ['link', 'delete', bridge]);
 }
 
-/** What an engine that was killed leaves running: its containerd. */
+/** The process that a killed engine leaves running: its containerd. */
 function killAllOf(place: string): void {
   try {
     process.kill(Number(readFileSync(join(place, 'run', 'containerd', 'containerd.pid'), 'utf8')), 'SIGKILL');
@@ -115,12 +115,12 @@ async function keep(): Promise<void> {
   } finally {
     await stopEngine(engine);
   }
-  // Only after a good start: the log of a bad one is read by who started it.
+  // Only after a successful start: the caller reads the log of a failed one.
   rmSync(folder, { recursive: true, force: true });
 }
 
 await keep().catch((error: unknown) => {
-  // After what the engine said itself, in the log that whoever started this reads.
+  // Follows the engine's own output in the log that the caller reads.
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
 });

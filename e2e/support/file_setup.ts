@@ -10,5 +10,5 @@ const { constructor: Agent } = Reflect.get(globalThis, AGENT);
 // Without kept connections: on a busy machine a test could send on one that its server has just closed for being idle.
 Reflect.set(globalThis, AGENT, new Agent({ pipelining: 0 }));
 
-// A file that fails half-way leaves no process behind.
+// A test file that fails midway leaves no process behind.
 afterAll(stopRunning);

@@ -1,7 +1,7 @@
 import { type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What `look` gives; null when the file or folder it looks at is not there (any more). */
+/** The result of `look`; null if its file or folder does not exist (any more). */
 export function ifThere<T>(look: () => T): T | null {
   try {
     return look();
@@ -13,8 +13,8 @@ export function ifThere<T>(look: () => T): T | null {
 }
 
 /**
- * Everything under a folder in which programs are at work, a folder before what is in it: what goes while this looks is left
- * out. Symbolic links are not followed. The folder itself has to be there.
+ * Everything under a folder that running programs may change; a folder comes before its content, and what disappears meanwhile
+ * is omitted. Symbolic links are not followed. The folder itself must exist.
  */
 export function entriesUnder(folder: string): Generator<Dirent> {
   return walk(readdirSync(folder, { withFileTypes: true }));
@@ -28,7 +28,7 @@ function* walk(entries: readonly Dirent[]): Generator<Dirent> {
   }
 }
 
-/** A file of {@link entriesUnder} with its content; null for what is no file or has gone. */
+/** A file of {@link entriesUnder} with its content; null if it is not a file or has disappeared. */
 export function contentOf(entry: Dirent): { path: string; bytes: Buffer } | null {
   const path = join(entry.parentPath, entry.name);
   const bytes = entry.isFile() ? ifThere(() => readFileSync(path)) : null;

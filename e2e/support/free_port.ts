@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that systems give to connections (32768 on Linux, 49152 elsewhere), and above those of common services. */
+/** Below the ephemeral ports (from 32768 on Linux, 49152 elsewhere), and above those of common services. */
 const LOWEST = 12_000;
 const HIGHEST = 32_000;
 

@@ -1,4 +1,4 @@
-/** `npm run test:full` sets it: kills and fuzzing are done in full then; a plain `npm test` takes a sample of each. */
+/** Set by `npm run test:full`, which does all kills and all fuzzing; `npm test` does a sample of each. */
 export const IS_FULL = process.env['SVC_TEST_FULL'] === '1';
 
 /** How often something is done: so many times in full, or as a sample. */

@@ -11,7 +11,7 @@ export interface GitUpstream {
   readonly port: number;
   /** The Authorization header of each request, in order. */
   readonly authorizations: (string | undefined)[];
-  /** What git answers about the repository on the server. */
+  /** Runs git on the server's repository and returns its output. */
   git(...args: string[]): string;
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ function git(...args: string[]): string {
   return done.stdout;
 }
 
-/** git's own HTTP server program behind TLS and basic authentication, with one repository `project.git`. */
+/** git's own HTTP server behind TLS and basic authentication, with one repository `project.git`. */
 export async function startGitUpstream(certificate: Certificate, user: string, password: string): Promise<GitUpstream> {
   const root = mkdtempSync(join(tmpdir(), 'svc-e2e-git-'));
   const repository = join(root, 'project.git');

@@ -1,11 +1,11 @@
 import type { ByteReader } from './byte_reader.ts';
 
-/** A message head as it stood on the wire. */
+/** A message head as it was on the wire. */
 export interface MessageHead {
   /** The raw head with its final empty line, latin1. */
   readonly text: string;
   readonly startLine: string;
-  /** The header lines, in order, as they stood. */
+  /** The header lines, in order and unchanged. */
   readonly lines: readonly string[];
   /** The value of the first header of that name. */
   header(name: string): string | undefined;
@@ -14,7 +14,7 @@ export interface MessageHead {
 }
 
 export interface MessageBody {
-  /** The bytes as they stood on the wire, with the chunk framing. */
+  /** The bytes as they were on the wire, with the chunk framing. */
   readonly raw: Buffer;
   /** The payload. */
   readonly data: Buffer;
@@ -36,7 +36,7 @@ export async function readHead(reader: ByteReader): Promise<MessageHead | null> 
   return bytes === null ? null : parseHead(bytes.toString('latin1'));
 }
 
-/** The body that a head announces. `untilClose`: a reply without a length goes on to the end of the connection. */
+/** The body that a head announces. `untilClose`: a reply without a length continues to the end of the connection. */
 export async function readBody(reader: ByteReader, head: MessageHead, untilClose: boolean): Promise<MessageBody> {
   if (head.header('transfer-encoding')?.toLowerCase() === 'chunked') return await readChunked(reader);
   const length = head.header('content-length');

@@ -3,19 +3,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { contentOf, entriesUnder } from './files_under.ts';
 
-/** A secret that is nowhere else in the world, with signs that JSON, URLs and base64 write differently. */
+/** A unique secret, with characters that JSON, URLs and base64 encode differently. */
 export function plantSecret(): string {
   return `sk_${randomBytes(15).toString('base64url')}/+"&~${randomBytes(9).toString('base64url')}`;
 }
 
-/** Each form in which a secret could lie about: as it is, escaped, and encoded at any alignment. */
+/** Each form in which a secret could appear: unchanged, escaped, and encoded at any alignment. */
 export function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
   forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase());
   for (const encoding of ['base64', 'base64url'] as const) {
     for (const lead of [0, 1, 2]) {
-      // The outer characters of an encoding also carry its neighbours, so only the inner ones are looked for.
+      // The outer characters of an encoding depend on its neighbours, so only the inner ones are searched for.
       const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
         .toString(encoding)
         .replace(/=+$/, '');
@@ -25,13 +25,13 @@ export function formsOf(secret: string): string[] {
   return [...new Set(forms)];
 }
 
-/** The forms of the secret that the bytes hold. */
+/** The forms of the secret that the bytes contain. */
 export function foundIn(bytes: Buffer | string, secret: string): string[] {
   const haystack = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes);
   return formsOf(secret).filter((form) => haystack.includes(form));
 }
 
-/** The files under a folder that hold the secret in any form, and how many files were read. */
+/** The files under a folder that contain the secret in any form, and the number of files read. */
 export function searchFiles(folder: string, secret: string): { searched: number; holding: string[] } {
   const holding: string[] = [];
   let searched = 0;
@@ -45,7 +45,7 @@ export function searchFiles(folder: string, secret: string): { searched: number;
   return { searched, holding };
 }
 
-/** The processes of this machine whose arguments or environment hold the secret. */
+/** The processes of this machine whose arguments or environment contain the secret. */
 export function searchProcesses(secret: string): { searched: number; holding: string[] } {
   const holding: string[] = [];
   let searched = 0;

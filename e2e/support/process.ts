@@ -1,4 +1,4 @@
-/** Sends a signal; a process that has ended already is fine. */
+/** Sends a signal; does nothing if the process has already ended. */
 export function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(pid, signal);

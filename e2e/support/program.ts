@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { withSystemFolders } from '../../tools/system_parts.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Where svc is run from: the package that package_setup.ts built, or the checkout. */
+/** The folder that svc runs from: the package that package_setup.ts built, or the checkout. */
 const INSTALLED = process.env['SVC_TEST_PACKAGE'] ?? ROOT;
 export const SVC = join(INSTALLED, 'bin', 'svc');
 /** The file that `node` runs for `svc vault`. */
 export const VAULT_PROGRAM = join(INSTALLED, 'worker/entries', INSTALLED === ROOT ? 'vault.ts' : 'vault.js');
-/** The words after `node` that start the control plane. */
+/** The arguments of `node` that start the control plane. */
 export const CONTROL_PLANE =
   INSTALLED === ROOT
     ? ['--import', join(ROOT, 'worker/entries/quick_imports.ts'), join(ROOT, 'worker/entries/node.ts')]
@@ -52,7 +52,7 @@ export function start(command: string, args: readonly string[], options: RunOpti
   });
 }
 
-/** Runs a program to its end and gives all it said; a program that takes too long is killed and fails the test. */
+/** Runs a program until it ends and returns its output; a program that takes too long is killed and fails the test. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const child = start(command, args, options);
@@ -60,7 +60,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     const errors: Buffer[] = [];
     const timeoutMs = options.timeoutMs ?? 150_000;
     const timer = setTimeout(() => {
-      // Asked first, so that it can end what it has started.
+      // SIGTERM first, so that it can end its own programs.
       child.kill('SIGTERM');
       setTimeout(() => child.kill('SIGKILL'), 6_000).unref();
       reject(
@@ -81,7 +81,7 @@ export function run(command: string, args: readonly string[], options: RunOption
   });
 }
 
-/** Runs a program that has to succeed: any other end fails the test with all it said. */
+/** Runs a program that must succeed: any other end fails the test with its output. */
 export async function runOk(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const done = await run(command, args, options);
   if (done.code === 0) return done;

@@ -3,17 +3,17 @@ import { connect as connectTls } from 'node:tls';
 import { ByteReader } from './byte_reader.ts';
 import { EMPTY_BODY, type MessageBody, type MessageHead, readBody, readHead } from './http_message.ts';
 
-/** A reply as the client got it. */
+/** A reply as the client received it. */
 export interface SeenReply extends MessageHead {
   readonly status: number;
   readonly body: MessageBody;
-  /** Head and body as they stood on the wire. */
+  /** Head and body as they were on the wire. */
   readonly raw: Buffer;
   /** The body as JSON. */
   json(): unknown;
 }
 
-/** What it takes to go through the proxy as a session. */
+/** The data for using the proxy as a session. */
 export interface ProxyAccess {
   readonly proxyUrl: string;
   readonly sessionId: string;
@@ -32,7 +32,7 @@ export class RawConnection {
     this.socket = socket;
     this.reader = new ByteReader(socket);
     socket.on('error', () => socket.destroy());
-    // A peer that says nothing for so long has hung: the test is to fail here rather than at its own time limit.
+    // A peer that is silent for so long hangs: the test fails here, before its own time limit.
     socket.setTimeout(IDLE_MS, () => socket.destroy());
   }
 
@@ -40,7 +40,7 @@ export class RawConnection {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   }
 
-  /** The next reply to a request of `method`, interim ones (1xx but 101) included; null when the connection ends first. */
+  /** The next reply to a request of `method`, including interim ones (1xx except 101); null if the connection ends first. */
   async reply(method = 'GET'): Promise<SeenReply | null> {
     const head = await readHead(this.reader);
     if (head === null) return null;
@@ -52,7 +52,7 @@ export class RawConnection {
     return Object.assign(head, { status, body, raw, json: () => JSON.parse(body.data.toString('utf8')) as unknown });
   }
 
-  /** Sends one request and gives its reply; throws when there is none. */
+  /** Sends one request and returns its reply; throws if there is none. */
   async exchange(bytes: string | Buffer, method?: string): Promise<SeenReply> {
     this.send(bytes);
     const text = typeof bytes === 'string' ? bytes : bytes.subarray(0, 32).toString('latin1');
@@ -74,7 +74,7 @@ export async function connectPlain(url: string): Promise<RawConnection> {
   return new RawConnection(socket);
 }
 
-/** TLS straight to a test upstream, with no proxy in between. */
+/** TLS directly to a test upstream, without a proxy. */
 export async function connectDirect(port: number, host: string, caPem: string): Promise<RawConnection> {
   const socket = connectTls({ host: '127.0.0.1', port, servername: host, ca: caPem, ALPNProtocols: ['http/1.1'] });
   await waitForOpen(socket, 'secureConnect');
@@ -86,7 +86,7 @@ export function connectRequest(target: string, access: Pick<ProxyAccess, 'sessio
   return `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${credentials}\r\n\r\n`;
 }
 
-/** Asks the proxy for a tunnel and gives its answer, whatever it is. */
+/** Requests a tunnel from the proxy and returns its answer. */
 export async function openTunnel(
   access: ProxyAccess,
   target: string,
@@ -95,7 +95,7 @@ export async function openTunnel(
   return { connection, reply: await connection.exchange(connectRequest(target, access), 'CONNECT') };
 }
 
-/** TLS to `host` through the proxy, with the session's CA trusted and nothing else. */
+/** TLS to `host` through the proxy, trusting only the session's CA. */
 export async function connectThroughProxy(
   access: ProxyAccess,
   host: string,
@@ -106,7 +106,7 @@ export async function connectThroughProxy(
   return secure(tunnel.connection, access, host, options);
 }
 
-/** TLS inside an open tunnel, with the session's CA trusted and nothing else. */
+/** TLS inside an open tunnel, trusting only the session's CA. */
 export async function secure(
   tunnel: RawConnection,
   access: ProxyAccess,

@@ -4,7 +4,7 @@ import type { Session, Svc } from './svc.ts';
 
 const refusalBody = z.object({ error: z.object({ code: z.string(), message: z.string().min(10) }) });
 
-/** A refusal as the client saw it and as the audit log has it. */
+/** A refusal, as the client received it and as the audit log has it. */
 export interface SeenRefusal {
   readonly status: number;
   readonly code: string;
@@ -12,12 +12,12 @@ export interface SeenRefusal {
   readonly events: readonly (readonly [type: string, reason: unknown])[];
 }
 
-/** What a refusal looks like that is answered with `status` and `code` and recorded once under the same reason. */
+/** The refusal that is answered with `status` and `code` and recorded once under the same reason. */
 export function refusal(status: number, code: string): SeenRefusal {
   return { status, code, events: [['sandbox.proxy.rejected', code]] };
 }
 
-/** Reads the refusal out of a reply, ends the session and looks up what it recorded. */
+/** Reads the refusal from a reply, ends the session and reads its events. */
 export async function refusalOf(svc: Svc, session: Session, reply: SeenReply): Promise<SeenRefusal> {
   await session.end();
   const events = await svc.eventsOf(session);

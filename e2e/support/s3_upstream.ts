@@ -35,7 +35,7 @@ export async function startS3Upstream(
   const secrets = new Map([[keys.accessKeyId, keys.secretAccessKey]]);
   const verdicts: Verdict[] = [];
   tls.onRequest(async (exchange) => {
-    // A client that asks first may wait for the answer without end: botocore takes session tickets for its beginning.
+    // A client that expects 100-continue may wait forever: botocore mistakes session tickets for its start.
     if (exchange.request.header('expect') !== undefined) exchange.write('HTTP/1.1 100 Continue\r\n\r\n');
     await exchange.readBody();
     const verdict = verifySigV4(signedRequest(exchange), secrets, Date.now());
@@ -63,7 +63,7 @@ function refuse(code: string): Buffer {
   return reply(403, `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`, ['Content-Type: application/xml']);
 }
 
-/** Hands the request to s3rver without its chunk framing, in either layer, and gives the reply with a length. */
+/** Passes the request to s3rver without chunk framing of either layer, and returns the reply with a length. */
 function forward({ request }: Exchange, port: number): Promise<Buffer> {
   const awsChunked = request.header('content-encoding') === 'aws-chunked';
   const body = awsChunked ? decodeAwsChunks(request.body.data) : request.body.data;
@@ -96,7 +96,7 @@ function formatReply(incoming: IncomingMessage, method: string, data: Buffer): B
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), data]);
 }
 
-/** The payload of an `aws-chunked` body, its trailer left out. */
+/** The payload of an `aws-chunked` body, without its trailer. */
 function decodeAwsChunks(body: Buffer): Buffer {
   const chunks: Buffer[] = [];
   for (let at = 0; ;) {

@@ -3,12 +3,12 @@ import { createHash, createHmac } from 'node:crypto';
 const sha256 = (data: Buffer | string): string => createHash('sha256').update(data).digest('hex');
 const hmac = (key: Buffer | string, data: string): Buffer => createHmac('sha256', key).update(data).digest();
 
-/** What the signatures of a request's chunks hang on: the seed is the signature of its head. */
+/** The inputs of a request's chunk signatures; the seed is the signature of its head. */
 export interface ChunkSeed {
   readonly secret: string;
   readonly region: string;
   readonly service: string;
-  /** As the request's `x-amz-date` says it. */
+  /** As in the request's `x-amz-date`. */
   readonly time: string;
   readonly signature: string;
 }

@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
-/** A signed request as it came over the wire. */
+/** A signed request as received. */
 export interface SignedRequest {
   readonly method: string;
   readonly target: string;
@@ -47,7 +47,7 @@ export function verifySigV4(request: SignedRequest, secrets: ReadonlyMap<string,
   return { ok: true, accessKeyId, region, service };
 }
 
-/** Checks a presigned URL as S3 does: the signature and all it covers stand in the query, and the body is not hashed. */
+/** Checks a presigned URL as S3 does: the signature and everything it covers are in the query, and the body is not hashed. */
 export function verifyPresigned(request: SignedRequest, secrets: ReadonlyMap<string, string>, now: number): Verdict {
   const query = new URL(request.target, 'https://signed.test').searchParams;
   const [accessKeyId = '', date = '', region = '', service = ''] = (query.get('X-Amz-Credential') ?? '').split('/');
@@ -75,7 +75,7 @@ function parseTime(time: string): number {
   return Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
 }
 
-/** The hash the signature covers; null when the header promises another hash than the body has. */
+/** The hash that the signature covers; null if the header states another hash than the body has. */
 function payloadHash(request: SignedRequest, service: string): string | null {
   const announced = request.headers('x-amz-content-sha256')[0];
   const actual = sha256(request.body);

@@ -26,7 +26,7 @@ const eventRecord = z.object({
   sidecar_id: z.string().nullable(),
   data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())])),
 });
-/** An audit event as the API gives it. */
+/** An audit event as the API returns it. */
 export type Event = z.infer<typeof eventRecord>;
 
 const health = z.object({ status: z.string() });
@@ -50,7 +50,7 @@ export interface UpOptions {
   readonly resolve?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: readonly string[];
-  /** How it is started, without flags: `svc up` when nothing is said. */
+  /** The start command, without flags; `svc up` by default. */
   readonly command?: readonly [string, ...string[]];
 }
 
@@ -62,11 +62,11 @@ export interface ApiReply {
 /** A sandbox session, made through the sidecar's local API as a launch does it. */
 export interface Session extends ProxyAccess {
   readonly sentinels: readonly { env: string; value: string }[];
-  /** Ends it; its events are in the audit log afterwards. */
+  /** Ends it; afterwards its events are in the audit log. */
   end(): Promise<void>;
 }
 
-/** It only ends what hangs. */
+/** Only ends a program that hangs. */
 const STOP_MS = 120_000;
 
 const running = new Set<Svc>();
@@ -76,7 +76,7 @@ export async function stopRunning(): Promise<void> {
   await Promise.all([...running].map((svc) => svc.stop().catch(() => undefined)));
 }
 
-/** `svc up` as a real process on a home of its own, and what a person does with it. */
+/** `svc up` as a real process on its own home, and what a person does with it. */
 export class Svc {
   readonly home: string;
   process: ChildProcess;
@@ -103,7 +103,7 @@ export class Svc {
     return this.process;
   }
 
-  /** Starts it and waits until it takes requests. */
+  /** Starts it and waits until it accepts requests. */
   static async up(options: UpOptions = {}): Promise<Svc> {
     const svc = new Svc(options);
     running.add(svc);
@@ -116,7 +116,7 @@ export class Svc {
     return svc;
   }
 
-  /** Everything `svc up` printed so far. */
+  /** Everything that `svc up` has printed so far. */
   get output(): string {
     return this.#output;
   }
@@ -140,7 +140,7 @@ export class Svc {
     });
   }
 
-  /** The status that `/v1/health` gives. */
+  /** The status of `/v1/health`. */
   async health(): Promise<string> {
     return health.parse((await this.local('GET', '/v1/health')).body).status;
   }
@@ -168,7 +168,7 @@ export class Svc {
     return run(SVC, args, { ...options, env: { SVC_HOME: this.home, ...options.env } });
   }
 
-  /** Runs the CLI and fails unless it succeeds; gives its standard output. */
+  /** Runs the CLI and returns its standard output; fails unless it succeeds. */
   async ok(args: readonly string[], options: RunOptions = {}): Promise<string> {
     const env = { SVC_HOME: this.home, ...options.env };
     return (await runOk(SVC, args, { ...options, env })).stdout;
@@ -183,7 +183,7 @@ export class Svc {
     expectStatus(await this.api('POST', '/v1/secrets', { path, value }), 201, 200);
   }
 
-  /** Adds a binding from its record's fields and gives its id. */
+  /** Adds a binding from its record's fields and returns its id. */
   async binding(fields: Readonly<Record<string, unknown>>): Promise<string> {
     const reply = await this.api('POST', '/v1/host-bindings', fields);
     expectStatus(reply, 201);
@@ -195,7 +195,7 @@ export class Svc {
     return callJson(method, `${this.runFile.proxy_url}${path}`, join(this.home, 'sidecar', 'host.token'), body);
   }
 
-  /** Opens a session whose policy holds every change made so far. */
+  /** Opens a session whose policy includes every change made so far. */
   async session(): Promise<Session> {
     const me = account.parse((await this.api('GET', '/v1/me')).body);
     const reply = await this.local('POST', '/v1/sandbox-proxy/sessions', {
@@ -214,7 +214,7 @@ export class Svc {
     };
   }
 
-  /** Every audit event there is, oldest first. */
+  /** Every audit event, oldest first. */
   async events(): Promise<Event[]> {
     const found: Event[] = [];
     let cursor: string | null | undefined = '';
@@ -235,7 +235,7 @@ export class Svc {
     return (await this.events()).filter((event) => event.session_id === session.sessionId);
   }
 
-  /** Stops it as Ctrl-C does and waits for its end; whatever is left of it is killed. */
+  /** Stops it like Ctrl-C and waits for its end; what is left of it is killed. */
   async stop(options: { keepHome?: boolean; signal?: NodeJS.Signals } = {}): Promise<void> {
     const signal = options.signal ?? 'SIGINT';
     running.delete(this);

@@ -12,7 +12,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** A certificate authority of the tests' own: svc trusts it through `--upstream-ca`, direct clients through their own option. */
+/** The tests' own certificate authority: svc trusts it through `--upstream-ca`, direct clients through their own option. */
 export interface TestCa {
   readonly pem: string;
   /** The same PEM as a file. */
@@ -23,7 +23,7 @@ export interface TestCa {
 }
 
 export async function createTestCa(): Promise<TestCa> {
-  // A name of its own, since an issuer is looked up by its name: two roots of one name would be taken for one another.
+  // A unique name, because an issuer is looked up by its name: two roots of the same name would be confused.
   const name = `svc e2e test CA ${randomBytes(6).toString('hex')}`;
   const root = await generate([{ name: 'commonName', value: name }], {
     keyType: 'ec',

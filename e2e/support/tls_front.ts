@@ -3,13 +3,13 @@ import { createServer } from 'node:https';
 import { listen } from './tls_upstream.ts';
 import type { Certificate } from './test_ca.ts';
 
-/** Where the requests for a host go: a server on loopback, or an answer of the test. */
+/** The destination of requests for a host: a server on loopback, or an answer of the test. */
 export type FrontRoute = string | RequestListener;
 
-/** What ends TLS in front of servers that speak plain HTTP: it says who called what, in place of what the client said. */
+/** A TLS proxy in front of plain HTTP servers: it replaces the forwarded headers of the client with its own. */
 export interface TlsFront {
   readonly port: number;
-  /** By the Host header: `localhost` stands for its own port, other names for 443. */
+  /** `host` is the value of the Host header: `localhost` with its port, other names without one. */
   route(host: string, to: FrontRoute): void;
   stop(): Promise<void>;
 }

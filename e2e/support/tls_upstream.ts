@@ -4,19 +4,19 @@ import { ByteReader } from './byte_reader.ts';
 import { type MessageBody, type MessageHead, readBody, readHead } from './http_message.ts';
 import type { Certificate } from './test_ca.ts';
 
-/** A request as the upstream got it. */
+/** A request as the upstream received it. */
 export interface SeenRequest extends MessageHead {
   readonly method: string;
   readonly target: string;
-  /** The connection's number, from 0, in the order they were accepted. */
+  /** The connection's number, from 0, in order of acceptance. */
   readonly connection: number;
-  /** The name the client asked for in its TLS hello. */
+  /** The server name in the client's TLS hello. */
   readonly serverName: string | false | null;
-  /** The body once it was read; empty before. */
+  /** The body once it is read; empty before. */
   body: MessageBody;
 }
 
-/** One request while it is answered: the handler writes raw bytes, so that a reply can be anything at all. */
+/** One request while it is answered. The handler writes raw bytes, so a reply can be anything. */
 export interface Exchange {
   readonly request: SeenRequest;
   readonly socket: TLSSocket;
@@ -27,15 +27,15 @@ export interface Exchange {
 
 export type Handler = (exchange: Exchange) => Promise<void> | void;
 
-/** A TLS server without an HTTP library, so that what it records and sends is exact to the byte. */
+/** A TLS server without an HTTP library, so that it records and sends exact bytes. */
 export interface TlsUpstream {
   readonly port: number;
   readonly requests: SeenRequest[];
-  /** Answers the requests from now on. */
+  /** Sets the handler of all requests from now on. */
   onRequest(handler: Handler): void;
-  /** Forgets what was seen and goes back to the plain answer. */
+  /** Clears the recorded requests and restores the default answer. */
   reset(): void;
-  /** The newest request. Throws when there is none. */
+  /** The newest request. Throws if there is none. */
   last(): SeenRequest;
   close(): Promise<void>;
 }
@@ -96,7 +96,7 @@ export async function startTlsUpstream(certificate: Certificate): Promise<TlsUps
   };
 }
 
-/** Listens on a free loopback port and gives it. */
+/** Listens on a free loopback port and returns it. */
 export function listen(server: Server): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -1,4 +1,4 @@
-/** Looks every few milliseconds until `look` gives something; fails with what was awaited when the time is up. */
+/** Calls `look` every few milliseconds until it returns a value; fails with what was awaited when the time is up. */
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | null | false | Promise<T | undefined | null | false>,

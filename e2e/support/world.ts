@@ -2,7 +2,7 @@ import { createTestCa, type TestCa } from './test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from './tls_upstream.ts';
 import { Svc, type UpOptions } from './svc.ts';
 
-/** One raw upstream that answers for every host named, and svc in front of it. */
+/** One raw upstream with a certificate for all these hosts, and svc in front of it. */
 export interface World {
   readonly ca: TestCa;
   readonly upstream: TlsUpstream;
