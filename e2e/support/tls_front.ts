@@ -9,7 +9,7 @@ export type FrontRoute = string | RequestListener;
 /** A TLS proxy in front of plain HTTP servers: it replaces the forwarded headers of the client with its own. */
 export interface TlsFront {
   readonly port: number;
-  /** `host` is the value of the Host header: `localhost` with its port, other names without one. */
+  /** `host` is a name at port 443; only `localhost` stands for this server's own port. */
   route(host: string, to: FrontRoute): void;
   stop(): Promise<void>;
 }
