@@ -31,7 +31,7 @@ function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecI
     schema_version: 1,
     connector: {
       fqn: loginConnector(profile),
-      version: '1.0.0',
+      version: '1.1.0',
       title: `Login of ${profile.title}`,
       description: `Keeps the tokens of ${profile.title}. ${profile.title} holds placeholders.`,
     },
@@ -39,7 +39,12 @@ function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecI
     credential: {
       kind: 'oauth2',
       token_url: account.token_url,
-      login: { client_id: account.client_id, token_request: account.token_request, hosts: account.hosts },
+      login: {
+        client_id: account.client_id,
+        token_request: account.token_request,
+        hosts: account.hosts,
+        paths: account.paths,
+      },
     },
     operations: [
       { name: 'token', method: 'POST', path: pathname, summary: 'Request tokens; svc answers it', effect: 'write' },

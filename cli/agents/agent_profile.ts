@@ -8,6 +8,7 @@ import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import { parseHostPattern } from '../../shared/net/host_pattern.ts';
 import { fieldProblems } from '../../shared/wire/errors.ts';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { isPlainPath } from '../../shared/net/plain_path.ts';
 import { checkedText } from '../../shared/wire/checked_text.ts';
 import { AGENT_NAME } from './agent_names.ts';
 import { LOGIN_FORMAT_NAMES } from './login_formats.ts';
@@ -110,6 +111,11 @@ const account = z.strictObject({
   placeholder: placeholderShape,
   /** The hosts that get the access token. */
   hosts: z.array(exactHost).min(1).max(10),
+  /** The paths there, with all below them, at which it is used: none that gives out lasting credentials. */
+  paths: z
+    .array(z.string().refine(isPlainPath, { error: 'must be a plain path' }))
+    .min(1)
+    .max(50),
   file: z.strictObject({
     path: homePath,
     moved_by: variableName.optional(),

@@ -101,6 +101,8 @@ export interface ProgramLogin {
   readonly tokenRequest: (typeof TOKEN_REQUESTS)[number];
   /** The hosts whose bindings may use the access token. */
   readonly hosts: readonly string[];
+  /** The paths at these hosts, with all below them, at which it is used. An endpoint that issues lasting credentials is none of them. */
+  readonly paths: readonly string[];
 }
 
 /** A connector spec, validated (design section 5, Connector spec). */

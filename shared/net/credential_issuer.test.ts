@@ -19,6 +19,7 @@ test.each([
   ['api.github.com', '/app/installations/42/access_tokens', 'tokens or keys of the service'],
   ['gitlab.com', '/api/v4/projects/7/access_tokens', 'tokens or keys of the service'],
   ['api.example.com', '/v1/organizations/o/API_Keys', 'tokens or keys of the service'],
+  ['api.anthropic.com', '/api/oauth/claude_cli/create_api_key', 'tokens or keys of the service'],
   ['packages.example.com', '/-/npm/v1/tokens', 'tokens or keys of the service'],
   ['api.github.com', '/repos/o/r/keys', 'access to a key that the request names'],
   ['k8s.example.com', '/api/v1/namespaces/n/serviceaccounts/s/token', 'tokens of the service'],

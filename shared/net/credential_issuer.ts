@@ -36,7 +36,7 @@ const ISSUERS: readonly Issuer[] = [
   },
   {
     host: null,
-    path: /\/(?:(?:personal_)?access[_-]tokens|deploy[_-]tokens|api[_-]?keys|ephemeral_keys|npm\/v1\/tokens|user\/tokens)(?:\/[^/]+)?$/,
+    path: /\/(?:(?:personal_)?access[_-]tokens|deploy[_-]tokens|api[_-]?keys|create_api_key|ephemeral_keys|npm\/v1\/tokens|user\/tokens)(?:\/[^/]+)?$/,
     gives: 'tokens or keys of the service',
   },
   {

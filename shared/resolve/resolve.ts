@@ -138,7 +138,9 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   if (request.fields?.some(({ name }) => isPathOverrideHeader(name)) === true) return AMBIGUOUS_TARGET;
   const found = matchOperation(connectors, request);
   if (found.kind === 'operation') return { kind: 'connector', match: found.match };
-  if (found.kind === 'graphql') return found;
+  // A login's token URL is no passthrough because another connector names the same request: the placeholders would be sent.
+  if (found.kind === 'ambiguous' && found.candidates.some(isOfLogin)) return AMBIGUOUS_TARGET;
+  if (found.kind === 'graphql') return found.candidates.some(isOfLogin) ? AMBIGUOUS_TARGET : found;
   if (isGraphqlEndpoint(connectors, request)) return NO_GRAPHQL_OPERATION;
   const methods = possibleMethods(request);
   const isAnother = methods.some(
@@ -151,6 +153,10 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   const gets = methods.includes('HEAD') ? operationsAs(connectors, request, 'GET') : [];
   const isGuardedGet = gets.some(({ approval, effect }) => approval === 'required' || effect !== 'read');
   return isAnother || isGuarded || isGuardedGet ? AMBIGUOUS_TARGET : null;
+}
+
+function isOfLogin({ connector }: ConnectorOperation): boolean {
+  return connector.spec.credential.login !== undefined;
 }
 
 /** The methods by which an operation that needs an approval could be reached; a server may treat an unknown method as any. */

@@ -208,6 +208,7 @@ describe('the login of a program', () => {
       clientId: 'client',
       tokenRequest: 'form',
       hosts: ['api.example.com'],
+      paths: [],
     });
   });
 
@@ -244,6 +245,11 @@ describe('the login of a program', () => {
       'an operation that needs an approval',
       { operations: [{ ...token, approval: 'required' }] },
       'operations must be one',
+    ],
+    [
+      'a path that servers read differently',
+      { credential: { ...credential, login: { ...login, paths: ['/v1/../x'] } } },
+      'must be a plain path',
     ],
     ['no host for its access token', { credential: { ...credential, login: { ...login, hosts: [] } } }, 'is empty'],
   ])('is refused with %s', (_what, changes, message) => {

@@ -12,6 +12,7 @@ import {
   type Operation,
 } from '../model/connector.ts';
 import { EFFECTS } from '../model/host_binding.ts';
+import { isPlainPath } from '../net/plain_path.ts';
 import { checkConnectorSpec } from './connector_spec_rules.ts';
 import { graphqlFieldText, hostText, httpsUrlText, nameText, pathText, proseText } from './connector_spec_fields.ts';
 import { oneOfValues } from './host_binding_fields.ts';
@@ -21,6 +22,7 @@ const MAX_OPERATIONS = 500;
 const MAX_INPUTS = 100;
 const MAX_CONNECTOR_HOSTS = 50;
 const MAX_GRAPHQL_FIELDS = 200;
+const MAX_LOGIN_PATHS = 50;
 
 const hosts = (what: string) =>
   z
@@ -71,10 +73,20 @@ const operation = strictObject('an operation', {
     .default([]),
 }).meta({ id: 'Operation' });
 
+/** With all below it. */
+const loginPath = z
+  .string({ error: 'must be a path, such as /v1/messages' })
+  .max(200)
+  .refine(isPlainPath, { error: 'must be a plain path, such as /v1/messages: no escape, no dot segment' });
+
 const login = strictObject('the login of a program', {
   client_id: proseText(500).min(1, { error: 'is empty: write the client id of the program' }),
   token_request: oneOfValues(TOKEN_REQUESTS).default('form'),
   hosts: hosts(' that get the access token'),
+  paths: z
+    .array(loginPath, { error: 'must be a list of paths, such as ["/v1/messages"]' })
+    .max(MAX_LOGIN_PATHS, { error: `has more than ${MAX_LOGIN_PATHS} paths` })
+    .optional(),
 }).meta({ id: 'ProgramLogin' });
 
 const credential = strictObject('a credential', {
@@ -139,7 +151,15 @@ export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
       scopes,
       ...(own === undefined
         ? {}
-        : { login: { clientId: own.client_id, tokenRequest: own.token_request, hosts: own.hosts } }),
+        : {
+            login: {
+              clientId: own.client_id,
+              tokenRequest: own.token_request,
+              hosts: own.hosts,
+              // Without them: no path.
+              paths: own.paths ?? [],
+            },
+          }),
     },
     operations: record.operations.map((each) => toOperation(each)),
   };

@@ -104,11 +104,11 @@ async function exchangeBound(
     besideApprovals,
   });
   if (!contract.ok) return refuse(facts, contract.error, incoming);
-  const login = enforceLogin(binding, policy.installed, tunnel.host);
+  const decision = choice === null ? 'keep_foreign' : emitDecision(binding, choice.presented);
+  if (decision === 'forward') return forwardAsIs(incoming, 'passthrough', unbound, tunnel, ports);
+  if (decision === 'keep_foreign') return forwardAsIs(incoming, 'foreign', facts, tunnel, ports);
+  const login = enforceLogin(binding, policy.installed, { host: tunnel.host, path: asked.path });
   if (!login.ok) return refuse(facts, login.error, incoming);
-  if (choice === null || emitDecision(binding, choice.presented) === 'keep_foreign') {
-    return forwardAsIs(incoming, 'foreign', facts, tunnel, ports);
-  }
   if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
 
   const inFull = incoming.framing.kind !== 'none' && needsBufferedBody(binding, request);

@@ -26,7 +26,7 @@ const BINDING = sampleBinding({
 
 function loginConnector(hosts: readonly string[] = [API]): InstalledConnector {
   const plain = sampleConnector([OPERATION], { fqn: 'login/claude', hosts: [HOST] });
-  const login = { clientId: CLIENT, tokenRequest: 'json', hosts } as const;
+  const login = { clientId: CLIENT, tokenRequest: 'json', hosts, paths: ['/v1'] } as const;
   return { ...plain, spec: { ...plain.spec, credential: { kind: 'oauth2', scopes: [], login } } };
 }
 
@@ -95,6 +95,13 @@ describe('at the token URL of a login', () => {
     expect(lastEvent()?.type).toBe('sandbox.proxy.passthrough');
   });
 
+  test('it is no passthrough if another connector has the same request', async () => {
+    const other = sampleConnector([OPERATION], { fqn: 'acme/other', hosts: [HOST] });
+    plane.policy.use([BINDING], [loginConnector(), other]);
+    expect(await ask(JSON.stringify(REFRESHING))).toContain('ambiguous_target');
+    expect(seen).toEqual([]);
+  });
+
   test('another spelling of its path is refused', async () => {
     expect(await ask(JSON.stringify(REFRESHING), { path: '//token' })).toContain('ambiguous_target');
     expect(seen).toEqual([]);
@@ -106,6 +113,26 @@ test('the placeholder becomes the access token at the host of the login, and no 
   expect(seen[0]).toContain(`Bearer ${TOKEN}`);
   await ask('{}', { host: API, path: '/v1', lines: `Authorization: Bearer ${REFRESH}\r\n` });
   expect(seen[1]).not.toContain(TOKEN);
+});
+
+test('a request without the placeholder is forwarded without the access token', async () => {
+  await ask('{}', { host: API, path: '/v1' });
+  expect(seen[0]).not.toContain(TOKEN);
+  expect(seen[0]).not.toContain('Authorization');
+  expect(lastEvent()?.type).toBe('sandbox.proxy.passthrough');
+});
+
+test.each([
+  '/v1x',
+  '/api/oauth/claude_cli/create_api_key',
+  '/v1/../api/oauth/claude_cli/create_api_key',
+  '/v1/%2e%2e/api/key',
+  '/v1/%252e%252e/api/key',
+  '/V1/messages',
+])('the access token is not used at a path that the login does not name: %s', async (path) => {
+  const reply = await ask('{}', { host: API, path, lines: `Authorization: Bearer ${PLACEHOLDER}\r\n` });
+  expect(reply).toContain('host_not_allowed');
+  expect(seen).toEqual([]);
 });
 
 test.each([

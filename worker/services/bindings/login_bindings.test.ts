@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
+import { CREDENTIALS_TYP, credentialsPayload } from '../../../shared/wire/channel.ts';
 import { installReply } from '../../../shared/wire/connectors.ts';
 import type { OutboundRequest } from '../../kernel/outbound.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
@@ -118,4 +119,15 @@ test('a refused refresh whose error is an object ends the login', async () => {
   expect(await accessToken(control.context, connectorId)).toMatchObject({
     error: { code: 'reauthorisation_required' },
   });
+});
+
+test('the stored tokens are not released as a secret if their connector is gone', async () => {
+  await store({});
+  const sidecar = await control.enrolSidecar();
+  await control.context.database.client.execute(`DELETE FROM connectors WHERE id = '${connectorId}'`);
+  const credential = { owner: 'personal', path: 'connectors/login/claude' };
+  const body = { request_id: crypto.randomUUID(), credentials: [credential] };
+  const answered = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
+  const released = await sidecar.verify(await answered.text(), CREDENTIALS_TYP, credentialsPayload);
+  expect(released).toMatchObject({ credentials: [], missing: [credential] });
 });

@@ -1,4 +1,5 @@
 import type { AuditEventData } from '../../../shared/model/audit_event.ts';
+import { connectorOfVaultPath } from '../../../shared/model/connector.ts';
 import { mcpServerOfToken } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
@@ -59,7 +60,8 @@ async function find(context: ServiceContext, caller: SidecarCaller, ref: Credent
   if (connector !== undefined) return encryptAccess(caller, place, ref, await connectorAccess(context, connector));
   const serverId = mcpServerOfToken(ref.path);
   if (serverId !== null) return findTokenOfMcpServer(context, caller, place, ref, serverId);
-  const row = await findReferredSecret(context.database, place);
+  // What is stored there is the connector's whole bundle, with its refresh token.
+  const row = connectorOfVaultPath(ref.path) !== null ? null : await findReferredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
   return { ref, stored: { row, sealed: await reseal(caller, await openRow(context, row)), expiresAt: null } };
 }
