@@ -147,7 +147,7 @@ describeContainers('the proxy of a launch', () => {
     ['--sandbox-proxy=', {}, 'auto, on or off'],
     ['--sandbox-proxy=ON', {}, 'auto, on or off'],
     ['--sandbox=chroot', {}, 'docker, podman or none'],
-    ['--egress=closed', {}, 'open or sealed'],
+    ['--egress=closed', {}, 'open, sealed or sealed,public'],
     ['--relay', { SVC_SANDBOX_PROXY: 'sometimes' }, 'SVC_SANDBOX_PROXY'],
     [
       '--relay',

@@ -10,8 +10,9 @@ const read = (name: string): string => readFileSync(fileOf(name), 'utf8');
 const PARTS = ['guard.sh', 'agent_user.sh', 'client_trust.sh'];
 const SCRIPTS = [...HELPERS, MCP_HELPER, ...PARTS, 'prepare_image.sh'];
 
+/** `home/` prepares the home of an agent, and is given to a container when it starts. */
 function isOfTheBuild(name: string): boolean {
-  return name === 'Dockerfile' || name.startsWith('.') || name.endsWith('.test.ts');
+  return name === 'Dockerfile' || name === 'home' || name.startsWith('.') || name.endsWith('.test.ts');
 }
 
 describe('the programs of an image', () => {
