@@ -3,6 +3,7 @@ import type { Mutation } from './mutation.ts';
 const ROW = '403 `egress_host_not_allowed`';
 const REACH = 'sidecar/tunnel/sealed_reach.ts';
 const REACH_TEST = 'sidecar/tunnel/sealed_reach.test.ts';
+const PREPARE = 'sidecar/exchange/prepare_request.ts';
 const ADMITTED = 'shared/resolve/admitted_host.ts';
 const ADMITTED_TEST = 'shared/resolve/admitted_host.test.ts';
 const ROUTES = 'sidecar/local_api/session_routes.ts';
@@ -60,6 +61,38 @@ export const EGRESS_MUTATIONS: readonly Mutation[] = [
     file: REACH,
     text: 'return reach !== undefined || (allowed ?? null) !== null;',
     replacement: 'return reach === undefined && (allowed ?? null) !== null;',
+    tests: [REACH_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a tunnel that is limited to its host asks for no upgrade but a WebSocket’s',
+    file: PREPARE,
+    text: 'UPGRADE_ONLY.has(name)) && !isWebSocketUpgrade(head);',
+    replacement: 'UPGRADE_ONLY.has(name)) && isWebSocketUpgrade(head) && false;',
+    tests: [REACH_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a WebSocket’s handshake offers no other protocol beside it',
+    file: PREPARE,
+    text: 'protocols.every((protocol)',
+    replacement: 'protocols.some((protocol)',
+    tests: [REACH_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a 101 switches such a tunnel to no other protocol',
+    file: 'sidecar/exchange/forward.ts',
+    text: "upgrade === 'websocket' && !namesOnlyWebSocket(head.fields)",
+    replacement: "upgrade === 'websocket' && head.fields.length === 0",
+    tests: [REACH_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a request without a Host header is for the host of such a tunnel',
+    file: PREPARE,
+    text: "authority === null ? [headerField('Host', host)] : [];\n  return { ...head, fields",
+    replacement: 'authority === null ? [] : [];\n  return { ...head, fields',
     tests: [REACH_TEST],
   },
   {

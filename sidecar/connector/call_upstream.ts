@@ -86,7 +86,7 @@ async function outgoingOf(
   if (!written.ok) return written;
   const { method, target, fields } = written.value;
   const head = formatRequestHead({ method, target, fields, version: '1.1' });
-  return ok({ head, method, body, upgrade: false, lane: binding.id });
+  return ok({ head, method, body, upgrade: 'none', lane: binding.id });
 }
 
 /** The same request as the control plane's own runs send; they ask for no content coding. */

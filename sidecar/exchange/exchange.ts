@@ -8,7 +8,7 @@ import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { ok } from '../../shared/model/result.ts';
-import { formatRequestHead } from '../../shared/net/http1_head.ts';
+import { formatRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,
@@ -17,7 +17,7 @@ import {
   type ResolvableRequest,
   resolve,
 } from '../../shared/resolve/resolve.ts';
-import { prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
+import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeLogin } from './exchange_login.ts';
@@ -147,17 +147,24 @@ async function forwardAsIs(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const rewritten = withoutProxyHeaders(incoming.head);
+  const limited = tunnel.limited ? limitToHost(incoming, tunnel.host) : null;
+  const head = limited ?? incoming.head;
+  const rewritten = withoutProxyHeaders(head) ?? limited;
   const outgoing: Outgoing = {
     head: rewritten === null ? incoming.raw : formatRequestHead(rewritten),
     method: incoming.head.method,
     body: { kind: 'stream', framing: incoming.framing, transform: null },
-    upgrade: incoming.head.fields.some((field) => field.name === 'upgrade'),
+    upgrade: acceptedUpgrade(head, tunnel.limited),
     lane: PASSTHROUGH_LANE,
   };
   const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
   if (reply.ok) return replyWith(incoming, facts, mediation, reply.value, null);
   return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);
+}
+
+function acceptedUpgrade(head: RequestHead, limited: boolean): Outgoing['upgrade'] {
+  if (!head.fields.some((field) => field.name === 'upgrade')) return 'none';
+  return limited ? 'websocket' : 'any';
 }
 
 function factsOf(incoming: Incoming, host: string): Facts {

@@ -84,7 +84,7 @@ async function forwardOwn(
     head: formatRequestHead({ ...head, fields }),
     method: head.method,
     body: { kind: 'bytes', chunks: buffered?.chunks ?? [] },
-    upgrade: false,
+    upgrade: 'none',
     lane: PASSTHROUGH_LANE,
   };
   const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });

@@ -12,6 +12,7 @@ import type { HeadRead } from '../../machine/connection/read_head.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
 import type { InForce } from './in_force.ts';
+import { namesOnlyWebSocket } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { streamBody } from './stream_body.ts';
 
@@ -21,8 +22,8 @@ export interface Outgoing {
   readonly head: string | Buffer;
   readonly method: string;
   readonly body: OutgoingBody;
-  /** The request asks for a protocol upgrade, so a 101 is a valid reply. */
-  readonly upgrade: boolean;
+  /** The protocol to which a 101 may switch the connection. */
+  readonly upgrade: 'none' | 'websocket' | 'any';
   /** The upstream connection of the tunnel that carries it. */
   readonly lane: string;
 }
@@ -165,7 +166,10 @@ async function readReply(
       await context.onInterim?.(raw, head);
       continue;
     }
-    if (head.status === 101 && !upgrade) return invalidReply('it switches protocols unasked');
+    if (head.status === 101 && upgrade === 'none') return invalidReply('it switches protocols unasked');
+    if (head.status === 101 && upgrade === 'websocket' && !namesOnlyWebSocket(head.fields)) {
+      return invalidReply('it switches to another protocol than WebSocket');
+    }
     const framing = replyFraming(head, method);
     if (!framing.ok) return invalidReply(framing.error.message);
     return ok({ head, raw, framing: framing.value });

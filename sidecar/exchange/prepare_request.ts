@@ -32,10 +32,15 @@ export function prepareCredentialedRequest(incoming: Incoming, host: string): Ou
   return { method: head.method, target: originForm(incoming), host, fields };
 }
 
-/** True for a WebSocket opening handshake (RFC 6455 section 4.1). */
+/** True for a WebSocket opening handshake (RFC 6455 section 4.1) that offers no other protocol. */
 export function isWebSocketUpgrade(head: RequestHead): boolean {
-  const upgrades = fieldValues(head.fields, 'upgrade').map((value) => value.toLowerCase());
-  return head.method === 'GET' && upgrades.includes('websocket') && connectionTokens(head.fields).has('upgrade');
+  return head.method === 'GET' && namesOnlyWebSocket(head.fields) && connectionTokens(head.fields).has('upgrade');
+}
+
+/** Whether every protocol in the Upgrade headers is `websocket`, and there is one. */
+export function namesOnlyWebSocket(fields: readonly HeaderField[]): boolean {
+  const protocols = fieldValues(fields, 'upgrade').flatMap((value) => value.split(','));
+  return protocols.length > 0 && protocols.every((protocol) => protocol.trim().toLowerCase() === 'websocket');
 }
 
 function originForm({ target }: Incoming): string {
@@ -82,6 +87,27 @@ export function reframe(fields: readonly HeaderField[], bodyBytes: number): Head
     if (!frames && field.name !== 'expect' && field.name !== 'trailer') kept.push(field);
   }
   return kept;
+}
+
+/**
+ * The head of a request without a credential in a tunnel that is limited to its host; null if it can go as it is. No upgrade but
+ * a WebSocket's is asked for: after another one (h2c, TLS) the client could name other hosts unread. An HTTP/1.0 request
+ * without a Host gets the tunnel's, because the server would pick a site.
+ */
+export function limitToHost({ head, authority }: Incoming, host: string): RequestHead | null {
+  const upgrades = head.fields.some(({ name }) => UPGRADE_ONLY.has(name)) && !isWebSocketUpgrade(head);
+  if (!upgrades && authority !== null) return null;
+  const named = authority === null ? [headerField('Host', host)] : [];
+  return { ...head, fields: [...named, ...(upgrades ? withoutUpgrade(head.fields) : head.fields)] };
+}
+
+/** Headers of an upgrade alone (RFC 9110 section 7.8, RFC 7540 section 3.2.1). */
+const UPGRADE_ONLY = new Set(['upgrade', 'http2-settings']);
+
+function withoutUpgrade(fields: readonly HeaderField[]): HeaderField[] {
+  const others = [...connectionTokens(fields)].filter((token) => !UPGRADE_ONLY.has(token));
+  const kept = fields.filter(({ name }) => name !== 'connection' && !UPGRADE_ONLY.has(name));
+  return others.length === 0 ? kept : [...kept, headerField('Connection', others.join(', '))];
 }
 
 /** Drops only the headers meant for this proxy; null if there are none. Used on passthrough. */

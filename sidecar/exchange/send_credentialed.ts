@@ -99,7 +99,7 @@ function outgoingOf(
       buffered === null
         ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
         : { kind: 'bytes', chunks: buffered.chunks },
-    upgrade: isWebSocketUpgrade(incoming.head),
+    upgrade: isWebSocketUpgrade(incoming.head) ? 'websocket' : 'none',
     lane: binding.id,
   };
 }

@@ -346,6 +346,60 @@ describe('in a session with allowed hosts', () => {
     expect(await readUntil(allowed, (got) => got.endsWith('here'))).toBe('still here');
   });
 
+  test.each([
+    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'],
+    ['TLS', 'Connection: upgrade\r\nUpgrade: TLS/1.0\r\n'],
+    ['one beside a WebSocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n'],
+    ['a list with a WebSocket', 'Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n'],
+    ['a WebSocket that Connection does not nominate', 'Upgrade: websocket\r\n'],
+  ])('an upgrade is taken out of a request unless it is a WebSocket: %s', async (_name, fields) => {
+    for (const token of ['limited', TOKEN]) {
+      const host = token === TOKEN ? INSIDE : ALLOWED;
+      plane.policy.use([]);
+      const client = await plane.open(host, host, token);
+      client.write(`GET /a HTTP/1.1\r\nHost: ${host}\r\nX-Own: 1\r\n${fields}\r\n`);
+      expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
+      expect(seen.pop()).toBe(`GET /a HTTP/1.1\r\nHost: ${host}\r\nX-Own: 1\r\n\r\n`);
+    }
+  });
+
+  test.each(['Upgrade: h2c\r\n', 'Upgrade: websocket, h2c\r\n', ''])(
+    'a 101 that answers a WebSocket with %j is refused, and no byte follows it',
+    async (upgrade) => {
+      const got: string[] = [];
+      await plane.upstream(ALLOWED, (socket) => {
+        socket.on('data', (data: Buffer) => {
+          got.push(data.toString('latin1'));
+          socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${upgrade}\r\n`);
+        });
+      });
+      const client = await plane.open(ALLOWED, ALLOWED, 'limited');
+      client.write(`GET / HTTP/1.1\r\nHost: ${ALLOWED}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+      expect(await readUntil(client, (text) => text.endsWith('}\n'))).toMatch(
+        /^HTTP\/1\.1 502 .*upstream_invalid_reply/s,
+      );
+      client.write('PRI * HTTP/2.0\r\n\r\n');
+      client.end();
+      await readUntil(client, () => false);
+      expect(got).toHaveLength(1);
+    },
+  );
+
+  test('other sessions may upgrade to any protocol', async () => {
+    const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n';
+    await plane.upstream(BEYOND, (socket) => void socket.once('data', () => socket.write(switched)));
+    const client = await plane.open(BEYOND);
+    client.write(`GET / HTTP/1.1\r\nHost: ${BEYOND}\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.endsWith('\r\n\r\n'))).toBe(switched);
+  });
+
+  test('a request without a Host header gets the one of the tunnel', async () => {
+    const client = await plane.open(ALLOWED, ALLOWED, 'limited');
+    client.write('GET /a HTTP/1.0\r\nX-Own: 1\r\n\r\n');
+    expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
+    expect(seen).toEqual([`GET /a HTTP/1.0\r\nHost: ${ALLOWED}\r\nX-Own: 1\r\n\r\n`]);
+  });
+
   test('without a current policy only allowed hosts get a tunnel, and no request passes', async () => {
     plane.policy.refuse('snapshot_expired');
     expect(await connectTo(`${INSIDE}:443`)).toMatch(/^HTTP\/1\.1 503 .*snapshot_expired/s);
