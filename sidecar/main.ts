@@ -44,6 +44,7 @@ import { sessionDirectory, Sessions, sharedDirectory } from './session/sessions.
 import { createSessionCa, openSessionCa } from './tls/session_ca.ts';
 import { type ConnectionGate, openableConnections } from '../shared/net/connection_gate.ts';
 import { createListener } from './tunnel/listener.ts';
+import { SessionRefusals } from './tunnel/session_refusals.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel_ports.ts';
 import { bootId } from '../machine/process_identity.ts';
@@ -92,9 +93,10 @@ async function main(): Promise<void> {
   if (!control.ok) fail(EXIT_CANNOT_START, [control.error.message]);
 
   const own: OwnAddress = { origin: '', port: config.value.port };
-  const sessions = openSessions(config.value, control.value, own);
+  const refusals = new SessionRefusals(control.value.audit);
+  const sessions = openSessions(config.value, control.value, own, refusals);
   const restored = await sessions.start();
-  const parts = { control: control.value, sessions, hostToken: hostToken.value, own };
+  const parts = { control: control.value, sessions, refusals, hostToken: hostToken.value, own };
   const served = await serve(config.value, parts, restored);
   stopOnSignal(async () => {
     // The gateway sends its last events as it ends, so this API must still be up.
@@ -113,11 +115,17 @@ interface OwnAddress {
 interface Parts {
   readonly control: Control;
   readonly sessions: Sessions;
+  readonly refusals: SessionRefusals;
   readonly hostToken: string;
   readonly own: OwnAddress;
 }
 
-function openSessions({ home, limits }: SidecarConfig, { identity }: Control, own: OwnAddress): Sessions {
+function openSessions(
+  { home, limits }: SidecarConfig,
+  { identity }: Control,
+  own: OwnAddress,
+  refusals: SessionRefusals,
+): Sessions {
   const directory = join(home, 'sessions');
   // At most half of all connections, so that one session leaves room for the others.
   const maxTunnelsPerSession = Math.min(limits.maxTunnelsPerSession, Math.ceil((MAX_OPEN ?? Infinity) / 2));
@@ -129,6 +137,7 @@ function openSessions({ home, limits }: SidecarConfig, { identity }: Control, ow
     createCa: (at, sessionId) => createSessionCa(at, { ...caOptions, sessionId }),
     systemRoots: systemRootsPem,
     warn,
+    onClosed: (sessionId) => refusals.flushSession(sessionId),
     containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn }),
     keeper: new SessionKeeper({
       directory,
@@ -203,6 +212,7 @@ async function serve(
     close: () => {
       for (const { server } of servers) server.close();
       tunnelPorts.strangers.flush();
+      tunnelPorts.refusals.flush();
       listeners.close();
     },
   };
@@ -270,7 +280,11 @@ function gateOf({ limits }: SidecarConfig): ConnectionGate {
   return gate;
 }
 
-function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, approvals: Approvals): TunnelPorts {
+function tunnelPortsOf(
+  config: SidecarConfig,
+  { control, sessions, refusals }: Parts,
+  approvals: Approvals,
+): TunnelPorts {
   const dialer = createDialer({
     roots: trustedRoots(config.upstreamRoots),
     pinned: config.pinned,
@@ -304,6 +318,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
     },
     audit: control.audit,
     strangers: new StrangerRefusals(control.audit),
+    refusals,
     metrics,
     log,
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),

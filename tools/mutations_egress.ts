@@ -4,6 +4,8 @@ const ROW = '403 `egress_host_not_allowed`';
 const REACH = 'sidecar/tunnel/sealed_reach.ts';
 const REACH_TEST = 'sidecar/tunnel/sealed_reach.test.ts';
 const PREPARE = 'sidecar/exchange/prepare_request.ts';
+const REFUSALS = 'sidecar/tunnel/session_refusals.ts';
+const REFUSALS_TEST = 'sidecar/tunnel/session_refusals.test.ts';
 const ADMITTED = 'shared/resolve/admitted_host.ts';
 const ADMITTED_TEST = 'shared/resolve/admitted_host.test.ts';
 const ROUTES = 'sidecar/local_api/session_routes.ts';
@@ -134,6 +136,30 @@ export const EGRESS_MUTATIONS: readonly Mutation[] = [
     text: 'const message = "allowed_hosts: a plan\'s steps reach exactly the hosts of their lock: add the host to the plan";\n    return err(',
     replacement: 'const message = "";\n    if (message === undefined) return err(',
     tests: [ROUTES_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'refused CONNECTs of a session do not fill the audit spool',
+    file: 'sidecar/tunnel/tunnel.ts',
+    text: 'ports.refusals.record(session.id, event);',
+    replacement: 'ports.audit.record(event);',
+    tests: [REACH_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'an agent that tries many hosts does not fill it either',
+    file: REFUSALS,
+    text: 'else if (sums.size >= MOST_HOSTS) addOther',
+    replacement: 'else if (sums.size < 0) addOther',
+    tests: [REFUSALS_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a session’s counted refusals are recorded when it ends',
+    file: 'sidecar/session/sessions.ts',
+    text: '    this.#options.onClosed?.(session.id);\n',
+    replacement: '',
+    tests: ['sidecar/session/sessions.test.ts'],
   },
   {
     row: '403 `egress_address_not_allowed`',

@@ -21,6 +21,7 @@ import { bearerBinding } from '../../sidecar/testing/data_plane.ts';
 import { FakeApprovalSource, FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';
 import { createSessionCa } from '../../sidecar/tls/session_ca.ts';
 import { createListener } from '../../sidecar/tunnel/listener.ts';
+import { SessionRefusals } from '../../sidecar/tunnel/session_refusals.ts';
 import { StrangerRefusals } from '../../sidecar/tunnel/stranger_refusals.ts';
 import { createDialer } from '../../sidecar/upstream/dialer.ts';
 import { TunnelLanes } from '../../sidecar/upstream/lanes.ts';
@@ -89,6 +90,7 @@ const listener = createListener(
     },
     audit,
     strangers: new StrangerRefusals(audit),
+    refusals: new SessionRefusals(audit),
     metrics,
     log,
     openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),

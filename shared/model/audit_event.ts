@@ -91,7 +91,7 @@ export interface AuditEventData {
   readonly 'svc.proxy.upstream.path'?: string;
   readonly 'svc.proxy.upstream.status'?: number;
   readonly 'svc.proxy.reason'?: string;
-  /** Only for a summary of refusals of unauthenticated clients: their number. */
+  /** Only for a summary of attempts that ended before a request: their number. */
   readonly 'svc.proxy.count'?: number;
   readonly 'svc.proxy.binding.host'?: string;
   readonly 'svc.proxy.binding.scheme'?: string;

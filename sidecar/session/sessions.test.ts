@@ -23,17 +23,20 @@ let directory: string;
 let clock: FakeClock;
 let sessions: Sessions;
 let disposed: string[];
+let closed: string[];
 
 beforeEach(() => {
   directory = join(mkdtempSync(join(tmpdir(), 'svc-sessions-')), 'sessions');
   clock = new FakeClock();
   disposed = [];
+  closed = [];
   sessions = new Sessions({
     directory,
     clock,
     maxTunnelsPerSession: 2,
     createCa: (at, id) => fakeSessionCa(at, () => disposed.push(id)),
     systemRoots: () => 'SYSTEM ROOTS\n',
+    onClosed: (id) => closed.push(id),
   });
 });
 
@@ -53,6 +56,18 @@ async function create(change: Partial<NewSession> = {}): Promise<Made> {
 }
 
 describe('a session', () => {
+  it('says that it has closed once its tunnels have ended', async () => {
+    const { session } = await create();
+    const tunnel = Promise.withResolvers<void>();
+    session.openTunnel(() => tunnel.promise);
+    const ending = sessions.end(session.id);
+    await new Promise(setImmediate);
+    expect(closed).toEqual([]);
+    tunnel.resolve();
+    await ending;
+    expect(closed).toEqual([session.id]);
+  });
+
   it('has an id, a token of 256 bits, its CA and a bundle of the system roots and the CA', async () => {
     const { session, token } = await create();
     expect(session.id).toMatch(/^ses_[0-9a-z]{26}$/);

@@ -33,6 +33,8 @@ export interface SessionsOptions {
   /** Saves sessions for the next run; null if they end with this one. */
   readonly keeper?: SessionKeeper | null;
   readonly warn?: (message: string) => void;
+  /** Called when a session has ended and its tunnels are closed. */
+  readonly onClosed?: (sessionId: string) => void;
 }
 
 export interface NewSession {
@@ -259,6 +261,7 @@ export class Sessions {
     // First, so that a crash from here on cannot bring the session back.
     const [forgotten] = await Promise.allSettled([this.#options.keeper?.forget(session)]);
     const [ended] = await Promise.allSettled([session.end()]);
+    this.#options.onClosed?.(session.id);
     await removeRest();
     for (const each of [forgotten, ended]) if (each.status === 'rejected') throw each.reason;
   }

@@ -25,6 +25,7 @@ import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
+import { SessionRefusals } from '../tunnel/session_refusals.ts';
 import { StrangerRefusals } from '../tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from '../tunnel/tunnel_ports.ts';
 import { createDialer } from '../upstream/dialer.ts';
@@ -58,6 +59,7 @@ export interface DataPlane {
   readonly operations: OperationRunner;
   readonly errors: string[];
   readonly gate: ConnectionGate;
+  readonly refusals: SessionRefusals;
   /** Bytes of request bodies held at the moment. */
   readonly budget: BodyBudget;
   /** Tunnels of the session that count as open. */
@@ -103,6 +105,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   };
   const errors: string[] = [];
   const budget = new BodyBudget(all.maxBufferedBodiesBytes);
+  const refusals = new SessionRefusals(fakes.audit);
   const dialer = createDialer({
     roots: [upstreamCa.certificatePem],
     pinned,
@@ -133,6 +136,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     },
     audit: fakes.audit,
     strangers: new StrangerRefusals(fakes.audit),
+    refusals,
     metrics: fakes.metrics,
     log,
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
@@ -149,6 +153,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     scopes,
     caPem: ca.caPem,
     ...fakes,
+    refusals,
     operations: createOperationRunner(ports),
     errors,
     gate: connections,

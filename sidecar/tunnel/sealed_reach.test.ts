@@ -256,6 +256,15 @@ describe('in a session with allowed hosts', () => {
     ]);
   });
 
+  test('a retry loop has two events: the first refusal, and the number of the others', async () => {
+    for (let number = 0; number < 5; number += 1) await connectTo(`${BEYOND}:443`);
+    expect(plane.audit.events).toHaveLength(1);
+    plane.refusals.flush();
+    expect(plane.audit.events).toHaveLength(2);
+    expect(plane.audit.events[1]?.data).toMatchObject({ 'svc.proxy.upstream.host': BEYOND, 'svc.proxy.count': 4 });
+    expect(plane.metrics.counts.get('svc_proxy_refusals_total{reason="egress_host_not_allowed"}')).toBe(5);
+  });
+
   test.each([
     `sub.${ALLOWED}`,
     `${ALLOWED}.evil.example`,

@@ -24,6 +24,7 @@ import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { createListener } from './listener.ts';
 import type { ServedTunnel } from './serve.ts';
 import { serve } from './serve.ts';
+import { SessionRefusals } from './session_refusals.ts';
 import { StrangerRefusals } from './stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
@@ -64,6 +65,7 @@ beforeEach(() => {
     },
     audit,
     strangers: new StrangerRefusals(audit),
+    refusals: new SessionRefusals(audit),
     metrics,
     log,
     openLanes: () => lanes(),

@@ -34,10 +34,7 @@ export class StrangerRefusals {
     this.#single = 0;
     const summed = this.#summed;
     this.#summed = new Map();
-    for (const { event, count } of summed.values()) {
-      const { 'svc.proxy.method': _, ...data } = event.data;
-      this.#audit.record({ ...event, data: { ...data, 'svc.proxy.count': count } });
-    }
+    for (const { event, count } of summed.values()) this.#audit.record(summaryOf(event, count));
   }
 
   #sum(event: UnstampedEvent): void {
@@ -46,4 +43,10 @@ export class StrangerRefusals {
     if (sum === undefined) this.#summed.set(reason, { event, count: 1 });
     else sum.count += 1;
   }
+}
+
+/** One event for several alike, whose methods may differ. */
+export function summaryOf(event: UnstampedEvent, count: number): UnstampedEvent {
+  const { 'svc.proxy.method': _, ...data } = event.data;
+  return { ...event, data: { ...data, 'svc.proxy.count': count } };
 }

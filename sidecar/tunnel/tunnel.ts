@@ -145,6 +145,7 @@ function record(ports: TunnelPorts, attempted: Attempted, result: ExchangeResult
     binding: null,
   };
   const event = exchangeEvent(facts, result);
-  if (event !== null) (session === null ? ports.strangers : ports.audit).record(event);
+  if (event !== null && session === null) ports.strangers.record(event);
+  else if (event !== null && session !== null) ports.refusals.record(session.id, event);
   if (result.kind === 'refused') ports.metrics.increment('svc_proxy_refusals_total', { reason: result.reason });
 }

@@ -2,6 +2,7 @@ import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Log, Metrics } from '../../machine/ports.ts';
 import type { AuditSink, SessionDirectory, UpstreamLanes } from '../ports.ts';
+import type { SessionRefusals } from './session_refusals.ts';
 import type { StrangerRefusals } from './stranger_refusals.ts';
 
 /** The dependencies of all tunnels. */
@@ -13,6 +14,8 @@ export interface TunnelPorts {
   readonly audit: AuditSink;
   /** Records refusals of clients without a session. */
   readonly strangers: StrangerRefusals;
+  /** Records what sessions do before a request: refused CONNECTs, failed TLS handshakes. */
+  readonly refusals: SessionRefusals;
   readonly metrics: Metrics;
   readonly log: Log;
   /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is called before each dial. */
