@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
@@ -61,6 +70,39 @@ describe('svc allow', () => {
     expect((await allow(['--remove'])).code).toBe(2);
   });
 
+  test('--remove --all takes away every host of the folder, also of one that is gone, and of no other', async () => {
+    await allow(['c.test'], { workingDirectory: home.path });
+    await allow(['a.test', 'b.test']);
+    rmSync(project, { recursive: true });
+    const gone = ['--folder', project];
+    const list = await allow([...gone, '--json'], { workingDirectory: home.path });
+    expect(JSON.parse(list.stdout)).toMatchObject({ items: [{ host: 'a.test' }, { host: 'b.test' }, {}] });
+    expect((await allow([...gone, '--remove', '--all'], { workingDirectory: home.path })).code).toBe(0);
+    expect(stored()).toEqual({ version: 1, folders: { [realpathSync(home.path)]: ['c.test'] } });
+    const added = await allow([...gone, 'd.test'], { workingDirectory: home.path });
+    expect([added.code, added.stderr]).toEqual([1, expect.stringContaining('does not exist')]);
+  });
+
+  test('--all is only for --remove without hosts', async () => {
+    await allow(['a.test']);
+    expect((await allow(['--all'])).code).toBe(2);
+    expect((await allow(['--remove', '--all', 'a.test'])).code).toBe(2);
+    expect(stored()).toEqual({ version: 1, folders: { [project]: ['a.test'] } });
+  });
+
+  test('stores no more hosts for a folder, with its parents, than a session may have', async () => {
+    const many = Array.from({ length: 999 }, (_each, n) => `h${n}.test`);
+    expect((await allow(['above.test'], { workingDirectory: home.path })).code).toBe(0);
+    expect((await allow(many)).code).toBe(0);
+    const one = await allow(['more.test']);
+    expect([one.code, one.stderr]).toEqual([1, expect.stringContaining('1001 allowed hosts')]);
+    const above = await allow(['more.test'], { workingDirectory: home.path });
+    expect([above.code, above.stderr]).toEqual([1, expect.stringContaining(`${project} would have 1001`)]);
+    expect(readFileSync(join(home.path, FILE), 'utf8')).not.toContain('more.test');
+    expect((await allow(['--remove', 'h1.test'])).code).toBe(0);
+    expect((await allow(['more.test'])).code).toBe(0);
+  });
+
   test.each(['*', '*.test', 'https://a.test', 'a.test:443', '127.0.0.1', '10.1.2.3', '[::1]', 'a b', ''])(
     'refuses %j',
     async (host) => {
@@ -113,8 +155,6 @@ describe('svc allow --from-session', () => {
     ['all', ['a.test', 'b.test', 'c.test']],
     ['2', ['b.test']],
     ['', null],
-    ['yes', null],
-    ['4', null],
   ])('the answer %j allows %j', async (typed, expected) => {
     await allow(argv, { answer, terminal: true, typed: [typed] });
     const folders = expected === null ? null : { [project]: expected };
@@ -122,6 +162,40 @@ describe('svc allow --from-session', () => {
       version: 1,
       folders,
     });
+  });
+
+  test.each(['yes', '4', '1-3,2', '1;2', '01', '0', '2 4', 'all,1', '1 x'])(
+    'the answer %j is an error, and nothing is allowed',
+    async (typed) => {
+      const run = await allow(argv, { answer, terminal: true, typed: [typed] });
+      expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('nothing was changed')]);
+      expect(() => stored()).toThrow('ENOENT');
+    },
+  );
+
+  test('shows 50 hosts, says that there are more, and takes no `all`', async () => {
+    const many = Array.from({ length: 60 }, (_each, n) => refused(`h${String(n).padStart(2, '0')}.test`));
+    const flood: Answer = () => ({ status: 200, body: { items: many, next_cursor: null } });
+    const run = await allow(argv, { answer: flood, terminal: true, typed: ['all'] });
+    expect(run.code).toBe(1);
+    expect(run.stdout).toContain('h49.test');
+    expect(run.stdout).not.toContain('h50.test');
+    expect(run.stderr).toContain('10 more hosts are not shown');
+    expect(run.stderr).toContain('The agent chose these names');
+    expect(run.stderr).not.toContain('or all');
+    expect(() => stored()).toThrow('ENOENT');
+    await allow(argv, { answer: flood, terminal: true, typed: ['51'] });
+    expect(() => stored()).toThrow('ENOENT');
+    await allow(argv, { answer: flood, terminal: true, typed: ['50'] });
+    expect(stored()).toEqual({ version: 1, folders: { [project]: ['h49.test'] } });
+  });
+
+  test('says when the session has more events than were read', async () => {
+    const page = Array.from({ length: 500 }, () => refused('a.test'));
+    const endless: Answer = () => ({ status: 200, body: { items: page, next_cursor: 'more' } });
+    const run = await allow(argv, { answer: endless, terminal: true, typed: [''] });
+    expect(run.stderr).toContain('more events than were read');
+    expect((await allow(argv, { answer, terminal: true, typed: [''] })).stderr).not.toContain('more events');
   });
 
   test('proposes only what is not allowed yet', async () => {
@@ -163,13 +237,30 @@ describe('svc allow --from-session', () => {
 describe('the last line of a session', () => {
   test('names the hosts that were refused, with the command that proposes them', () => {
     expect(refusedHostsLine(triedHosts(TRIED.slice(0, 3)), 'ses_1')).toBe(
-      'refused a host: a.test (2). To allow some of them here: svc allow --from-session ses_1',
+      'refused a host that the agent chose: a.test (2). To allow some of them here: svc allow --from-session ses_1',
     );
     expect(refusedHostsLine(triedHosts([passed('b.test')]), 'ses_1')).toBeNull();
   });
 
+  test('adds what an event stands for, and names no host that cannot be allowed', () => {
+    const summed = storedEvent({ ...refused('a.test').data, 'svc.proxy.count': 40 });
+    expect(triedHosts([refused('a.test'), summed, refused('10.0.0.1'), refused('--from-session')])).toEqual([
+      { host: 'a.test', refused: 41, passed: 0 },
+    ]);
+  });
+
+  test('a look-alike stands beside the host that it imitates, however often each was tried', () => {
+    const names = ['registry.test.cdn.example', 'registry-npm.test', 'z.test', 'registry.test', 'z.test'];
+    expect(triedHosts(names.map(refused)).map(({ host }) => host)).toEqual([
+      'registry-npm.test',
+      'registry.test',
+      'registry.test.cdn.example',
+      'z.test',
+    ]);
+  });
+
   test('an agent that tries many hosts fills no screen', () => {
     const many = Array.from({ length: 100 }, (_each, n) => refused(`h${n}.test`));
-    expect(refusedHostsLine(triedHosts(many), 'ses_1')).toContain('h4.test (1) and 95 more. To allow');
+    expect(refusedHostsLine(triedHosts(many), 'ses_1')).toContain('h12.test (1) and 95 more. To allow');
   });
 });

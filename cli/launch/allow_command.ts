@@ -5,12 +5,24 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askLine } from '../terminal/ask.ts';
-import { hostsAllowedIn, parseAllowedHost, readFolderHosts, realFolder, writeFolderHosts } from './allowed_hosts.ts';
+import {
+  findListedFolder,
+  hostsAllowedIn,
+  parseAllowedHost,
+  readFolderHosts,
+  realFolder,
+  refuseTooManyHosts,
+  writeFolderHosts,
+} from './allowed_hosts.ts';
 import { readTriedHosts, type TriedHost } from './refused_hosts.ts';
+
+/** A longer list is not read. */
+const MOST_PROPOSED = 50;
 
 interface AllowOptions {
   readonly fromSession?: string;
   readonly remove?: boolean;
+  readonly all?: boolean;
   readonly folder?: string;
 }
 
@@ -23,19 +35,24 @@ export function addAllowCommand(line: CommandLine): void {
     .argument('[host...]', 'a host, or a pattern such as *.example.com; without one, the list is shown')
     .option('--from-session <session>', 'propose the hosts that a session tried, and ask which to allow')
     .option('--remove', 'remove the hosts from the list')
+    .option('--all', 'with --remove: remove every host of the folder')
     .option('--folder <dir>', 'another folder than the working directory');
   handle<AllowOptions>(line, allow, async (call) => {
-    const { fromSession, remove, folder } = call.options;
+    const { fromSession, remove = false, all = false, folder } = call.options;
     const { workingDirectory } = call.context;
     const home = homeOf(call.context, call.options);
-    const place = {
-      home,
-      folder: realFolder(folder === undefined ? workingDirectory : resolve(workingDirectory, folder)),
-    };
+    const path = resolve(workingDirectory, folder ?? '.');
+    const adds = fromSession !== undefined || (call.args.length > 0 && !remove);
+    const place = { home, folder: adds ? realFolder(path) : findListedFolder(path, readFolderHosts(home)) };
+    if (all && (!remove || call.args.length > 0)) {
+      throw new CliError(EXIT.usage, '--all goes with --remove alone: svc allow --remove --all');
+    }
     if (fromSession !== undefined) return proposeHosts(call, place, fromSession);
-    const hosts = call.args.map((text) => valueOrUsageError('the host', parseAllowedHost(text)));
-    if (hosts.length > 0) return changeHosts(call, place, { hosts, remove: remove === true });
-    if (remove === true) throw new CliError(EXIT.usage, '--remove needs a host: svc allow --remove HOST');
+    const named = call.args.map((text) => valueOrUsageError('the host', parseAllowedHost(text)));
+    const hosts = all ? (readFolderHosts(home)[place.folder] ?? []) : named;
+    if (hosts.length > 0) return changeHosts(call, place, { hosts, remove });
+    if (all) throw new CliError(EXIT.failed, `${place.folder} has no list of its own`);
+    if (remove) throw new CliError(EXIT.usage, '--remove needs a host, or --all: svc allow --remove HOST');
     return listHosts(call, place);
   });
 }
@@ -73,6 +90,7 @@ async function changeHosts(
     throw new CliError(EXIT.failed, `${missing} is not on the list of ${folder}`, ['`svc allow` shows the list.']);
   }
   const after = remove ? before.filter((host) => !hosts.includes(host)) : [...before, ...hosts];
+  if (!remove) refuseTooManyHosts({ ...folders, [folder]: after });
   await writeFolderHosts(home, { ...folders, [folder]: after });
   const done = remove ? 'no longer allowed' : 'allowed';
   call.print.data({ folder, hosts: hostsAllowedIn(readFolderHosts(home), folder).map(({ host }) => host) }, () => '');
@@ -89,13 +107,14 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
     throw new CliError(EXIT.usage, '--from-session proposes the hosts itself: give neither hosts nor --remove');
   }
   const allowed = hostsAllowedIn(readFolderHosts(place.home), place.folder).map(({ host }) => host);
-  const tried = await readTriedHosts(call, sessionId);
-  const items = tried.filter(({ host }) => !allowed.includes(host) && parseAllowedHost(host).ok);
+  const { tried, complete } = await readTriedHosts(call, sessionId);
+  const items = tried.filter(({ host }) => !allowed.includes(host));
+  const shown = items.slice(0, MOST_PROPOSED);
   print.rows(
     { session_id: sessionId, folder: place.folder, items },
-    items,
+    shown,
     [
-      { title: '#', cell: (row) => String(items.indexOf(row) + 1) },
+      { title: '#', cell: (row) => String(shown.indexOf(row) + 1) },
       { title: 'HOST', cell: (row) => row.host },
       { title: 'REFUSED', cell: (row) => String(row.refused) },
       { title: 'PASSED', cell: (row) => String(row.passed) },
@@ -103,12 +122,17 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
     `Session ${sessionId} tried no host that is not bound or allowed.`,
   );
   if (print.json || items.length === 0) return undefined;
+  const left = items.length - shown.length;
+  if (left > 0)
+    print.note(`${left} more hosts are not shown; --json lists them. Allow one by its name: svc allow HOST`);
+  if (!complete) print.note('The session has more events than were read: hosts that it tried early can be missing.');
   if (!context.interactive) {
     print.note('Nothing was changed: this asks at a terminal. By name: svc allow HOST');
     return undefined;
   }
   requireOutside(call, place.home);
-  const chosen = chosenHosts(items, await askLine(context, question(place.folder)));
+  const answer = await askLine(context, question(place.folder, left > 0));
+  const chosen = chosenHosts(shown, left > 0, answer);
   if (chosen.length === 0) {
     print.note('nothing was changed');
     return undefined;
@@ -116,14 +140,24 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
   return changeHosts(call, place, { hosts: chosen, remove: false });
 }
 
-function question(folder: string): string {
-  return `The agent chose these hosts, and can send what it knows to those that you allow.\nAllow which in ${folder}? Numbers such as 1,3, or all; nothing: none. `;
+function question(folder: string, isCut: boolean): string {
+  const numbers = isCut ? 'Numbers such as 1,3' : 'Numbers such as 1,3, or all';
+  return `The agent chose these names and how often it tried them. It can send what it knows to those that you allow.\nAllow which in ${folder}? ${numbers}; nothing: none. `;
 }
 
-function chosenHosts(items: readonly TriedHost[], answer: string | null): readonly string[] {
-  const words = (answer ?? '').trim().toLowerCase();
-  const numbers = words.split(/[\s,]+/).filter((word) => /^\d{1,5}$/.test(word));
-  return items.filter((_item, index) => words === 'all' || numbers.includes(String(index + 1))).map(({ host }) => host);
+/** Throws if a word is not the number of a row, so that no part of an answer is ignored. */
+function chosenHosts(shown: readonly TriedHost[], isCut: boolean, answer: string | null): readonly string[] {
+  const words = (answer ?? '')
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((word) => word !== '');
+  if (words.length === 1 && words[0] === 'all' && !isCut) return shown.map(({ host }) => host);
+  const unknown = words.find((word) => !/^[1-9]\d{0,4}$/.test(word) || Number(word) > shown.length);
+  if (unknown === undefined)
+    return shown.filter((_row, index) => words.includes(String(index + 1))).map(({ host }) => host);
+  const why =
+    unknown === 'all' && isCut ? 'all is not possible, because the list is cut' : 'give numbers from the list';
+  throw new CliError(EXIT.failed, `${JSON.stringify(unknown)}: ${why}; nothing was changed`);
 }
 
 /**

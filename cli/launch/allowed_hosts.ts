@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
-import type { AllowList } from '../../shared/model/egress.ts';
+import { MAX_ALLOWED_HOSTS, type AllowList } from '../../shared/model/egress.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { formatHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
@@ -65,6 +65,26 @@ export function hostsAllowedIn(
   return parent === folder ? own : [...own, ...hostsAllowedIn(folders, parent)];
 }
 
+/** Refuses a change after which a session could not start, because its folder has more hosts than a session may have. */
+export function refuseTooManyHosts(folders: FolderHosts): void {
+  for (const folder of Object.keys(folders)) {
+    const count = new Set(hostsAllowedIn(folders, folder).map(({ host }) => host)).size;
+    if (count > MAX_ALLOWED_HOSTS) throw tooManyHosts(`${folder} would have`, count);
+  }
+}
+
+function tooManyHosts(what: string, count: number): CliError {
+  return new CliError(EXIT.failed, `${what} ${count} allowed hosts, and a session has at most ${MAX_ALLOWED_HOSTS}`, [
+    'Take some away with: svc allow --remove HOST..., or all with: svc allow --remove --all',
+    'One pattern such as *.example.com covers all hosts below it.',
+  ]);
+}
+
+/** The folder without links, also one that no longer exists but has a list. */
+export function findListedFolder(path: string, folders: FolderHosts): string {
+  return Object.hasOwn(folders, resolve(path)) ? resolve(path) : realFolder(path);
+}
+
 /** The folder without links, so that a link in a project leads to no other project's list. */
 export function realFolder(path: string): string {
   try {
@@ -82,7 +102,9 @@ export function allowListFor(
   const stored = hostsAllowedIn(readFolderHosts(home), realFolder(folder)).map(({ host }) => host);
   const named = typed.filter((pattern) => !pattern.includes('*'));
   const hosts = [...typed, ...stored, ...more].filter((host) => !named.includes(host));
-  return { hosts: [...new Set(hosts)], named: [...new Set(named)] };
+  const list = { hosts: [...new Set(hosts)], named: [...new Set(named)] };
+  if (list.hosts.length > MAX_ALLOWED_HOSTS) throw tooManyHosts('the session would have', list.hosts.length);
+  return list;
 }
 
 /** The fields of `POST /v1/sandbox-proxy/sessions`. An older sidecar refuses them, and does not run the session without its list. */

@@ -228,7 +228,7 @@ describe('a launch with the proxy', () => {
     const run = await launch(['--egress=sealed', '--', 'tool'], { answer });
     expect([run.code, run.stderr]).toEqual([
       5,
-      'svc: refused 2 hosts: a.test (2), b.test (1). To allow some of them here: svc allow --from-session ses_1\n',
+      'svc: refused 2 hosts that the agent chose: a.test (2), b.test (1). To allow some of them here: svc allow --from-session ses_1\n',
     ]);
     const open = await launch(['--', 'tool'], { answer });
     expect(open.stderr).toBe('');
@@ -239,6 +239,16 @@ describe('a launch with the proxy', () => {
     expect(run.code).toBe(5);
     expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
   });
+
+  test.each(['sealed', 'sealed,public'])(
+    'warns of MCP servers, which run outside, with --egress=%s',
+    async (egress) => {
+      const run = await launch([`--egress=${egress}`, '--mcp=files', '--mcp=wiki', '--', 'tool']);
+      expect(run.code).toBe(5);
+      expect(run.stderr).toContain('files, wiki run outside the sealed container and can reach any host');
+      expect((await launch(['--mcp=files', '--', 'tool'])).stderr).toBe('');
+    },
+  );
 
   test.each(['', 'Files', 'a_b', '../x'])('refuses the MCP server %j', async (name) => {
     const run = await launch([`--mcp=${name}`, '--', 'tool']);

@@ -83,6 +83,7 @@ async function containerLaunch(
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
+  warnOfServersOutside(call, request);
   const { detach, relay, command, name, ttlSeconds, egress, allow, unsealed, mcpServers } = request;
   const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory, more: hosts };
   return {
@@ -109,6 +110,13 @@ async function containerLaunch(
     relay,
     tty: wantsTty(call, request),
   };
+}
+
+/** The gateway runs MCP servers on the machine, not in the container's closed network. */
+function warnOfServersOutside(call: Call, { egress, mcpServers }: LaunchRequest): void {
+  if (egress === 'open' || mcpServers.length === 0) return;
+  const run = mcpServers.length === 1 ? 'runs' : 'run';
+  call.print.warn(`--mcp: ${mcpServers.join(', ')} ${run} outside the sealed container and can reach any host`);
 }
 
 function tellDetached(call: Call, request: LaunchRequest, end: LaunchEnd): void {

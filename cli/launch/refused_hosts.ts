@@ -3,12 +3,14 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { parseAllowedHost } from './allowed_hosts.ts';
 
 interface SeenEvent {
   readonly data: {
     readonly 'svc.proxy.upstream.host'?: string | undefined;
     readonly 'svc.proxy.reason'?: string | undefined;
     readonly 'svc.proxy.mediation'?: string | undefined;
+    readonly 'svc.proxy.count'?: number | undefined;
   };
 }
 
@@ -19,28 +21,46 @@ export interface TriedHost {
   readonly passed: number;
 }
 
-/** An agent chooses the hosts, so that their number has a limit. */
-const MOST_EVENTS = 10_000;
-const MOST_SHOWN = 5;
-
-/** The hosts that a session was refused or reached without a credential, the most used first. */
-export async function readTriedHosts(call: Call, sessionId: string): Promise<readonly TriedHost[]> {
-  const client = controlClient(call.context, call.options);
-  const query = { session: sessionId, type: 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough' };
-  return triedHosts(await fetchAllPages(client, '/v1/audit-events', auditEventsPage, query, MOST_EVENTS));
+/** The hosts that a session tried, from its newest events. */
+export interface TriedHosts {
+  readonly tried: readonly TriedHost[];
+  /** False if it has more events than were read. */
+  readonly complete: boolean;
 }
 
+/** An agent chooses the hosts, so that their number has a limit. */
+const MOST_EVENTS = 10_000;
+/** For the last line, for which no command should wait long. */
+const MOST_EVENTS_AT_END = 1_000;
+const MOST_SHOWN = 5;
+
+/** The hosts that a session was refused or reached without a credential, by name. */
+export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHosts> {
+  return readHosts(call, sessionId, 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough', MOST_EVENTS);
+}
+
+async function readHosts(call: Call, session: string, type: string, most: number): Promise<TriedHosts> {
+  const client = controlClient(call.context, call.options);
+  const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session, type }, most);
+  return { tried: triedHosts(events), complete: events.length < most };
+}
+
+/**
+ * Only hosts that can be allowed, by name: a look-alike then stands beside the host that it imitates, and the agent cannot move
+ * a host up by trying it often.
+ */
 export function triedHosts(events: readonly SeenEvent[]): readonly TriedHost[] {
   const found = new Map<string, TriedHost>();
   for (const { data } of events) {
     const host = data['svc.proxy.upstream.host'];
-    const refused = data['svc.proxy.reason'] === 'egress_host_not_allowed' ? 1 : 0;
-    const passed = data['svc.proxy.mediation'] === 'passthrough' ? 1 : 0;
-    if (host === undefined || refused + passed === 0) continue;
+    const count = data['svc.proxy.count'] ?? 1;
+    const refused = data['svc.proxy.reason'] === 'egress_host_not_allowed' ? count : 0;
+    const passed = data['svc.proxy.mediation'] === 'passthrough' ? count : 0;
+    if (host === undefined || refused + passed === 0 || !parseAllowedHost(host).ok) continue;
     const known = found.get(host) ?? { host, refused: 0, passed: 0 };
     found.set(host, { host, refused: known.refused + refused, passed: known.passed + passed });
   }
-  return [...found.values()].toSorted((a, b) => b.refused + b.passed - a.refused - a.passed);
+  return [...found.values()].toSorted((a, b) => (a.host < b.host ? -1 : 1));
 }
 
 /** The last line of a session that was refused hosts, with the command that proposes them; null if there is none. */
@@ -49,13 +69,15 @@ export function refusedHostsLine(tried: readonly TriedHost[], sessionId: string)
   if (refused.length === 0) return null;
   const shown = refused.slice(0, MOST_SHOWN).map((each) => `${each.host} (${each.refused})`);
   const rest = refused.length > MOST_SHOWN ? ` and ${refused.length - MOST_SHOWN} more` : '';
-  return `refused ${refused.length === 1 ? 'a host' : `${refused.length} hosts`}: ${shown.join(', ')}${rest}. To allow some of them here: svc allow --from-session ${sessionId}`;
+  const hosts = refused.length === 1 ? 'a host' : `${refused.length} hosts`;
+  return `refused ${hosts} that the agent chose: ${shown.join(', ')}${rest}. To allow some of them here: svc allow --from-session ${sessionId}`;
 }
 
 /** Prints that line for a session that has ended. The command's exit status counts, so a failure prints nothing. */
 export async function printRefusedHosts(call: Call, sessionId: string): Promise<void> {
   try {
-    const line = refusedHostsLine(await readTriedHosts(call, sessionId), sessionId);
+    const { tried } = await readHosts(call, sessionId, 'sandbox.proxy.trust_denied', MOST_EVENTS_AT_END);
+    const line = refusedHostsLine(tried, sessionId);
     if (line !== null) call.print.note(`svc: ${line}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;

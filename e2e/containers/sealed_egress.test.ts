@@ -151,7 +151,7 @@ describeContainers('sealed egress', () => {
       const first = await world.launch(['--egress=sealed'], askEach(...hosts), { cwd });
       expect(first).toMatchObject({ code: 0, stdout: '200.200 403.000 403.000 403.000 ' });
       expect(world.upstream.requests).toHaveLength(1);
-      const line = `svc: refused 2 hosts: ${PACKAGES} (2), ${TELEMETRY} (1). To allow some of them here: svc allow --from-session `;
+      const line = `svc: refused 2 hosts that the agent chose: ${PACKAGES} (2), ${TELEMETRY} (1). To allow some of them here: svc allow --from-session `;
       expect(first.stderr).toContain(line);
       const session = /--from-session (ses_[0-9a-z]{26})\n/.exec(first.stderr)?.[1] ?? '';
       const events = (await world.svc.events()).filter(({ session_id: of }) => of === session);

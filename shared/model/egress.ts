@@ -15,3 +15,6 @@ export interface AllowList {
   /** Exact hosts that the person typed for this session; they may lead to private addresses. */
   readonly named: readonly string[];
 }
+
+/** The number of hosts on the list of one session. */
+export const MAX_ALLOWED_HOSTS = 1_000;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EGRESS_MODES } from '../../shared/model/egress.ts';
+import { EGRESS_MODES, MAX_ALLOWED_HOSTS } from '../../shared/model/egress.ts';
 import { auditHead } from '../../shared/wire/audit_heads.ts';
 import { allowedHostText, credentialRefText, hostPatternText } from '../../shared/wire/host_binding_fields.ts';
 import { imageId, planLockContent } from '../../shared/wire/plan/plan_lock.ts';
@@ -8,7 +8,6 @@ import { id, line } from '../../shared/wire/primitives.ts';
 const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const MAX_UNSEALED = 64;
 const MAX_NAMED_MCP_SERVERS = 64;
-const MAX_ALLOWED_HOSTS = 1_000;
 const MAX_IMAGE_CHARACTERS = 512;
 const MAX_REASON_CHARACTERS = 500;
 

@@ -23,20 +23,20 @@ let directory: string;
 let clock: FakeClock;
 let sessions: Sessions;
 let disposed: string[];
-let closed: string[];
+let closedSessions: string[];
 
 beforeEach(() => {
   directory = join(mkdtempSync(join(tmpdir(), 'svc-sessions-')), 'sessions');
   clock = new FakeClock();
   disposed = [];
-  closed = [];
+  closedSessions = [];
   sessions = new Sessions({
     directory,
     clock,
     maxTunnelsPerSession: 2,
     createCa: (at, id) => fakeSessionCa(at, () => disposed.push(id)),
     systemRoots: () => 'SYSTEM ROOTS\n',
-    onClosed: (id) => closed.push(id),
+    onClosed: (id) => closedSessions.push(id),
   });
 });
 
@@ -62,10 +62,10 @@ describe('a session', () => {
     session.openTunnel(() => tunnel.promise);
     const ending = sessions.end(session.id);
     await new Promise(setImmediate);
-    expect(closed).toEqual([]);
+    expect(closedSessions).toEqual([]);
     tunnel.resolve();
     await ending;
-    expect(closed).toEqual([session.id]);
+    expect(closedSessions).toEqual([session.id]);
   });
 
   it('has an id, a token of 256 bits, its CA and a bundle of the system roots and the CA', async () => {
