@@ -621,7 +621,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '6 Fail closed: 502 `upstream_invalid_reply`',
     holds: 'protocols are switched only when the request asked for it',
     file: 'sidecar/exchange/forward.ts',
-    text: "if (head.status === 101 && !upgrade) return invalidReply('it switches protocols unasked');",
+    text: "if (head.status === 101 && upgrade === 'none') return invalidReply('it switches protocols unasked');",
     replacement: '',
     tests: [RELAY, ILLEGAL],
   },
