@@ -2,8 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { connectorSpec, type ConnectorSpecInput } from '../../shared/wire/connector_spec.ts';
 import { connectorVaultPath } from '../../shared/model/connector.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
-import { connectorCredentialRecord, installReply, type InstallReply } from '../../shared/wire/connectors.ts';
+import {
+  connectorCredentialRecord,
+  type ConnectorSummary,
+  installReply,
+  type InstallReply,
+} from '../../shared/wire/connectors.ts';
 import { hostBindingInput, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { listAllConnectors } from '../connectors/connector_lookup.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { carryOutSeal } from '../seal/seal_service.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -56,42 +62,57 @@ function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecI
 export function accountPlaceholder(profile: AgentProfile, bindings: readonly HostBindingRecord[]): string | null {
   const { account } = profile;
   if (account === undefined) return null;
-  const own = bindings.filter((record) => record.credential_ref === accountReference(profile));
+  const own = accountBindings(profile, bindings);
   const value = own[0]?.sentinel?.value ?? null;
   const isBound = (host: string): boolean =>
     own.some((record) => record.host === host && record.sentinel?.value === value);
   return value !== null && account.hosts.every((host) => isBound(host)) ? value : null;
 }
 
-/** An agent's own login in svc: its connector, and the placeholder that its hosts are bound with. */
-export interface PreparedAccount {
-  readonly connector: InstallReply;
-  readonly placeholder: string;
+/** The caller's own bindings of this login; not those of the enterprise, which have another connector. */
+export function accountBindings(
+  profile: AgentProfile,
+  bindings: readonly HostBindingRecord[],
+): readonly HostBindingRecord[] {
+  const reference = accountReference(profile);
+  return bindings.filter((record) => record.owner === 'personal' && record.credential_ref === reference);
 }
 
-/** Installs the connector and binds the hosts, keeping an earlier placeholder. No token is needed, and none is moved. */
-export async function prepareAccount(
+/** The caller's connector of this login, if it is installed. */
+export async function findAccount(client: HttpClient, profile: AgentProfile): Promise<ConnectorSummary | null> {
+  const all = await listAllConnectors(client, 'personal');
+  return all.find(({ fqn }) => fqn === loginConnector(profile)) ?? null;
+}
+
+/** Installs the connector. No token is needed, and none is moved. */
+export function installAccount(
   client: HttpClient,
   profile: AgentProfile,
   account: AgentAccount,
-  bindings: readonly HostBindingRecord[],
-): Promise<PreparedAccount> {
-  const query = { owner: 'personal' };
-  const connector = await client.call('POST', '/v1/connectors', installReply, {
-    body: loginSpec(profile, account),
-    query,
-  });
-  const known = bindings.filter(
-    (record) => record.owner === 'personal' && record.credential_ref === accountReference(profile),
-  );
-  const placeholder = known[0]?.sentinel?.value ?? makePlaceholder(account.placeholder, randomBytes);
-  const missing = account.hosts.filter((host) => !known.some((record) => record.host === host));
-  const steps = missing.map((host) => ({
-    kind: 'create' as const,
-    binding: accountBinding(profile, host, placeholder),
-  }));
+): Promise<InstallReply> {
+  const body = loginSpec(profile, account);
+  return client.call('POST', '/v1/connectors', installReply, { body, query: { owner: 'personal' } });
+}
+
+/** The placeholder that the login is bound with, or a new one. */
+export function choosePlaceholder(account: AgentAccount, known: readonly HostBindingRecord[]): string {
+  return known[0]?.sentinel?.value ?? makePlaceholder(account.placeholder, randomBytes);
+}
+
+/** Binds the hosts that are not bound. From then on the placeholder stands for the access token. */
+export async function bindAccount(
+  client: HttpClient,
+  profile: AgentProfile,
+  hosts: readonly string[],
+  placeholder: string,
+): Promise<void> {
+  const steps = hosts.map((host) => ({ kind: 'create' as const, binding: accountBinding(profile, host, placeholder) }));
   await carryOutSeal(client, steps, null);
-  return { connector, placeholder };
+}
+
+/** Deletes the bindings, so that nobody can use the tokens or have them refreshed. */
+export async function unbindAccount(client: HttpClient, known: readonly HostBindingRecord[]): Promise<void> {
+  for (const { id } of known) await client.callEmpty('DELETE', `/v1/host-bindings/${id}`);
 }
 
 function accountBinding(profile: AgentProfile, host: string, placeholder: string): ValidHostBinding {
@@ -110,7 +131,7 @@ function accountBinding(profile: AgentProfile, host: string, placeholder: string
 export async function storeAccount(
   client: HttpClient,
   { client_id }: AgentAccount,
-  { connector }: PreparedAccount,
+  connector: InstallReply,
   found: FoundLogin,
 ): Promise<void> {
   await client.call('PUT', `/v1/connectors/${connector.id}/credential`, connectorCredentialRecord, {
@@ -125,7 +146,7 @@ export async function storeAccount(
 }
 
 /** Takes the tokens back out of svc, so that nobody but the agent refreshes them. False if that may not have happened. */
-export async function forgetAccount(client: HttpClient, { connector }: PreparedAccount): Promise<boolean> {
+export async function forgetAccount(client: HttpClient, connector: InstallReply): Promise<boolean> {
   try {
     await client.callEmpty('DELETE', `/v1/connectors/${connector.id}/credential`);
     return true;

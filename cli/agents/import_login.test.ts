@@ -49,12 +49,14 @@ let connectors: unknown[];
 /** Called when the tokens are stored. */
 let onStored: () => void;
 let failsToStore: boolean;
+let refusesToStore = false;
 let failsToDelete: boolean;
 beforeEach(() => {
   home = new TestHome();
   vault = new FakeVault();
   [credentials, connectors, failsToStore, failsToDelete] = [[], [], false, false];
   onStored = () => {};
+  refusesToStore = false;
   mkdirSync(join(home.path, '.claude'));
   file = join(home.path, '.claude', '.credentials.json');
   home.write('.claude/.credentials.json', JSON.stringify(LOGIN));
@@ -65,20 +67,32 @@ afterEach(() => {
 });
 
 const FAILURE = { status: 500, body: { error: { code: 'internal_error', message: 'it failed', request_id: 'req_1' } } };
+const REFUSAL = { status: 400, body: { error: { code: 'invalid_input', message: 'no', request_id: 'req_1' } } };
+/** The installed connector, with its credential if tokens are stored. */
+function installed(): readonly object[] {
+  const last = connectors.at(-1);
+  if (last === undefined) return [];
+  const call = { body: last, url: new URL('http://svc.test/?owner=personal') };
+  const { spec: _spec, warnings: _warnings, ...summary } = { spec: null, warnings: null, ...install(call, true).body };
+  const updated_at = credentials.length === 0 || credentials.at(-1) === 'deleted' ? null : CREDENTIAL.updated_at;
+  return [{ ...summary, credential: { ...CREDENTIAL, updated_at } }];
+}
 const answer: Answer = (call) => {
   if (!call.url.pathname.startsWith('/v1/connectors')) return vault.answer(call);
   if (call.method === 'POST') return install(call);
+  if (call.method === 'GET') return { status: 200, body: { items: installed(), next_cursor: null } };
   if (call.method === 'DELETE') {
     credentials.push('deleted');
     return failsToDelete ? FAILURE : { status: 204 };
   }
+  if (refusesToStore) return REFUSAL;
   if (failsToStore) return FAILURE;
   credentials.push(call.body);
   onStored();
   return { status: 200, body: CREDENTIAL };
 };
-function install({ body, url }: SeenCall): { status: number; body: object } {
-  connectors.push(body);
+function install({ body, url }: Pick<SeenCall, 'body' | 'url'>, isListed = false): { status: number; body: object } {
+  if (!isListed) connectors.push(body);
   const spec = connectorSpec.parse(body);
   const { fqn, version, title } = spec.connector;
   const times = { created_at: '2026-01-01T12:00:00.000Z', updated_at: '2026-01-01T12:00:00.000Z' };
@@ -196,16 +210,72 @@ describe('svc login AGENT --import', () => {
     expect(text()).toBe(JSON.stringify(LOGIN));
   });
 
-  test('after a crash before the file was written, begins again with the same placeholder', async () => {
+  test('binds nothing while the tokens are stored and the file is written', async () => {
+    let bound = -1;
     onStored = () => {
-      throw new TypeError('fetch failed');
+      bound = vault.bindings.length;
     };
-    expect((await importing()).code).not.toBe(0);
+    await importing();
+    expect([bound, vault.bindings.length]).toEqual([0, 1]);
+    home.write('.claude/.credentials.json', JSON.stringify(LOGIN));
+    await importing();
+    expect([bound, vault.bindings.length]).toEqual([0, 1]);
+  });
+
+  test('if the new tokens are refused, keeps an earlier login and its placeholder', async () => {
+    await importing();
     const before = placeholder();
-    onStored = () => {};
-    expect(await importing()).toMatchObject({ code: 0 });
+    home.write('.claude/.credentials.json', JSON.stringify(LOGIN));
+    refusesToStore = true;
+    expect(await importing()).toMatchObject({ code: 1 });
+    expect(credentials).toHaveLength(1);
     expect(placeholder()).toBe(before);
-    expect(vault.bindings).toHaveLength(1);
+    expect(text()).toBe(JSON.stringify(LOGIN));
+  });
+
+  test('is completed by the same command if it ended before the hosts were bound', async () => {
+    vault.failAtChange = 1;
+    const run = await importing();
+    expect(run.code).not.toBe(0);
+    expect(run.stderr).toContain('the tokens are in svc');
+    expect(vault.bindings).toEqual([]);
+    vault.failAtChange = 0;
+    expect(await importing()).toMatchObject({ code: 0 });
+    expect(JSON.parse(text())).toMatchObject({ claudeAiOauth: { accessToken: placeholder() } });
+    expect(credentials).toHaveLength(1);
+  });
+
+  test('says that it replaces a stored login', async () => {
+    await importing();
+    home.write('.claude/.credentials.json', JSON.stringify(LOGIN));
+    const run = await svc(['login', 'claude', '--import'], { terminal: true, typed: ['n'] });
+    expect(run.stderr).toContain('It replaces the login that was stored in svc');
+  });
+
+  test('is one at a time', async () => {
+    home.write('import.lock', JSON.stringify({ supervisor: { pid: process.pid, started: null }, programs: [] }));
+    expect((await svc(['login', 'claude', '--import', '--yes', '--home', home.path])).stderr).toContain(
+      'another import is running',
+    );
+    expect([text(), credentials, connectors]).toEqual([JSON.stringify(LOGIN), [], []]);
+  });
+
+  test('takes a file that a variable leads to only if it is named', async () => {
+    const env = { CLAUDE_CONFIG_DIR: join(home.path, '.claude') };
+    const refused = await svc(['login', 'claude', '--import', '--yes'], { env });
+    expect(refused.stderr).toContain('CLAUDE_CONFIG_DIR leads to');
+    expect([text(), credentials]).toEqual([JSON.stringify(LOGIN), []]);
+    const asked = await svc(['login', 'claude', '--import'], { env, terminal: true, typed: ['n'] });
+    expect(asked.stderr).toContain('CLAUDE_CONFIG_DIR led to this file');
+    expect(await svc(['login', 'claude', '--import', '--yes', '--file', file], { env })).toMatchObject({ code: 0 });
+  });
+
+  test('changes nothing if a folder of the file is a link', async () => {
+    renameSync(join(home.path, '.claude'), join(home.path, 'elsewhere'));
+    symlinkSync(join(home.path, 'elsewhere'), join(home.path, '.claude'));
+    const run = await importing();
+    expect(run.stderr).toContain('is a symbolic link');
+    expect(credentials).toEqual([]);
   });
 
   test('does not take placeholders for a login', async () => {

@@ -20,6 +20,8 @@ export interface FoundLogin {
   readonly others: readonly string[];
   /** Further credentials that are removed. */
   readonly removed: readonly string[];
+  /** The login was granted the right to make lasting API keys. */
+  readonly mayMakeKeys: boolean;
 }
 
 /** How an agent writes its login into its file. */
@@ -30,6 +32,8 @@ interface LoginFormat {
   write(file: Json, placeholder: string, now: number): Json;
   /** Whether its login is one of placeholders. */
   hasPlaceholders(file: Json): boolean;
+  /** The access token that it has, or the placeholder in its place. */
+  access(file: Json): string | null;
 }
 
 /** A format of each agent, from the files that the tried versions write. */
@@ -38,11 +42,13 @@ export const LOGIN_FORMATS: Readonly<Record<(typeof LOGIN_FORMAT_NAMES)[number],
     read: readClaude,
     write: writeClaude,
     hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['claudeAiOauth'])['refreshToken']) ?? ''),
+    access: (file) => textOf(objectOf(file['claudeAiOauth'])['accessToken']),
   },
   codex: {
     read: readCodex,
     write: writeCodex,
     hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['tokens'])['refresh_token']) ?? ''),
+    access: (file) => textOf(objectOf(file['tokens'])['access_token']),
   },
 };
 
@@ -64,6 +70,7 @@ function readClaude(file: Json, clientId: string): Result<FoundLogin, string> {
     plan: textOf(own['subscriptionType']),
     others: Object.keys(file).filter((name) => name !== 'claudeAiOauth'),
     removed: [],
+    mayMakeKeys: Array.isArray(own['scopes']) && own['scopes'].includes('org:create_api_key'),
   });
 }
 
@@ -107,6 +114,7 @@ function readCodex(file: Json): Result<FoundLogin, string> {
     plan: textOf(objectOf(id[OPENAI_AUTH])['chatgpt_plan_type']),
     others: Object.keys(file).filter((name) => !CODEX_MEMBERS.has(name)),
     removed: textOf(file['OPENAI_API_KEY']) === null ? [] : ['OPENAI_API_KEY'],
+    mayMakeKeys: false,
   });
 }
 

@@ -28,9 +28,9 @@ export class UpLock {
     this.#supervisor = supervisor;
   }
 
-  /** Takes the lock, or returns why not. After `stale`, call it again. */
-  static take(home: string, pid: number): LockOutcome {
-    const path = join(home, 'up.lock');
+  /** Takes the lock, or one of another name, or returns why not. After `stale`, call it again. */
+  static take(home: string, pid: number, name = 'up.lock'): LockOutcome {
+    const path = join(home, name);
     const supervisor = identify(pid) ?? { pid, started: null };
     const own = `${path}.${pid}`;
     writeFileSync(own, content(supervisor, []), { mode: 0o600 });

@@ -31,7 +31,7 @@ export const SHAPED_SERVICES: readonly string[] = [...new Set(SHAPES.map(([servi
 const WHOLE = SHAPES.map(([service, pattern]) => ({ service, pattern: new RegExp(`^(?:${pattern.source})$`) }));
 
 /** Placeholders that the binding templates hand out: they look like credentials on purpose. */
-const STAND_IN = /svc-stand-in-not-a-key/;
+const STAND_IN = /svc-stand-in-not-a-key|^svc-placeholder-refresh-/;
 
 /** Whether the text is a placeholder of a binding template, which is no secret. */
 export function isStandIn(text: string): boolean {

@@ -86,6 +86,7 @@ test('a binding at a host of the login may use its access token, also when it is
 });
 
 test.each([
+  [{ refresh_token: 'svc-placeholder-refresh-0123456789' }, 'is a placeholder of svc'],
   [{ client_id: 'other' }, `must be ${CLIENT}`],
   [{ token_url: 'https://evil.example.test/token' }, 'must be that of the spec'],
 ])(

@@ -1,3 +1,4 @@
+import { isRefreshPlaceholder } from '../../../shared/connect/token_request.ts';
 import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
@@ -118,6 +119,12 @@ function oauthCredential(
   input: ValidOAuth2Credential,
   common: Common,
 ): Result<MadeCredential, ApiError> {
+  if (isRefreshPlaceholder(input.refresh_token ?? '')) {
+    const message = 'is a placeholder of svc, not a token';
+    return err(
+      apiError('invalid_input', `refresh_token ${message}`, { fields: [{ field: 'refresh_token', message }] }),
+    );
+  }
   const client = clientOf(input, toConnectorSpec(parseStoredSpec(connector)), context.local !== null);
   if (!client.ok) return client;
   const [accessToken, refreshToken] = [secretOf(input.access_token), secretOf(input.refresh_token)];
