@@ -50,6 +50,14 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'a sidecar of an earlier version gets no field that it does not know, so that it accepts the snapshot',
+    file: 'worker/services/sidecars/snapshot.ts',
+    text: '...(knowsInactive && {',
+    replacement: '...({',
+    tests: [WORKER],
+  },
+  {
+    row: ROW,
     holds: 'a run of an inactive connector is refused before anybody is asked',
     file: 'sidecar/connector/recognise.ts',
     text: 'if (connector.inactive === true) return ok({ match: named, request: refuseInactive(connector), givenInputs });',

@@ -1,9 +1,17 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { ITEMS_SPEC, itemsSpec, UPSTREAM_HOST } from '../e2e/runtimes/connector_samples.ts';
 import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { meReply } from '../shared/wire/account.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
-import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
+import {
+  CREDENTIALS_TYP,
+  credentialsPayload,
+  SNAPSHOT_KNOWS_HEADER,
+  SNAPSHOT_KNOWS_INACTIVE,
+  SNAPSHOT_TYP,
+  snapshotPayload,
+} from '../shared/wire/channel.ts';
 import { connectorRecord, installReply, readSnapshotConnectors } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { explainReply } from '../shared/wire/host_bindings.ts';
@@ -46,10 +54,24 @@ async function bindHost(): Promise<void> {
   expect((await control.asUser('POST', '/v1/host-bindings', binding)).status).toBe(201);
 }
 
+/** The fields of a snapshot as sidecars know them that know nothing of inactive connectors. */
+const EARLIER_SNAPSHOT = z.strictObject({
+  sidecar_id: z.string(),
+  nonce: z.string(),
+  version: z.number(),
+  issued_at: z.string(),
+  expires_at: z.string(),
+  host_bindings: z.array(z.unknown()),
+  connectors: z.array(z.unknown()),
+  mcp_servers: z.array(z.unknown()).default([]),
+  credentials: z.array(z.unknown()),
+});
+
 /** What a sidecar gets. */
 async function snapshot() {
   const sidecar = await control.enrolSidecar();
-  const polled = await sidecar.call('GET', '/v1/sidecar/snapshot');
+  const headers = { [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE };
+  const polled = await sidecar.call('GET', '/v1/sidecar/snapshot', { headers });
   const payload = await sidecar.verify(await polled.text(), SNAPSHOT_TYP, snapshotPayload);
   const read = readSnapshotConnectors(payload.connectors, payload.inactive_connectors);
   if (!read.ok) throw new Error(read.error);
@@ -73,6 +95,17 @@ describe('a connector', () => {
     expect(installed).toMatchObject({ id, credential: { owner: 'personal', path: 'user/items' } });
     expect(installed).not.toHaveProperty('inactive');
     expect(await explain()).toMatchObject({ decision: 'connector', operation: { credential_ref: REF } });
+  });
+
+  test('is left out of the snapshot of a sidecar of an earlier version, which refuses fields that it does not know', async () => {
+    await store();
+    await bindHost();
+    const sidecar = await control.enrolSidecar();
+    const poll = async () =>
+      sidecar.verify(await (await sidecar.call('GET', '/v1/sidecar/snapshot')).text(), SNAPSHOT_TYP, EARLIER_SNAPSHOT);
+    expect(await poll()).toMatchObject({ host_bindings: [{ host: UPSTREAM_HOST }], connectors: [] });
+    await credential({ value: 'its-own-key-0123' });
+    expect(await poll()).toMatchObject({ connectors: [{ id }] });
   });
 
   test('that has lost its credential stays active, so that no operation falls to the binding', async () => {

@@ -32,6 +32,9 @@ export const CREDENTIALS_REPLY_SECONDS = 60;
 
 /** The reply header that authenticates a 304: a JWS (`SNAPSHOT_PROOF_TYP`) of {@link snapshotProof}. */
 export const SNAPSHOT_PROOF_HEADER = 'svc-snapshot-proof';
+/** The request header of a poll: the fields beside the first version's that the sidecar understands. Others are left out, because an unknown field makes a sidecar refuse the whole snapshot. */
+export const SNAPSHOT_KNOWS_HEADER = 'svc-snapshot-knows';
+export const SNAPSHOT_KNOWS_INACTIVE = 'inactive_connectors';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */
 export const POLICY_VERSION_HEADER = 'svc-policy-version';
 
@@ -69,8 +72,8 @@ export const snapshotPayload = z.strictObject({
   host_bindings: z.array(hostBindingRecord),
   /** Read with `readSnapshotConnectors`: an invalid one makes connector requests refused, and leaves the bindings. */
   connectors: z.array(z.unknown()),
-  /** Installed ones that never had a credential. No request is theirs; a run of one names what it lacks. */
-  inactive_connectors: z.array(z.unknown()).default([]),
+  /** Installed ones that never had a credential, for a sidecar that knows the field. No request is theirs; a run of one names what it lacks. */
+  inactive_connectors: z.array(z.unknown()).optional(),
   /** Read with `readSnapshotMcpServers`: an invalid one is left out, and the others stay. */
   mcp_servers: z.array(z.unknown()).default([]),
   /** Every stored credential that the bindings, connectors and MCP servers refer to. */

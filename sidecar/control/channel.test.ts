@@ -195,6 +195,14 @@ describe('connectors over the channel', () => {
   };
   const REF = { owner: 'personal', path: 'connectors/acme/items' } as const;
 
+  it('asks for the inactive connectors, which an earlier version does not know', async () => {
+    plane.inactiveConnectors = [RECORD];
+    expect(await poll()).toMatchObject({
+      ok: true,
+      value: { snapshot: { connectors: { ok: true, value: [{ id: RECORD.id, inactive: true }] } } },
+    });
+  });
+
   it('come with the snapshot; an unreadable one disables all of them', async () => {
     plane.connectors = [RECORD];
     expect(await poll()).toMatchObject({

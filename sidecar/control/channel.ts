@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type AuditHead, MAX_KNOWN_HEADS, writeKnownHeads } from '../../shared/wire/audit_heads.ts';
-import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
+import { SNAPSHOT_KNOWS_HEADER, SNAPSHOT_KNOWS_INACTIVE, SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { Clock } from '../../shared/model/clock.ts';
@@ -96,7 +96,10 @@ async function snapshotCall(
   options: ControlChannelOptions,
   request: SnapshotRequest,
 ): Promise<Result<SnapshotReply, ChannelFailure>> {
-  const headers = request.heldVersion === null ? {} : { 'if-none-match': `"${request.heldVersion}"` };
+  const headers = {
+    [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
+    ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
+  };
   const answer = await send(options, {
     method: 'GET',
     target: `/v1/sidecar/snapshot?wait=${request.waitSeconds}`,

@@ -21,6 +21,8 @@ import {
   CREDENTIALS_TYP,
   EVENTS_TYP,
   REVOCATION_TYP,
+  SNAPSHOT_KNOWS_HEADER,
+  SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_PROOF_HEADER,
   SNAPSHOT_PROOF_TYP,
   SNAPSHOT_TYP,
@@ -67,6 +69,8 @@ export class FakeControlPlane {
   version = 1;
   hostBindings: Record<string, unknown>[] = [];
   connectors: Record<string, unknown>[] = [];
+  /** Told only to a sidecar that asks for them. */
+  inactiveConnectors: Record<string, unknown>[] = [];
   mcpServers: Record<string, unknown>[] = [];
   readonly healthReports: unknown[] = [];
   secrets: StoredSecret[] = [];
@@ -219,7 +223,9 @@ export class FakeControlPlane {
     }
     const credentials = this.secrets.map(({ owner, path, version }) => ({ owner, path, version }));
     const policy = { host_bindings: this.hostBindings, connectors: this.connectors, mcp_servers: this.mcpServers };
-    const payload = { ...common, ...policy, credentials };
+    const knowsInactive = request.headers[SNAPSHOT_KNOWS_HEADER] === SNAPSHOT_KNOWS_INACTIVE;
+    const inactive = knowsInactive && { inactive_connectors: this.inactiveConnectors };
+    const payload = { ...common, ...policy, ...inactive, credentials };
     const etag = `"${this.version}"`;
     return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
   }

@@ -25,6 +25,14 @@ export type SnapshotReply =
   | { readonly kind: 'snapshot'; readonly version: number; readonly jws: string }
   | { readonly kind: 'unchanged'; readonly version: number; readonly proof: string };
 
+export interface SnapshotPoll {
+  readonly held: number | null;
+  readonly waitSeconds: number;
+  readonly signal: AbortSignal;
+  /** Whether the sidecar understands inactive connectors; one of an earlier version refuses a snapshot that has the field. */
+  readonly knowsInactive: boolean;
+}
+
 /** How often a waiting poll reads the database. */
 const LOOK_MS = 1_000;
 
@@ -35,7 +43,7 @@ const LOOK_MS = 1_000;
 export async function pollSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  poll: { readonly held: number | null; readonly waitSeconds: number; readonly signal: AbortSignal },
+  poll: SnapshotPoll,
 ): Promise<Result<SnapshotReply, ApiError>> {
   const deadline = context.clock.now() + poll.waitSeconds * 1000;
   let version = await policyVersion(context.database, caller.userId);
@@ -47,7 +55,7 @@ export async function pollSnapshot(
     if (sidecar === null || sidecar.revokedAt !== null) return err(await refuseGone(context, caller));
     version = await policyVersion(context.database, caller.userId);
   }
-  return ok(await signSnapshot(context, caller));
+  return ok(await signSnapshot(context, caller, poll));
 }
 
 async function refuseGone(context: ServiceContext, caller: SidecarCaller): Promise<ApiError> {
@@ -65,14 +73,20 @@ async function confirmUnchanged(
   return { kind: 'unchanged', version, proof: await context.controlPlane.sign(SNAPSHOT_PROOF_TYP, payload) };
 }
 
-async function signSnapshot(context: ServiceContext, caller: SidecarCaller): Promise<SnapshotReply> {
+async function signSnapshot(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  { knowsInactive }: SnapshotPoll,
+): Promise<SnapshotReply> {
   const { version, bindings, connectors, mcpServers, secrets } = await consistentRead(context, caller);
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
     host_bindings: bindings,
     connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),
-    inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)),
+    ...(knowsInactive && {
+      inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)),
+    }),
     mcp_servers: mcpServers,
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
