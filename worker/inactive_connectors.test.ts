@@ -12,7 +12,7 @@ import {
   SNAPSHOT_TYP,
   snapshotPayload,
 } from '../shared/wire/channel.ts';
-import { connectorRecord, installReply, readSnapshotConnectors } from '../shared/wire/connectors.ts';
+import { connectorRecord, connectorsPage, installReply, readSnapshotConnectors } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { explainReply } from '../shared/wire/host_bindings.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';
@@ -238,6 +238,24 @@ describe('a stored secret that serves a connector', () => {
     expect((await refusal(credential({ credential_ref: REF }, shared.id))).message).toContain(
       'names no stored enterprise secret',
     );
+  });
+
+  test('is no signing key, which is never sent', async () => {
+    await store();
+    const signing = { access_key_id: 'AKIAEXAMPLE', region: 'eu-central-1', service: 's3' };
+    const binding = { host: 's3.example.test', scheme: 'sigv4-resign', credential_ref: REF, ...signing };
+    expect((await control.asUser('POST', '/v1/host-bindings', binding)).status).toBe(201);
+    expect((await refusal(serve())).message).toContain('credential_ref names a signing key of a sigv4-resign binding');
+  });
+
+  test('goes to the hosts of single operations too, and the connector names them', async () => {
+    const [operation, ...others] = ITEMS_SPEC.operations;
+    const operations = [{ ...operation, hosts: ['elsewhere.test'] }, ...others];
+    const reply = await control.asUser('POST', '/v1/connectors', itemsSpec('2.0.0', { operations }));
+    const hosts = ['elsewhere.test', UPSTREAM_HOST].toSorted();
+    expect(installReply.parse(await reply.json()).hosts.toSorted()).toEqual(hosts);
+    const { items } = await parseReply(connectorsPage, control.asUser('GET', '/v1/connectors'));
+    expect(items.map((item) => item.hosts.toSorted())).toEqual([hosts]);
   });
 
   test.each([[{}], [{ value: 'a-key-0123456', credential_ref: REF }]])('is given alone: %j', async (body) => {

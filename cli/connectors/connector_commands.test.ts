@@ -121,8 +121,8 @@ describe('svc connector install', () => {
   const bindings = [
     bound('*.example.com', REF),
     bound('other.test', 'vault://user/other'),
-    bound('eu.example.com', LOGIN),
-    bound('eu.example.com', 'vault://user/gone'),
+    bound('*.example.com', LOGIN),
+    bound('*.example.com', 'vault://user/gone'),
     bound('api.example.com', 'vault://team/items', { owner: 'enterprise' }),
   ];
   const serving: Answer = ({ method, url }) => {
@@ -170,6 +170,20 @@ describe('svc connector install', () => {
     expect(result.stderr).toContain('vault://user/items serves acme/items on api.example.com, eu.example.com.');
     expect(writes(result.calls).at(-1)?.body).toEqual(served);
     expect(result.stderr).not.toContain('inactive');
+  });
+
+  test('offers no secret that also goes to a host where no binding sends it, and names the host', async () => {
+    const operations = [...spec.operations, { ...spec.operations[0], name: 'other', hosts: ['evil.test'] }];
+    const hidden = { ...spec, operations };
+    home.write('items.json', JSON.stringify(hidden));
+    const answer: Answer = (call) =>
+      call.method === 'POST' ? { status: 201, body: { ...record, spec: hidden, warnings: [] } } : serving(call);
+    const asked = await run(['install', './items.json'], { terminal: true, typed: ['1'], answer });
+    expect(asked.stderr).not.toContain('Stored secrets');
+    expect(writes(asked.calls).map(({ method }) => method)).toEqual(['POST']);
+    const named = await run(['install', './items.json', '--secret', REF], { answer });
+    expect(named.stderr).toContain('vault://user/items also goes to evil.test, where no binding sends it');
+    expect(writes(named.calls).at(-1)?.body).toEqual(served);
   });
 
   test.each([[''], ['2'], ['vault://user/other']])('leaves it inactive if the answer is %j', async (typed) => {
@@ -416,7 +430,10 @@ describe('svc connector credential set', () => {
 
   test('names a stored secret with --secret, and reads no value', async () => {
     const ready = { ...credential, ref: 'vault://user/items', state: 'ready', updated_at: time };
-    const answer = control(({ method }) => (method === 'PUT' ? { status: 200, body: ready } : { status: 500 }));
+    const none = { status: 200, body: { items: [], next_cursor: null } };
+    const answer = control(({ method }) =>
+      method === 'GET' ? none : method === 'PUT' ? { status: 200, body: ready } : { status: 500 },
+    );
     const result = await run(['credential', 'set', 'items', '--secret', 'user/items'], { answer });
     expect(result).toMatchObject({ code: 0, stdout: 'vault://user/items\n' });
     expect(writes(result.calls)[0]?.body).toEqual({ kind: 'api_key', credential_ref: 'vault://user/items' });

@@ -2,8 +2,15 @@ import { connectorCredentialRecord, type ConnectorSummary } from '../../shared/w
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';
-import { findConnector } from './connector_lookup.ts';
-import { adviseOfActivation, isOwnPlace, secretReference, serveBySecret } from './connector_secret.ts';
+import { findConnector, readConnector } from './connector_lookup.ts';
+import {
+  adviseOfActivation,
+  hostsText,
+  isOwnPlace,
+  secretReference,
+  serveBySecret,
+  warnOfNewHosts,
+} from './connector_secret.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
@@ -58,8 +65,11 @@ async function serve(
       '--secret names a stored secret, so there is no value to read: drop --stdin or --file',
     );
   }
-  const record = await serveBySecret(client, connector, secretReference(secret));
-  const hosts = connector.hosts.join(', ');
+  const reference = secretReference(secret);
+  const installed = await readConnector(client, connector.id, connector.owner);
+  await warnOfNewHosts({ print }, client, installed, reference);
+  const record = await serveBySecret(client, connector, reference);
+  const hosts = hostsText(installed);
   print.data(record, () => `${print.person ? `${record.ref} serves ${connector.fqn} on ${hosts}` : record.ref}\n`);
 }
 

@@ -11,9 +11,11 @@ import {
   adviseOfConnector,
   askForSecret,
   credentialCommands,
+  hostsText,
   isOwnPlace,
   secretReference,
   serveBySecret,
+  warnOfNewHosts,
 } from './connector_secret.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -49,6 +51,7 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
   const query = { owner: options.owner };
   const reply = await client.call('POST', '/v1/connectors', installReply, { body: spec, query });
   for (const warning of reply.warnings) print.warn(toPrintable(warning));
+  if (secret !== null) await warnOfNewHosts(call, client, reply, secret);
   const given = secret === null ? reply : await serve(client, reply, secret);
   print.data(given, () => (print.person ? formatInstalled(given) : `${given.id}\n`));
   const connector = given.credential.state === 'ready' ? given : await offerSecret(call, client, given);
@@ -66,7 +69,7 @@ async function offerSecret(call: Call<InstallOptions>, client: HttpClient, reply
   const chosen = isAsked ? await askForSecret(call, client, reply) : null;
   if (chosen === null) return reply;
   const served = await serve(client, reply, chosen);
-  call.print.note(`${chosen} serves ${reply.fqn} on ${reply.hosts.join(', ')}.`);
+  call.print.note(`${chosen} serves ${reply.fqn} on ${hostsText(reply)}.`);
   return served;
 }
 
@@ -92,10 +95,11 @@ function reportValid({ print }: Call, spec: ConnectorSpecRecord): void {
   print.data(found, () => `${fqn} ${version} is valid: ${formatCount(spec.operations.length)}\n`);
 }
 
-function formatInstalled({ fqn, version, hosts, spec, owner }: InstallReply): string {
+function formatInstalled(reply: InstallReply): string {
+  const { fqn, version, spec, owner } = reply;
   const gated = spec.operations.filter(({ approval }) => approval === 'required').length;
   const approvals = gated === 0 ? '' : `, ${gated} of them need an approval`;
-  return `installed ${fqn} ${version} (${owner}): ${formatCount(spec.operations.length)} on ${hosts.join(', ')}${approvals}\n`;
+  return `installed ${fqn} ${version} (${owner}): ${formatCount(spec.operations.length)} on ${hostsText(reply)}${approvals}\n`;
 }
 
 function formatCount(operations: number): string {

@@ -1,6 +1,9 @@
+import { listFittingSecrets, type SentSecret, unsentHosts } from '../../shared/connect/sent_secrets.ts';
+import { connectorHosts } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
-import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
-import { compilePolicy } from '../../shared/resolve/resolve.ts';
+import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
+import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
 import {
   connectorCredentialRecord,
   connectorRecord,
@@ -41,13 +44,13 @@ export function serveBySecret(
 export async function askForSecret(
   { context, print }: Pick<Call, 'context' | 'print'>,
   client: HttpClient,
-  connector: ConnectorSummary,
+  connector: ConnectorRecord,
 ): Promise<string | null> {
   const fitting = await findFittingSecrets(client, connector);
   if (fitting.length === 0) return null;
-  print.note(`Stored secrets that bindings send to ${connector.hosts.join(', ')}:`);
-  for (const [index, { reference, hosts }] of fitting.entries()) {
-    print.note(`  ${index + 1}  ${reference}  (${hosts.join(', ')})`);
+  print.note(`Stored secrets that bindings send to ${hostsText(connector)}:`);
+  for (const [index, { reference, patterns }] of fitting.entries()) {
+    print.note(`  ${index + 1}  ${reference}  (${patterns.join(', ')})`);
   }
   const question = `Which one serves ${connector.fqn}? Its number; nothing: none. `;
   const answer = ((await askLine(context, question)) ?? '').trim();
@@ -56,32 +59,40 @@ export async function askForSecret(
   return chosen?.reference ?? null;
 }
 
-interface FittingSecret {
-  readonly reference: string;
-  /** The patterns of the bindings that use it. */
-  readonly hosts: readonly string[];
-}
-
-/** The stored secrets of a connector's owner that bindings send to one of its hosts. A signing key is none, because it is never sent; nor is what another connector keeps. */
-export async function findFittingSecrets(
-  client: HttpClient,
-  { owner, hosts }: ConnectorSummary,
-): Promise<readonly FittingSecret[]> {
-  const bindings = (await listAllBindings(client)).filter((binding) => binding.owner === owner).map(toHostBinding);
-  const policy = compilePolicy(bindings);
-  const acting = new Set(hosts.flatMap((host) => policy.bindingsFor(host)).filter(sendsItsCredential));
-  const patterns = Map.groupBy(acting, ({ credential }) => formatVaultReference(credential.path));
-  if (patterns.size === 0) return [];
+/** The stored secrets that fit a connector (`listFittingSecrets`); none is what another connector keeps. */
+async function findFittingSecrets(client: HttpClient, connector: ConnectorRecord): Promise<readonly SentSecret[]> {
+  const { owner } = connector;
+  const fitting = listFittingSecrets(await listBindingsOf(client, connector), hostsOf(connector));
+  if (fitting.length === 0) return [];
   const stored = await fetchAllPages(client, '/v1/secrets', secretsPage, { owner });
   const references = new Set(stored.map(({ ref }) => ref).filter((ref) => parseVaultReference(ref).ok));
-  return [...patterns]
-    .filter(([reference]) => references.has(reference))
-    .map(([reference, using]) => ({ reference, hosts: [...new Set(using.map(({ host }) => host))] }))
-    .toSorted((a, b) => (a.reference < b.reference ? -1 : 1));
+  return fitting.filter(({ reference }) => references.has(reference));
 }
 
-function sendsItsCredential({ injection }: HostBinding): boolean {
-  return injection.scheme !== 'sigv4-resign';
+/** Names the hosts that a secret newly goes to if it serves a connector. */
+export async function warnOfNewHosts(
+  { print }: Pick<Call, 'print'>,
+  client: HttpClient,
+  connector: ConnectorRecord,
+  reference: string,
+): Promise<void> {
+  const unsent = unsentHosts(await listBindingsOf(client, connector), reference, hostsOf(connector));
+  if (unsent.length > 0) {
+    print.warn(toPrintable(`${reference} also goes to ${unsent.join(', ')}, where no binding sends it`));
+  }
+}
+
+async function listBindingsOf(client: HttpClient, { owner }: ConnectorRecord): Promise<readonly HostBinding[]> {
+  return (await listAllBindings(client)).filter((binding) => binding.owner === owner).map(toHostBinding);
+}
+
+/** Every host that gets the connector's credential. A control plane of an earlier version lists only those of the spec. */
+function hostsOf({ spec }: ConnectorRecord): readonly string[] {
+  return connectorHosts(toConnectorSpec(spec));
+}
+
+export function hostsText(connector: ConnectorRecord): string {
+  return hostsOf(connector).join(', ');
 }
 
 /** The commands that give an API key to a connector. */

@@ -140,6 +140,11 @@ export function operationHosts(spec: ConnectorSpec, operation: Operation): reado
   return operation.hosts ?? spec.hosts;
 }
 
+/** Every host that gets a connector's credential: those of all operations, which may be others than the spec's own. */
+export function connectorHosts(spec: ConnectorSpec): readonly string[] {
+  return [...new Set(spec.operations.flatMap((operation) => operationHosts(spec, operation)))];
+}
+
 /** The vault path of a credential that is stored for a connector alone; the prefix is reserved for it. */
 export function connectorVaultPath(fqn: string): string {
   return `connectors/${fqn}`;

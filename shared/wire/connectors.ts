@@ -43,6 +43,7 @@ const summary = {
   title: z.string(),
   /** SHA-256, hex, over the spec's canonical JSON. */
   content_hash: contentHash,
+  /** Every host that gets its credential, also those that only single operations name. */
   hosts: z.array(z.string()),
   operation_count: z.number().int(),
   /** False until it first has a credential. Until then it changes nothing for requests; later it stays active. */

@@ -2,6 +2,7 @@ import type { Owner } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { hasRole, type Role } from '../../shared/model/role.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { Scope } from '../../shared/wire/tokens.ts';
 
 /** The user that a call is made for. */
 export interface Caller {
@@ -10,6 +11,15 @@ export interface Caller {
   readonly role: Role;
   /** The sign-in of the call: the hash of a browser's session token, or the id of a program's sign-in. */
   readonly signIn?: string;
+  /** The scopes of the personal token that made the call; absent for a signed-in user, who may do everything. */
+  readonly scopes?: readonly Scope[];
+}
+
+/** Refuses a personal token without a scope that the route does not ask of every call. */
+export function requireScope({ scopes }: Caller, scope: Scope, why: string): Result<void, ApiError> {
+  if (scopes === undefined || scopes.includes(scope)) return ok(undefined);
+  const message = `this personal token lacks the scope ${scope}, which is needed because ${why}: create one with it at POST /v1/tokens`;
+  return err(apiError('insufficient_scope', message, { scope }));
 }
 
 /** Whether the caller's role includes this one. This is the only place that compares roles. */

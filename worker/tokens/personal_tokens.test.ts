@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ITEMS_SPEC } from '../../e2e/runtimes/connector_samples.ts';
 import {
   callAs,
   hostedUser,
@@ -9,6 +10,7 @@ import {
 } from '../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
+import { installReply } from '../../shared/wire/connectors.ts';
 import { createdToken, type Scope, SCOPES, tokensPage } from '../../shared/wire/tokens.ts';
 import { scopeOf } from './scopes.ts';
 
@@ -49,6 +51,33 @@ describe('a personal token', () => {
       const body = method === 'GET' || method === 'DELETE' ? undefined : {};
       expect([path, await outcome(callAs(control, token, method, path, body))]).toEqual([path, 'insufficient_scope']);
     }
+  });
+
+  test('decides where a stored secret goes only with host-bindings:write, also by way of a connector', async () => {
+    const [few, enough] = [
+      await make(['connectors:write']),
+      await make(['connectors:write', 'host-bindings:write', 'secrets:write']),
+    ];
+    const spec = (version: string, host: string) => ({
+      ...ITEMS_SPEC,
+      connector: { ...ITEMS_SPEC.connector, version },
+      hosts: [host],
+    });
+    const made = await callAs(control, few.token, 'POST', '/v1/connectors', spec('1.0.0', 'one.example.test'));
+    const path = `/v1/connectors/${installReply.parse(await made.json()).id}/credential`;
+    const serve = (token: string, ref: string) =>
+      outcome(callAs(control, token, 'PUT', path, { kind: 'api_key', credential_ref: ref }));
+    await callAs(control, enough.token, 'POST', '/v1/secrets', { path: 'user/served', value: 'v' });
+    expect(await serve(few.token, 'vault://user/served')).toBe('insufficient_scope');
+    expect(await serve(few.token, 'vault://user/none')).toBe('insufficient_scope');
+    expect((await callAs(control, few.token, 'PUT', path, { kind: 'api_key', value: 'its-own-key' })).status).toBe(200);
+    const ref = { kind: 'api_key', credential_ref: 'vault://user/served' };
+    expect((await callAs(control, enough.token, 'PUT', path, ref)).status).toBe(200);
+    const further = spec('2.0.0', 'two.example.test');
+    expect(await outcome(callAs(control, few.token, 'POST', '/v1/connectors', further))).toBe('insufficient_scope');
+    const same = spec('3.0.0', 'one.example.test');
+    expect((await callAs(control, few.token, 'POST', '/v1/connectors', same)).status).toBe(200);
+    expect((await callAs(control, enough.token, 'POST', '/v1/connectors', further)).status).toBe(200);
   });
 
   test('expires on its day', async () => {

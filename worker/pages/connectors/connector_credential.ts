@@ -99,7 +99,7 @@ function keyForm({ connector, form, references }: ConnectorView, isSet: boolean)
       ${textField(form, {
         name: 'credential_ref',
         label: 'Or a stored secret',
-        hint: `A reference: the secret serves this connector as well as its bindings, and goes to ${connector.hosts.join(', ')}`,
+        hint: `A reference: the secret serves this connector as well as its bindings, and goes to ${connector.hosts.join(', ')}. Offered are those that bindings send to all of these hosts`,
         placeholder: 'vault://user/github',
         isMono: true,
         ...list,

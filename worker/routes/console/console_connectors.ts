@@ -1,5 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
+import { listFittingSecrets } from '../../../shared/connect/sent_secrets.ts';
+import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connector_spec.ts';
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
@@ -8,7 +10,7 @@ import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts
 import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
 import { connectorsPage, installPage, type InstallView } from '../../pages/connectors/connectors.ts';
 import type { Page } from '../../pages/frame/layout.ts';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import { type Caller, mayActAs, ownerId } from '../../kernel/caller.ts';
 import {
   getConnector,
   installConnector,
@@ -16,10 +18,10 @@ import {
   removeConnector,
   validateConnector,
 } from '../../services/connectors/connectors.ts';
+import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { listStoredReferences } from '../api/binding_fields.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import {
@@ -132,11 +134,12 @@ export async function connectorView(
   });
 }
 
-/** The secrets of its owner that may serve a connector: not those that the service stores itself. */
-async function listServing(c: AppContext, caller: Caller, { owner, credential }: ConnectorRecord) {
+/** The secrets of its owner that fit a connector; not those that the service stores itself. */
+async function listServing(c: AppContext, caller: Caller, { owner, credential, hosts }: ConnectorRecord) {
   if (credential.kind !== 'api_key') return [];
-  const references = await listStoredReferences(c, caller, owner);
-  return references.filter((reference) => parseVaultReference(reference).ok);
+  const bindings = await listAllHostBindings(c.get('context'), [ownerId(caller, owner)]);
+  const fitting = listFittingSecrets(bindings.map(toHostBinding), hosts).map(({ reference }) => reference);
+  return fitting.filter((reference) => parseVaultReference(reference).ok);
 }
 
 /** `/connectors/{id}/remove` */

@@ -2,7 +2,7 @@ import { isRefreshPlaceholder } from '../../../shared/connect/token_request.ts';
 import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import { parseVaultReference } from '../../../shared/model/vault_path.ts';
+import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
 import type { ValidConnectorCredential, ValidOAuth2Credential } from '../../../shared/wire/connector_credentials.ts';
 import type { ConnectorCredentialRecord } from '../../../shared/wire/connectors.ts';
@@ -16,7 +16,8 @@ import {
   type WithCredential,
 } from '../../store/connectors.ts';
 import { findSecret } from '../../store/secrets.ts';
-import { type Caller, ownerName } from '../../kernel/caller.ts';
+import { type Caller, ownerName, requireScope } from '../../kernel/caller.ts';
+import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { parseStoredSpec, toCredentialRecord } from './connector_records.ts';
 import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';
@@ -27,7 +28,7 @@ import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
  * Stores the credential of a connector, or lets a stored secret of its owner serve it, and replaces an earlier one. From then on
- * the connector is active. Refuses with `not_found`, `admin_required`, `invalid_input`.
+ * the connector is active. Refuses with `insufficient_scope`, `not_found`, `admin_required`, `invalid_input`.
  */
 export async function storeConnectorCredential(
   context: ServiceContext,
@@ -35,6 +36,11 @@ export async function storeConnectorCredential(
   id: string,
   input: ValidConnectorCredential,
 ): Promise<Result<Changed<ConnectorCredentialRecord>, ApiError>> {
+  if (input.kind === 'api_key' && input.credential_ref !== undefined) {
+    // Before any lookup, so that the answer does not tell which secrets are stored.
+    const allowed = requireScope(caller, 'host-bindings:write', 'it decides where a stored secret is sent');
+    if (!allowed.ok) return allowed;
+  }
   return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
@@ -107,8 +113,17 @@ async function storedPath(
   const path = parseVaultReference(reference);
   if (!path.ok) return err(invalidReference(path.error.message));
   const secret = await findSecret(context.database, { ownerId, path: path.value });
-  if (secret !== null) return path;
+  if (secret !== null) return (await signs(context, ownerId, path.value)) ? err(invalidReference(SIGNS)) : path;
   return err(invalidReference(`names no stored ${ownerName(ownerId)} secret: store it, or choose another`));
+}
+
+const SIGNS = 'names a signing key of a sigv4-resign binding, which is never sent: choose another secret';
+
+async function signs(context: ServiceContext, ownerId: string, path: string): Promise<boolean> {
+  const bindings = await listAllHostBindings(context, [ownerId]);
+  return bindings.some((binding) => {
+    return binding.scheme === 'sigv4-resign' && binding.credential_ref === formatVaultReference(path);
+  });
 }
 
 type Common = Omit<ConnectorCredentialRow, 'state' | 'client' | 'expiresAt' | 'renewable'>;

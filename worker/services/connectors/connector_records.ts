@@ -1,4 +1,4 @@
-import { connectorVaultPath, type InstalledConnector } from '../../../shared/model/connector.ts';
+import { connectorHosts, connectorVaultPath, type InstalledConnector } from '../../../shared/model/connector.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
 import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
@@ -43,7 +43,8 @@ export function toSummary(row: WithCredential<ConnectorSummaryRow>): ConnectorSu
 }
 
 export function toRecord(row: WithCredential<ConnectorRow>): ConnectorRecord {
-  return { ...toSummary(row), spec: parseStoredSpec(row.connector) };
+  const spec = parseStoredSpec(row.connector);
+  return { ...toSummary(row), hosts: [...connectorHosts(toConnectorSpec(spec))], spec };
 }
 
 export function toCredentialRecord(row: WithCredential<ConnectorSummaryRow>): ConnectorCredentialRecord {

@@ -1,4 +1,4 @@
-import { type ConnectorSpec, type Operation, operationHosts } from '../../../shared/model/connector.ts';
+import { connectorHosts, type ConnectorSpec, type Operation, operationHosts } from '../../../shared/model/connector.ts';
 
 const MOST_WARNINGS = 20;
 
@@ -12,16 +12,17 @@ export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | n
 
 function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   if (before === null) return [];
-  const known = listAllHosts(before);
-  const added = [...listAllHosts(spec)].filter((host) => !known.has(host));
+  const added = addedHosts(spec, before);
   if (added.length === 0) return [];
   return [
     `${added.join(', ')} did not receive the credential before version ${spec.version}, and may receive it from now on`,
   ];
 }
 
-function listAllHosts(spec: ConnectorSpec): ReadonlySet<string> {
-  return new Set(spec.operations.flatMap((operation) => operationHosts(spec, operation)));
+/** The hosts that get the credential of a spec, and did not get that of the earlier one. */
+export function addedHosts(spec: ConnectorSpec, before: ConnectorSpec): readonly string[] {
+  const known = connectorHosts(before);
+  return connectorHosts(spec).filter((host) => !known.includes(host));
 }
 
 /** Operations at one GraphQL endpoint are distinguished by their documents. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { AuditEventType } from '../../../shared/model/audit_event.ts';
-import { connectorVaultPath } from '../../../shared/model/connector.ts';
+import { connectorHosts, connectorVaultPath } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
 import type {
   ConnectorRecord,
@@ -28,10 +28,10 @@ import {
   type WithCredential,
 } from '../../store/connectors.ts';
 import type { Statement } from '../../store/database.ts';
-import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, ownerName, requireScope, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_records.ts';
-import { connectorWarnings } from './connector_warnings.ts';
+import { addedHosts, connectorWarnings } from './connector_warnings.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -44,7 +44,7 @@ export interface Installed {
 /**
  * Installs a spec, or replaces the installed version. The credential stays unless its kind changes; then it is deleted,
  * because it could not be used. A new connector is inactive until it has a credential; another version of one stays as active
- * as it was. Refuses with `admin_required`, `connector_version_conflict`.
+ * as it was. Refuses with `admin_required`, `connector_version_conflict`, and `insufficient_scope` if a secret that serves it gets further hosts.
  */
 export async function installConnector(
   context: ServiceContext,
@@ -60,7 +60,8 @@ export async function installConnector(
     if (before === null) return ok(firstInstall(context, caller, newRow(context, caller, ownerId.value, spec, hash)));
     const known = await findVersionHash(context.database, before.connector.id, spec.connector.version);
     if (known !== null && known !== hash) return err(versionConflict(before.connector, spec, known));
-    return ok(replacement(context, caller, before, spec, hash));
+    const allowed = mayReach(caller, before, spec);
+    return allowed.ok ? ok(replacement(context, caller, before, spec, hash)) : allowed;
   });
 }
 
@@ -102,6 +103,18 @@ function replacement(
   return { statements, events, value: { reply, isNew: false } };
 }
 
+/** A version that sends a stored secret to further hosts is for those who may bind that secret to them. */
+function mayReach(
+  caller: Caller,
+  { connector, credential }: WithCredential<ConnectorRow>,
+  spec: ConnectorSpecRecord,
+): Result<void, ApiError> {
+  const isServed = credential !== null && parseVaultReference(formatVaultReference(credential.path)).ok;
+  const added = addedHosts(toConnectorSpec(spec), toConnectorSpec(parseStoredSpec(connector)));
+  if (!isServed || added.length === 0) return ok(undefined);
+  return requireScope(caller, 'host-bindings:write', `this version sends a stored secret to ${added.join(', ')}`);
+}
+
 function newRow(
   context: ServiceContext,
   caller: Caller,
@@ -118,7 +131,7 @@ function newRow(
     fqn,
     version,
     title,
-    hosts: JSON.stringify(spec.hosts),
+    hosts: JSON.stringify(connectorHosts(toConnectorSpec(spec))),
     operationCount: spec.operations.length,
     credentialKind: spec.credential.kind,
     contentHash: hash,
