@@ -18,18 +18,31 @@ export interface AgentHome extends HomeVolume {
   readonly endpoint: string;
 }
 
-/** What decides which volume an agent's home is in: another folder, state directory or user has another home. */
-interface HomeOwner {
+/** What decides which volume an agent's home is in: where anything here differs, the home is another one. */
+export interface HomeOwner {
   readonly stateHome: string;
   readonly agent: string;
+  /** The folder mounted as the project, or where the command was given if there is none. */
   readonly folder: string;
+  readonly project: 'rw' | 'ro' | 'none';
+  /** An image of the person's own, whose home the volume begins with; null for the one that svc makes. */
+  readonly ownImage: string | null;
   /** The number of the agent's user in its image, who owns what is in the volume. */
   readonly uid: number;
+  /** Where the volume is mounted. */
+  readonly target: string;
+  /**
+   * The mount points in the home. Every run with the volume has all of them, so that no agent can replace one by a link, which
+   * would lead the mount of a later run elsewhere.
+   */
+  readonly mountPoints: readonly string[];
 }
 
-export function homeVolumeOf({ stateHome, agent, folder, uid }: HomeOwner): HomeVolume {
+export function homeVolumeOf({ stateHome, agent, folder, ...more }: HomeOwner): HomeVolume {
   const real = realpathSync(folder);
-  const digest = sha256Hex(JSON.stringify([realpathSync(stateHome), agent, real, uid])).slice(0, 16);
+  const { project, ownImage, uid, target, mountPoints } = more;
+  const owner = [realpathSync(stateHome), agent, real, project, ownImage, uid, target, mountPoints.toSorted()];
+  const digest = sha256Hex(JSON.stringify(owner)).slice(0, 16);
   return { name: `svc-home-${agent}-${digest}`, agent, folder: real };
 }
 

@@ -14,7 +14,8 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { err, ok } from '../../shared/model/result.ts';
 import type { ImageConfig } from '../../sandbox/engine/container_runtime.ts';
-import { findOrBuildImage, imageTag, type Ended } from './agent_image.ts';
+import { findOrBuildImage, imageTag } from './agent_image.ts';
+import type { Ended } from './agent_npm.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { findProfile } from './agent_profiles.ts';
 
@@ -49,6 +50,7 @@ let probe: string;
 let fetched: Readonly<Record<string, string>>;
 let ended: { npm: Ended; build: Ended; pull: Ended };
 let notes: string[];
+let builtId: string;
 let npmCalls: { readonly args: readonly string[]; readonly folder: string }[];
 let dockerCalls: (readonly string[])[];
 /** The build folder, as the engine gets it. */
@@ -56,6 +58,7 @@ let built: { readonly dockerfile: string; readonly files: string; readonly link:
 let scratch: string;
 beforeEach(() => {
   images = new Map([[BASE, config('sha256:base')]]);
+  builtId = 'sha256:new';
   probe = 'node=v24.1.0\nlibc=glibc\n';
   fetched = FETCHED;
   const done = { code: 0, output: '' };
@@ -66,6 +69,7 @@ beforeEach(() => {
 afterEach(() => rmSync(scratch, { recursive: true, force: true }));
 
 const npm = (args: readonly string[], folder: string): Promise<Ended> => {
+  if (args[0] === '--version') return Promise.resolve({ code: 0, output: '11.10.0\n' });
   npmCalls.push({ args, folder });
   for (const [path, text] of Object.entries(fetched)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -77,6 +81,7 @@ const docker = (args: readonly string[]): Promise<Ended> => {
   dockerCalls.push(args);
   if (args[0] === 'pull' && ended.pull.code === 0) images.set(args.at(-1) ?? '', config('sha256:fetched'));
   if (args[0] !== 'build') return Promise.resolve(args[0] === 'pull' ? ended.pull : { code: 0, output: '' });
+  if (ended.build.code === 0) images.set(TAG, config(builtId));
   const folder = args.at(-1) ?? '';
   const files = Object.keys(FETCHED).filter((path) => existsSync(join(folder, 'agent', path)));
   built = {
@@ -116,6 +121,7 @@ describe('the image of an agent', () => {
     const [{ args, folder } = { args: [], folder: '' }] = npmCalls;
     expect(args.slice(0, 2)).toEqual(['install', `@anthropic-ai/claude-code@${CLAUDE.tried}`]);
     expect(args).toEqual(expect.arrayContaining(['--ignore-scripts', '--prefer-offline', `--prefix=${folder}`]));
+    expect(args).toContain('--allow-git=none');
     expect(args).toEqual(expect.arrayContaining(['--os=linux', '--cpu=x64', '--libc=glibc', '--global=false']));
     expect(folder).not.toContain(root);
     const [build = []] = dockerCalls;
@@ -171,6 +177,13 @@ describe('the image of an agent', () => {
     expect(await find({ rebuild })).toBe(TAG);
     expect(commands()).toEqual(['build', 'image']);
     expect(dockerCalls[1]).toEqual(['image', 'rm', '--', 'sha256:old']);
+  });
+
+  test('is not removed if the build makes the same one again', async () => {
+    builtId = 'sha256:old';
+    images.set(TAG, config('sha256:old', { 'svc.base': 'sha256:base' }));
+    expect(await find({ rebuild: true })).toBe(TAG);
+    expect(commands()).toEqual(['build']);
   });
 
   test('is another one for another version, base, user, command or package', () => {

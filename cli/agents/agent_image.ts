@@ -19,6 +19,7 @@ import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { makeImageContext } from '../launch/image_context.ts';
+import { toolError, trustedNpm, type Ended, type Npm } from './agent_npm.ts';
 import { packageOf, type AgentProfile } from './agent_profile.ts';
 
 /** The image that an agent's image is made from unless a person names another one. */
@@ -35,6 +36,8 @@ const BASE_LABEL = 'svc.base';
 const PLACE = '/opt/svc-agent';
 /** In the build folder. */
 const PACKAGES = 'agent';
+/** A registry that does not answer fails after this, tried twice. A slow one that sends needs most of it for a large program. */
+const FETCH_TIMEOUT_MS = 300_000;
 
 /** What a build takes from its command. */
 interface BuildCall {
@@ -46,15 +49,9 @@ interface BuildCall {
 export interface ImageTools {
   /** Runs `docker` on the engine; resolves with its exit code and its output. */
   readonly docker: (args: readonly string[]) => Promise<Ended>;
-  /** Runs `npm` in a folder. */
-  readonly npm: (args: readonly string[], folder: string) => Promise<Ended>;
+  readonly npm: Npm;
   /** The caller's user id; null on systems without one, and for root. */
   readonly uid: string | null;
-}
-
-export interface Ended {
-  readonly code: number;
-  readonly output: string;
 }
 
 type ImageRuntime = Pick<ContainerRuntime, 'inspectImage' | 'runProbe'>;
@@ -79,7 +76,7 @@ export async function findOrBuildImage(
   const isCurrent = there !== null && (base === null || there.labels[BASE_LABEL] === base.id);
   if (isCurrent && !wanted.rebuild) return tag;
   await build(call, engine, { ...wanted, tag, base: { name: wanted.base, config: base }, source });
-  if (there !== null) await removeOld(engine, there.id);
+  if (there !== null) await removeOld(engine, there.id, tag);
   return tag;
 }
 
@@ -138,7 +135,7 @@ async function build(
   const context = await makeImageContext(source, null);
   try {
     note(`fetching ${name} ${version} with npm; no script of a package is run`);
-    await install(engine, { profile, folder: context.path, platform });
+    await install(await trustedNpm(engine.npm, context.path, note), { profile, folder: context.path, platform });
     await appendFile(join(context.path, 'Dockerfile'), dockerfileLines(profile, base));
     note(`building ${tag}`);
     const built = await engine.docker(
@@ -196,7 +193,7 @@ async function platformOf(runtime: ImageRuntime, name: string, base: ImageConfig
 
 /** Fetches the packages with the person's npm: its registry, cache and proxies, but in a folder in which no project's settings are. */
 async function install(
-  { npm }: ImageTools,
+  npm: Npm,
   {
     profile,
     folder,
@@ -233,10 +230,16 @@ function installArguments(wanted: string, folder: string, { cpu, libc }: Platfor
     `--prefix=${folder}`,
     '--global=false',
     '--ignore-scripts',
+    // A package from git is prepared by a second npm, which obeys the settings in it and so starts its programs.
+    '--allow-git=none',
+    '--allow-directory=none',
+    '--allow-file=none',
     '--bin-links=true',
     '--include=optional',
     '--omit=dev',
     '--prefer-offline',
+    `--fetch-timeout=${FETCH_TIMEOUT_MS}`,
+    '--fetch-retries=1',
     '--os=linux',
     `--cpu=${cpu}`,
     `--libc=${libc}`,
@@ -284,16 +287,14 @@ function buildArguments({ tag, base, uid, folder }: BuildFacts): readonly string
   ];
 }
 
-/** The image that had the tag before. The engine refuses if a container still runs it. */
-async function removeOld({ docker }: ImageTools, id: string): Promise<void> {
-  await docker(['image', 'rm', '--', id]);
-}
-
-const MOST_SHOWN_LINES = 8;
-
-function toolError(message: string, { output }: Ended, fixes: readonly string[] = []): CliError {
-  const lines = output.split('\n').filter((line) => line.trim() !== '');
-  return new CliError(EXIT.failed, message, [...lines.slice(-MOST_SHOWN_LINES).map(toPrintable), ...fixes]);
+/** The image that had the tag before, unless the build found all its parts and made it again. The engine refuses if a container still runs it. */
+async function removeOld(
+  engine: ImageTools & { readonly runtime: ImageRuntime },
+  id: string,
+  tag: string,
+): Promise<void> {
+  const now = await inspect(engine.runtime, tag);
+  if (now !== null && now.id !== id) await engine.docker(['image', 'rm', '--', id]);
 }
 
 function engineError({ message, fixes }: RuntimeFailure): CliError {

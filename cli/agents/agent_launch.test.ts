@@ -173,6 +173,38 @@ describe('svc launch NAME', () => {
     });
   });
 
+  test('uses another home for another project, mount in the home, or image, wherever the command was given', async () => {
+    const other = join(folder, 'other');
+    mkdirSync(other);
+    const volumes: string[] = [];
+    for (const options of [
+      [],
+      ['--mount', `${other}:/home/agent/workspace`],
+      ['--mount', `${folder}:/home/agent/workspace:ro`],
+      ['--no-default-mount'],
+      ['--mount', `${other}:/home/dev/data`],
+      ['--image', 'team/other'],
+      ['--mount', `${other}:/data`],
+    ]) {
+      rmSync(join(docker.folder, 'uses'), { force: true });
+      await launch(...options, 'claude');
+      volumes.push(volumeOf(created().args));
+    }
+    expect(volumes).not.toContain('');
+    expect(volumes.pop()).toBe(volumes[0]);
+    expect(new Set(volumes).size).toBe(volumes.length);
+    rmSync(join(docker.folder, 'uses'), { force: true });
+    await svc(['launch', '--image', 'team/agent', 'claude'], { workingDirectory: other });
+    expect(volumeOf(created().args)).toBe(volumes[1]);
+  });
+
+  test('refuses a mount in a folder of the home, whose place an agent could choose', async () => {
+    const run = await launch('--mount', `${folder}:/home/dev/.config/gh`, 'claude');
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain("/home/dev/.config/gh is in a folder of the agent's home, which an agent can replace");
+    expect(created().args).toEqual([]);
+  });
+
   test('refuses a mount over the home', async () => {
     const run = await launch('--mount', `${folder}:/home/dev`, 'claude');
     expect(run.code).toBe(2);

@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
@@ -10,7 +9,7 @@ import type { ContainerLaunch } from '../../sandbox/launch/launch_container.ts';
 import { LaunchError } from '../../sandbox/launch/launch_error.ts';
 import { decideProxy } from '../../sandbox/launch/launch_mode.ts';
 import { WORKSPACE } from '../../sandbox/launch/mount_policy.ts';
-import { environmentWithoutProxy } from '../../sandbox/launch/session_environment.ts';
+import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
 import type { Call } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -23,9 +22,10 @@ import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 import { homeOf } from '../up/home.ts';
 import { ACCOUNT } from './account_login.ts';
 import { fillText } from './agent_files.ts';
-import { ensureHome, homeVolumeOf, listHomes, removeHome } from './agent_homes.ts';
-import { DEFAULT_AGENT_BASE, findOrBuildImage, type Ended, type ImageTools } from './agent_image.ts';
+import { ensureHome, homeVolumeOf, listHomes, removeHome, type HomeOwner } from './agent_homes.ts';
+import { DEFAULT_AGENT_BASE, findOrBuildImage, type ImageTools } from './agent_image.ts';
 import { namedLogin, type ReadyLogin } from './agent_login.ts';
+import { endOf, npmOf } from './agent_npm.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { findProfile } from './agent_profiles.ts';
 import { agentEnvironment, handedOut, loginsToUse, printSummary, removedVariables } from './agent_run.ts';
@@ -85,14 +85,15 @@ async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: 
   const { login } = call.options;
   const only = login === undefined ? null : namedLogin(profile, login);
   await ensureStarted(call);
-  const image = wanted.request.image ?? (await agentImage(call, profile));
+  const ownImage = wanted.request.image;
+  const image = ownImage ?? (await agentImage(call, profile));
   const logins = await loginsToUse(call, profile, only?.name ?? null);
   const request = { ...wanted.request, image, name: wanted.request.name };
   const end = await launchProxied(call, request, {
     sessions: sandboxSessions(call),
     signals,
     hosts: profile.hosts,
-    changes: (container, found) => changesFor(call, { profile, logins }, { container, found }),
+    changes: (container, found) => changesFor(call, { profile, logins, ownImage }, { container, found }),
   });
   if (end.exitCode === null) return EXIT.ok;
   await printPlaceholderHints(call, end.sessionId, profile.hosts);
@@ -109,8 +110,8 @@ async function agentImage(call: Call<LaunchOptions>, profile: AgentProfile): Pro
   return findOrBuildImage(call, engine, { profile, base, rebuild: options.rebuild === true });
 }
 
-/** The programs of this machine. npm gets what it needs to reach its registry, and none of svc's own settings and keys. */
-function toolsOf({ context }: Call, { endpoint }: ContainerRuntime): ImageTools {
+/** The programs of this machine. */
+function toolsOf({ context, print }: Call, { endpoint }: ContainerRuntime): ImageTools {
   const { env } = context;
   const uid = process.getuid?.() ?? 0;
   const buildkit = env['DOCKER_BUILDKIT'];
@@ -118,50 +119,35 @@ function toolsOf({ context }: Call, { endpoint }: ContainerRuntime): ImageTools 
   return {
     uid: uid === 0 ? null : String(uid),
     docker: (args) => endOf(dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add })),
-    npm: (args, cwd) => {
-      // What is fetched is root's in the image, and the agent has to read it whatever the person's umask is.
-      const command = ['-c', 'umask 022; exec npm "$@"', 'npm', ...args];
-      return endOf(spawn('sh', command, { cwd, env: environmentWithoutProxy(env), stdio: 'pipe' }));
-    },
+    npm: npmOf(env, (text) => print.note(`svc: ${text}`)),
   };
-}
-
-const MOST_KEPT_CHARACTERS = 64 * 1024;
-
-function endOf(child: ReturnType<typeof spawn>): Promise<Ended> {
-  let output = '';
-  child.stdin?.end();
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (chunk: Buffer) => (output = (output + chunk.toString('utf8')).slice(-MOST_KEPT_CHARACTERS)));
-  }
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code: code ?? EXIT.failed, output }));
-  });
 }
 
 interface AgentToLaunch {
   readonly profile: AgentProfile;
   readonly logins: readonly ReadyLogin[] | null;
+  /** The image that the person named. */
+  readonly ownImage: string | null;
 }
 
 /** What the profile changes in a container: the home, its files, and the variables with the placeholders. */
 async function changesFor(
   call: Call,
-  { profile, logins }: AgentToLaunch,
+  { profile, logins, ownImage }: AgentToLaunch,
   { container, found }: { readonly container: ContainerLaunch; readonly found: Preflight },
 ): Promise<ContainerChanges> {
   const { context, options } = call;
   const { image, runtime } = found;
   const stateHome = homeOf(context, options);
-  const covered = container.mounts.find(({ target }) => target === image.home);
-  if (covered !== undefined) {
-    throw new CliError(EXIT.usage, `--mount: ${image.home} is the home of the agent, which svc keeps in a volume`, [
-      `Mount ${covered.source} at another place.`,
-    ]);
-  }
-  const { workingDirectory: folder } = context;
-  const home = homeVolumeOf({ stateHome, agent: profile.name, folder, uid: image.uid });
+  const home = homeVolumeOf({
+    ...projectOf(container, context.workingDirectory),
+    stateHome,
+    agent: profile.name,
+    ownImage,
+    uid: image.uid,
+    target: image.home,
+    mountPoints: mountPointsIn(container, image.home),
+  });
   await ensureHome(context.env, stateHome, runtime.endpoint, home);
   const wanted = JSON.stringify(wantedHome(profile, logins ?? []));
   const terminal = container.tty ? terminalVariables(context.env) : {};
@@ -172,6 +158,33 @@ async function changesFor(
     environment: (environment, session) =>
       agentEnvironment(environment, profile, logins ?? handedOut(profile, session)),
   };
+}
+
+/** What is mounted as the project. */
+function projectOf({ mounts }: ContainerLaunch, otherwise: string): Pick<HomeOwner, 'folder' | 'project'> {
+  const mounted = mounts.find(({ target }) => target === WORKSPACE);
+  if (mounted === undefined) return { folder: otherwise, project: 'none' };
+  return { folder: mounted.source, project: mounted.readOnly ? 'ro' : 'rw' };
+}
+
+/** The mount points directly in the home. One further below has a parent that an agent may rename, and is refused. */
+function mountPointsIn({ mounts }: ContainerLaunch, home: string): readonly string[] {
+  const inside = mounts.filter(({ target }) => isAtOrBelow(target, home));
+  for (const { source, target } of inside) {
+    if (target === home) {
+      throw new CliError(EXIT.usage, `--mount: ${home} is the home of the agent, which svc keeps in a volume`, [
+        `Mount ${source} at another place.`,
+      ]);
+    }
+    if (posix.dirname(target) !== home) {
+      throw new CliError(
+        EXIT.usage,
+        `--mount: ${target} is in a folder of the agent's home, which an agent can replace`,
+        [`Mount ${source} directly in ${home}, or outside of it.`],
+      );
+    }
+  }
+  return inside.map(({ target }) => target);
 }
 
 /** The files of the profile, with placeholders in them. */
