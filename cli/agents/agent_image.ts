@@ -191,7 +191,10 @@ async function platformOf(runtime: ImageRuntime, name: string, base: ImageConfig
   return { cpu, libc: lines.includes('libc=glibc') ? 'glibc' : 'musl' };
 }
 
-/** Fetches the packages with the person's npm: its registry, cache and proxies, but in a folder in which no project's settings are. */
+/**
+ * Fetches the packages with the person's npm: its registry, cache, roots and proxies. The folder has no project's settings.
+ * There is no `--prefix`, because npm would look for its global settings there.
+ */
 async function install(
   npm: Npm,
   {
@@ -204,7 +207,7 @@ async function install(
   const packages = join(folder, PACKAGES);
   makeFolder(packages);
   writeFileSync(join(packages, 'package.json'), '{ "private": true }\n', { mode: 0o644 });
-  const done = await npm(installArguments(`${name}@${version}`, packages, platform), packages);
+  const done = await npm(installArguments(`${name}@${version}`, platform), packages);
   if (done.code !== 0) throw toolError(`${name} ${version} could not be fetched: npm ended with ${done.code}`, done);
   // They name where each package came from, which may be a link with a password.
   for (const file of ['package-lock.json', 'node_modules/.package-lock.json'])
@@ -223,11 +226,10 @@ function makeFolder(path: string): void {
   chmodSync(path, 0o755);
 }
 
-function installArguments(wanted: string, folder: string, { cpu, libc }: Platform): readonly string[] {
+function installArguments(wanted: string, { cpu, libc }: Platform): readonly string[] {
   return [
     'install',
     wanted,
-    `--prefix=${folder}`,
     '--global=false',
     '--ignore-scripts',
     // A package from git is prepared by a second npm, which obeys the settings in it and so starts its programs.

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -23,7 +23,10 @@ const OWN = {
   sha512: 'ztsxKxt/kkIaAs+2i0GU6I+DRmUdrNasxTZKJe9TCdSjKxlhah/4r/hl5ygMD6XAg1qZ9c2TNomR4qgOydp10g==',
 } as const;
 
-/** An npm that can be told to run nothing of what it fetches. An older one is only asked to fetch a newer one, which has no dependencies to fetch. */
+/**
+ * An npm that can be told to run nothing of what it fetches. An older one is only asked to fetch a newer one, which has no
+ * dependencies to fetch and uses the older one's global settings.
+ */
 export async function trustedNpm(npm: Npm, folder: string, note: (text: string) => void): Promise<Npm> {
   const said = await npm(['--version'], folder);
   if (said.code !== 0) {
@@ -36,7 +39,10 @@ export async function trustedNpm(npm: Npm, folder: string, note: (text: string) 
   if (isNewEnough(version)) return npm;
   note(`npm ${version} cannot be told to run nothing of a package from git: fetching npm ${OWN.version}`);
   const main = await fetchOwn(npm, folder);
-  return (args, at) => npm(args, at, main);
+  const { output } = await npm(['config', 'get', 'globalconfig'], folder);
+  const settings = output.split('\n').find((line) => isAbsolute(line) && existsSync(line));
+  const kept = settings === undefined ? [] : [`--globalconfig=${settings}`];
+  return (args, at) => npm([...args, ...kept], at, main);
 }
 
 const VERSION = /^(\d{1,5})\.(\d{1,5})\.\d/;

@@ -1,4 +1,4 @@
-import { listFittingSecrets, type SentSecret, unsentHosts } from '../../shared/connect/sent_secrets.ts';
+import { listFittingSecrets, type SentSecret, unsentHosts } from '../../shared/resolve/sent_secrets.ts';
 import { connectorHosts } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { parseVaultReference } from '../../shared/model/vault_path.ts';

@@ -52,7 +52,7 @@ export class SessionRefusals {
   flush(): void {
     if (this.#period !== null) clearTimeout(this.#period);
     this.#period = null;
-    for (const sessionId of [...this.#sums.keys()]) this.flushSession(sessionId);
+    for (const sessionId of this.#sums.keys()) this.flushSession(sessionId);
   }
 }
 

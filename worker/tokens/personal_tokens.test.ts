@@ -25,6 +25,12 @@ afterAll(() => control.stop());
 const make = (scopes: readonly Scope[], more: object = {}) =>
   parseReply(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes, ...more }));
 
+const versionAt = (version: string, host: string) => ({
+  ...ITEMS_SPEC,
+  connector: { ...ITEMS_SPEC.connector, version },
+  hosts: [host],
+});
+
 describe('a personal token', () => {
   test('allows what its scopes say and nothing else', async () => {
     const { token } = await make(['secrets:write']);
@@ -58,12 +64,7 @@ describe('a personal token', () => {
       await make(['connectors:write']),
       await make(['connectors:write', 'host-bindings:write', 'secrets:write']),
     ];
-    const spec = (version: string, host: string) => ({
-      ...ITEMS_SPEC,
-      connector: { ...ITEMS_SPEC.connector, version },
-      hosts: [host],
-    });
-    const made = await callAs(control, few.token, 'POST', '/v1/connectors', spec('1.0.0', 'one.example.test'));
+    const made = await callAs(control, few.token, 'POST', '/v1/connectors', versionAt('1.0.0', 'one.example.test'));
     const path = `/v1/connectors/${installReply.parse(await made.json()).id}/credential`;
     const serve = (token: string, ref: string) =>
       outcome(callAs(control, token, 'PUT', path, { kind: 'api_key', credential_ref: ref }));
@@ -73,9 +74,9 @@ describe('a personal token', () => {
     expect((await callAs(control, few.token, 'PUT', path, { kind: 'api_key', value: 'its-own-key' })).status).toBe(200);
     const ref = { kind: 'api_key', credential_ref: 'vault://user/served' };
     expect((await callAs(control, enough.token, 'PUT', path, ref)).status).toBe(200);
-    const further = spec('2.0.0', 'two.example.test');
+    const further = versionAt('2.0.0', 'two.example.test');
     expect(await outcome(callAs(control, few.token, 'POST', '/v1/connectors', further))).toBe('insufficient_scope');
-    const same = spec('3.0.0', 'one.example.test');
+    const same = versionAt('3.0.0', 'one.example.test');
     expect((await callAs(control, few.token, 'POST', '/v1/connectors', same)).status).toBe(200);
     expect((await callAs(control, enough.token, 'POST', '/v1/connectors', further)).status).toBe(200);
   });

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
-import { listFittingSecrets } from '../../../shared/connect/sent_secrets.ts';
+import { listFittingSecrets } from '../../../shared/resolve/sent_secrets.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connector_spec.ts';
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors.ts';
