@@ -112,6 +112,8 @@ function writeTable(tried: ReadonlyMap<string, string>): void {
     return tried.get(key) ?? old.filter((line) => line.startsWith(key)).map((line) => `${line}\n`)[0] ?? '';
   });
   writeFileSync(DOCUMENT, `${document.slice(0, start)}${TABLE_HEAD}${rows.join('')}`);
+  const formatted = spawnSync('npx', ['oxfmt', DOCUMENT], { encoding: 'utf8' });
+  if (formatted.status !== 0) throw new Error(`${DOCUMENT} could not be formatted: ${formatted.stderr}`);
 }
 
 /** A row without the padding of its cells. */

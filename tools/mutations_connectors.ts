@@ -66,6 +66,14 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: SERVED,
+    holds: 'a request that was held open while its operation became active is not sent by a binding',
+    file: 'sidecar/exchange/in_force.ts',
+    text: 'if (!isDeepStrictEqual(specsAt(policy, host), specsAt(decided, host))) return false;',
+    replacement: '',
+    tests: ['sidecar/exchange/in_force.test.ts'],
+  },
+  {
+    row: SERVED,
     holds: 'a personal token decides where a stored secret goes only with host-bindings:write',
     file: 'worker/services/connectors/connector_credentials.ts',
     text: "if (input.kind === 'api_key' && input.credential_ref !== undefined) {",

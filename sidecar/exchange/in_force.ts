@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { InstalledConnector } from '../../shared/model/connector.ts';
+import { type InstalledConnector, operationHosts } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
@@ -15,12 +15,18 @@ export type InForce = () => Refusal | null;
  */
 export function bindingInForce(source: PolicySource, decided: Policy, host: string, binding: HostBinding): InForce {
   return createInForce(source, decided, host, (policy) => {
-    const isGuarded = policy.connectors.guarded.has(host) && !decided.connectors.guarded.has(host);
-    // A guarded host limits a binding without an effect to reads.
-    if (isGuarded && binding.effect === undefined) return false;
+    // A new operation of the host may be this request, or may limit the binding to reads.
+    if (!isDeepStrictEqual(specsAt(policy, host), specsAt(decided, host))) return false;
     const found = policy.bindingsFor(host).find(({ id }) => id === binding.id);
     return found === binding || isDeepStrictEqual(found, binding);
   });
+}
+
+/** The connectors in force that have an operation at the host. */
+function specsAt({ installed }: Policy, host: string): readonly unknown[] {
+  return installed
+    .filter(({ spec }) => spec.operations.some((operation) => operationHosts(spec, operation).includes(host)))
+    .map(({ id, spec }) => ({ id, spec }));
 }
 
 /** The same check for a connector: installed, with the same spec and the same credential. */
@@ -42,10 +48,15 @@ function createInForce(
   host: string,
   holds: (policy: Policy) => boolean,
 ): InForce {
+  let held = decided;
   return () => {
     const now = source.current();
     if (!now.ok) return now.error;
-    if (now.value === decided || holds(now.value)) return null;
+    if (now.value === held) return null;
+    if (holds(now.value)) {
+      held = now.value;
+      return null;
+    }
     const message = `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
     return refusal('credential_unavailable', message);
   };
