@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, 
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { cacheFolder } from '../support/cached_root.ts';
-import { ROOT, runOk } from '../support/program.ts';
+import { ROOT, runOk, systemPath } from '../support/program.ts';
 
 const packageFile = z.object({ dependencies: z.record(z.string(), z.string()) });
 const HERE = import.meta.dirname;
@@ -36,7 +36,7 @@ export async function installAgents(): Promise<string | null> {
   try {
     for (const name of ['package.json', 'package-lock.json']) cpSync(join(HERE, name), join(fresh, name));
     const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-    await runOk('npm', args, { cwd: fresh, timeoutMs: INSTALL_TIMEOUT_MS });
+    await runOk('npm', args, { cwd: fresh, env: { PATH: systemPath() }, timeoutMs: INSTALL_TIMEOUT_MS });
     for (const script of PLACE_PROGRAMS) await runOk('node', [join(fresh, 'node_modules', script)], { cwd: fresh });
     if (!existsSync(folder)) renameSync(fresh, folder);
     removeOthers(folder);

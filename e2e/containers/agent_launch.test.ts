@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { type AgentServices, SERVICE_HOSTS, startServices } from '../agents/services.ts';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
-import { type Finished, runOk, SVC } from '../support/program.ts';
+import { type Finished, runOk, SVC, systemPath } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
@@ -53,14 +53,20 @@ async function look(): Promise<Seen> {
   return { container, said, secret, placeholder: replaced };
 }
 
+/** Of a person who launches an agent: npm fetches it. */
+const environment = (): Record<string, string> => ({
+  ...bench.engine.environment,
+  PATH: [join(bench.engine.folder, 'bin'), systemPath()].join(delimiter),
+});
+
 const launch = (...args: readonly string[]): Promise<Finished> =>
-  svc.cli(['launch', ...args], { cwd: project, env: bench.engine.environment, timeoutMs: 240_000 });
+  svc.cli(['launch', ...args], { cwd: project, env: environment(), timeoutMs: 240_000 });
 
 async function atTerminal(steps: readonly object[], ...args: readonly string[]) {
   const done = await runOk(
     pythonWith(STANDARD_MODULES) ?? 'python3',
     [IN_TERMINAL, JSON.stringify(steps), SVC, 'launch', ...args],
-    { cwd: project, env: { ...bench.engine.environment, SVC_HOME: svc.home, TERM: 'xterm' }, timeoutMs: 240_000 },
+    { cwd: project, env: { ...environment(), SVC_HOME: svc.home, TERM: 'xterm' }, timeoutMs: 240_000 },
   );
   return terminalReport.parse(JSON.parse(done.stdout));
 }
@@ -107,7 +113,7 @@ describeContainers('svc launch claude', () => {
       'claude',
       'say hello',
     );
-    expect(first).toMatchObject({ missed: null, code: 0 });
+    expect(first, first.shown).toMatchObject({ missed: null, code: 0 });
     expect(first.shown).toContain('svc: making an image with Claude Code');
     expect(first.shown).toMatch(/svc: \d+ requests, [1-9]\d* with a credential, \d+ refused; svc audit list --session/);
     expect(services.refused).toEqual([]);
@@ -123,7 +129,7 @@ describeContainers('svc launch claude', () => {
 
   it('uses image and home again, with another reach', async () => {
     const again = await launch('--base', bench.images.debianBase, 'claude', '-p', 'say hello');
-    expect(again.stdout).toContain(ANSWER);
+    expect(again.stdout, again.stderr).toContain(ANSWER);
     expect(again.stderr).not.toContain('making an image');
     expect(again.stderr).toMatch(/^svc: \d+ requests, [1-9]\d* with a credential, \d+ refused; svc audit list/m);
     expect(again.code).toBe(0);

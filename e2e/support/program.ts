@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withSystemFolders } from '../../tools/system_parts.mjs';
 
@@ -38,6 +38,14 @@ export function shellEnvironment(more: Readonly<Record<string, string>> = {}): R
     if (value !== undefined && !NOT_A_SHELLS.test(name)) environment[name] = value;
   }
   return { ...environment, PATH: withSystemFolders(environment['PATH']), ...more };
+}
+
+/** The PATH without this project's programs: an npm that a Node of the project runs would not find the machine's settings. */
+export function systemPath(): string {
+  const folders = (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== join(ROOT, 'node_modules/.bin'));
+  return withSystemFolders(folders.join(delimiter));
 }
 
 function text(chunks: readonly Buffer[]): string {
