@@ -77,8 +77,10 @@ function table(connectors: readonly ConnectorSummary[], nowMs: number): Html {
         cell: ({ id, title, fqn, version }) =>
           html`<a href="/connectors/${id}">${foreignText(title)}</a> <span class="sub mono">${fqn} ${version}</span>`,
       },
-      { title: 'State', cell: (connector) => activeBadge(connector) },
-      { title: 'Credential', cell: ({ credential }) => credentialBadge(credential.state) },
+      {
+        title: 'State',
+        cell: ({ active, credential }) => html`${activeBadge({ active })} ${credentialBadge(credential.state)}`,
+      },
       { title: 'Hosts', cell: ({ hosts }) => html`<code>${hosts.join(', ')}</code>` },
       { title: 'Operations', cell: ({ operation_count: count }) => html`<span class="number">${count}</span>` },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
