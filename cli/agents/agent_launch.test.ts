@@ -7,7 +7,7 @@ import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { FakeDocker, IMAGE_ID, scriptWorkingEngine } from '../../sandbox/launch/testing/fake_docker.ts';
 import { FakeVault } from '../testing/fake_vault.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
-import { ME } from '../testing/session_samples.ts';
+import { CONTAINER_SESSION as SESSION, ME } from '../testing/session_samples.ts';
 
 const KEY = 'sk-ant-api03-a-real-key-of-the-person';
 
@@ -41,14 +41,6 @@ afterEach(async () => {
   await docker.remove();
 });
 
-const SESSION = {
-  session_id: 'ses_1',
-  token: 'planted-token',
-  proxy_url: 'http://ses_1:planted-token@127.0.0.1:7421',
-  ca_pem_path: '/s/ca.pem',
-  listener: 'namespace',
-  listener_port: 7421,
-};
 /** As if the person had also a login that is not used here. */
 const OTHER_LOGIN = { env: 'CLAUDE_CODE_OAUTH_TOKEN', value: 'placeholder-of-the-other-login' };
 

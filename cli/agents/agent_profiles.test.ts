@@ -7,6 +7,7 @@ import { stringify } from 'yaml';
 import type { CliError } from '../exit_codes.ts';
 import { findProfile, loadProfiles } from './agent_profiles.ts';
 import { listOwnNames } from './own_names.ts';
+import { LOGIN } from '../testing/login_sample.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const uid = process.getuid?.();
@@ -20,15 +21,6 @@ const MINE = {
   logins: [],
 };
 
-const LOGIN = {
-  name: 'key',
-  title: 'My key',
-  get: 'make key',
-  secret: 'user/mine',
-  variable: 'MY_KEY',
-  placeholder: 'my-{alnum:40}',
-  bindings: [{ host: 'api.example.com', scheme: 'bearer' }],
-};
 const FILE = { login: 'key', write: 'merge', json: {} };
 
 let home: string;

@@ -5,7 +5,8 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { FakeVault } from '../testing/fake_vault.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
-import { ME } from '../testing/session_samples.ts';
+import { LOGIN } from '../testing/login_sample.ts';
+import { ME, SESSION as SESSION_WITH_PLACEHOLDER } from '../testing/session_samples.ts';
 import { countText } from './agent_run.ts';
 
 const MINE = {
@@ -18,26 +19,9 @@ const MINE = {
   logins: [],
   variables: { MY_MODEL: 'small' },
 };
-const LOGIN = {
-  name: 'key',
-  title: 'My key',
-  get: 'make key',
-  secret: 'user/mine',
-  variable: 'MY_KEY',
-  placeholder: 'my-{alnum:40}',
-  bindings: [{ host: 'api.example.com', scheme: 'bearer' }],
-};
 const KEY = 'sk-ant-api03-a-real-key-of-the-person';
 const TOKEN = 'sk-ant-oat01-a-real-token-of-the-person';
-const SESSION = {
-  session_id: 'ses_1',
-  token: 'svc_session_t',
-  expires_at: '2026-01-02T00:00:00.000Z',
-  proxy_url: 'http://ses_1:svc_session_t@127.0.0.1:7421',
-  ca_pem_path: '/s/ca.pem',
-  ca_bundle_path: '/s/bundle.pem',
-  sentinels: [],
-};
+const SESSION = { ...SESSION_WITH_PLACEHOLDER, sentinels: [] };
 
 let home: TestHome;
 let vault: FakeVault;

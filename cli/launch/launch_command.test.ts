@@ -10,7 +10,7 @@ import {
   scriptWorkingEngine,
 } from '../../sandbox/launch/testing/fake_docker.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
-import { ME } from '../testing/session_samples.ts';
+import { CONTAINER_SESSION as SESSION, ME } from '../testing/session_samples.ts';
 import { storedEvent } from '../testing/stored_event.ts';
 
 let home: TestHome;
@@ -25,15 +25,6 @@ afterEach(async () => {
   await docker.remove();
 });
 
-const SESSION = {
-  session_id: 'ses_1',
-  token: 'planted-token',
-  proxy_url: 'http://ses_1:planted-token@127.0.0.1:7421',
-  ca_pem_path: '/s/ca.pem',
-  listener: 'namespace',
-  listener_port: 7421,
-  sentinels: [],
-};
 const STORED = 'stored-secret';
 
 const servers: Answer = ({ method, url, body }) => {

@@ -19,3 +19,14 @@ export const SESSION = {
   ca_bundle_path: '/s/bundle.pem',
   sentinels: [{ env: 'DEMO_TOKEN', value: 'placeholder' }],
 };
+
+/** A container's session, whose proxy listens inside of the container. */
+export const CONTAINER_SESSION = {
+  session_id: 'ses_1',
+  token: 'planted-token',
+  proxy_url: 'http://ses_1:planted-token@127.0.0.1:7421',
+  ca_pem_path: '/s/ca.pem',
+  listener: 'namespace',
+  listener_port: 7421,
+  sentinels: [],
+};
