@@ -22,7 +22,7 @@ beforeEach(async () => {
   control = await startInProcess({
     clock,
     lifetime,
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
     registry: { url: registry.url },
   });
 });

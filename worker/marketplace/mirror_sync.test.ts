@@ -48,7 +48,7 @@ async function worker(options: { readonly syncMs?: number; readonly lifetime?: P
     clock,
     turns: NO_TURNS,
     lifetime: options.lifetime ?? new ProgramLifetime(() => undefined),
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
     masterKey,
     makeMasterKey: null,
     localKey: new Secret(newLocalKey()),

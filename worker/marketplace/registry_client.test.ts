@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => registry.stop());
 
-const outbound = nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 });
+const outbound = nodeOutbound({ isLocal: true, pinned: new Map() });
 const FIRST = { cursor: null, search: null, updatedSince: null };
 
 async function page(url: string): Promise<RegistryPage> {

@@ -29,7 +29,7 @@ beforeAll(async () => {
   clock = new QuickClock();
   control = await startInProcess({
     clock,
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
     registry: { url: registry.url },
   });
 });

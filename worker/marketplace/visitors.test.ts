@@ -15,7 +15,7 @@ beforeAll(async () => {
   registry = await startRegistryServer({ entries: 20 });
   control = await startInProcess({
     clock: new QuickClock(),
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
     registry: { url: registry.url },
   });
 });
