@@ -93,7 +93,7 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
   if (!facts.ok) return err(facts.error);
   let gateway: Gateway | null = null;
   const identity = { id: randomBytes(16).toString('base64url'), kind, pid: run.pid };
-  const detailOf = (serverId: string): ServerDetail | null => (gateway === null ? null : detail(gateway, serverId));
+  const detailOf = (serverId: string): ServerDetail | null => (gateway === null ? null : readDetail(gateway, serverId));
   const ports = new SidecarPorts({ localApi, identity, clock, pause, warn, detailOf });
   const local = startLocalGateway({
     ports,
@@ -109,7 +109,7 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
   return ok({ local, ports });
 }
 
-function detail(gateway: Gateway, serverId: string): ServerDetail | null {
+function readDetail(gateway: Gateway, serverId: string): ServerDetail | null {
   const supervised = gateway.fleet.find(serverId);
   if (supervised === null) return null;
   const { restarts } = supervised.facts;

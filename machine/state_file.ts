@@ -18,11 +18,11 @@ export function corruptStateFile(path: string, problem: string, fix: string): Pr
 export function readPrivateFile(path: string): Result<string | null, Problem<StateFileProblemReason>> {
   try {
     const mode = statSync(path).mode & 0o777;
-    if ((mode & 0o077) !== 0) return err(exposed(path, mode));
+    if ((mode & 0o077) !== 0) return err(exposedProblem(path, mode));
     return ok(readFileSync(path, 'utf8'));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return ok(null);
-    return err(unreadable(path, error));
+    return err(unreadableProblem(path, error));
   }
 }
 
@@ -53,7 +53,7 @@ async function writeSynced(path: string, text: string): Promise<void> {
   }
 }
 
-function exposed(path: string, mode: number): Problem<StateFileProblemReason> {
+function exposedProblem(path: string, mode: number): Problem<StateFileProblemReason> {
   const shown = mode.toString(8).padStart(4, '0');
   return {
     reason: 'state_file_exposed',
@@ -61,7 +61,7 @@ function exposed(path: string, mode: number): Problem<StateFileProblemReason> {
   };
 }
 
-function unreadable(path: string, error: unknown): Problem<StateFileProblemReason> {
+function unreadableProblem(path: string, error: unknown): Problem<StateFileProblemReason> {
   const code = errorCode(error) || 'unknown error';
   return {
     reason: 'state_file_unreadable',

@@ -307,8 +307,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '9 Indistinguishability',
     holds: 'only a whole match is masked',
     file: 'shared/inject/scrub/block_search.ts',
-    text: 'if (this.#agreement(pattern, index, start) === pattern.length)',
-    replacement: 'if (this.#agreement(pattern, index, start) >= pattern.length - 1)',
+    text: 'if (this.#countMatching(pattern, index, start) === pattern.length)',
+    replacement: 'if (this.#countMatching(pattern, index, start) >= pattern.length - 1)',
     tests: ['tools/indistinguishable.test.ts'],
   },
   {
@@ -919,8 +919,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '8 No way round a connector',
     holds: 'a path that spells an operation differently counts as an evasion',
     file: 'shared/connect/connector_index.ts',
-    text: 'return spellings.some((path) => differs(raw,',
-    replacement: 'return spellings.every((path) => differs(raw,',
+    text: 'return spellings.some((path) => isOtherMatch(raw,',
+    replacement: 'return spellings.every((path) => isOtherMatch(raw,',
     tests: ['shared/connect/connector_index.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {

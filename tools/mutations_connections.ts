@@ -21,7 +21,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
     row: 'Connections that wait',
     holds: 'all peers together have a limited number of them',
     file: GATE,
-    text: "    if (this.#waitingCount > this.#options.limits.maxWaiting) this.#dropOldest(largest(this.#waiting), 'waiting');\n",
+    text: "    if (this.#waitingCount > this.#options.limits.maxWaiting) this.#dropOldest(findLargest(this.#waiting), 'waiting');\n",
     replacement: '',
     tests: [GATE_TEST],
   },

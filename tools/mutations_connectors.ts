@@ -93,7 +93,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     row: SERVED,
     holds: 'a signing key serves no connector',
     file: 'worker/services/connectors/connector_credentials.ts',
-    text: 'if (secret !== null) return (await signs(context, ownerId, path.value)) ? err(invalidReference(SIGNS)) : path;',
+    text: 'if (secret !== null) return (await isSigningKey(context, ownerId, path.value)) ? err(invalidReference(SIGNS)) : path;',
     replacement: 'if (secret !== null) return path;',
     tests: [WORKER],
   },

@@ -29,7 +29,7 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
     row: 'Seal: services',
     holds: 'a failed seal leaves no binding',
     file: PLAN,
-    text: 'throw await undone(client, made, { error, sending });',
+    text: 'throw await undoBindings(client, made, { error, sending });',
     replacement: 'throw error;',
     tests: [SEAL_TEST],
   },

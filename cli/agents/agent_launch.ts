@@ -24,11 +24,11 @@ import { ACCOUNT } from './account_login.ts';
 import { fillText } from './agent_files.ts';
 import { ensureHome, homeVolumeOf, listHomes, removeHome, type HomeOwner } from './agent_homes.ts';
 import { DEFAULT_AGENT_BASE, findOrBuildImage, type ImageTools } from './agent_image.ts';
-import { namedLogin, type ReadyLogin } from './agent_login.ts';
+import { requireLogin, type ReadyLogin } from './agent_login.ts';
 import { endOf, npmOf } from './agent_npm.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { findProfile } from './agent_profiles.ts';
-import { agentEnvironment, handedOut, loginsToUse, printSummary, removedVariables } from './agent_run.ts';
+import { agentEnvironment, listHandedOut, loginsToUse, printSummary, removedVariables } from './agent_run.ts';
 import { placesOf } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
 
@@ -83,7 +83,7 @@ interface Wanted {
 async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: Wanted): Promise<number> {
   const { profile } = wanted;
   const { login } = call.options;
-  const only = login === undefined ? null : namedLogin(profile, login);
+  const only = login === undefined ? null : requireLogin(profile, login);
   await ensureStarted(call);
   const ownImage = wanted.request.image;
   const image = ownImage ?? (await agentImage(call, profile));
@@ -153,10 +153,10 @@ async function changesFor(
   const terminal = container.tty ? terminalVariables(context.env) : {};
   return {
     volumes: [{ volume: home.name, target: image.home }],
-    command: [...prepared(context.root, wanted), profile.command, ...container.command],
+    command: [...prepareCommand(context.root, wanted), profile.command, ...container.command],
     env: { ...terminal, ...profile.container?.variables, ...container.env },
     environment: (environment, session) =>
-      agentEnvironment(environment, profile, logins ?? handedOut(profile, session)),
+      agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session)),
   };
 }
 
@@ -212,7 +212,7 @@ for (const line of prepareHome(process.env.HOME, JSON.parse(process.argv[1]))) c
 `;
 
 /** The words before the agent's command. They run in the container, as the agent's user, who may have put anything into the home. */
-function prepared(root: string, wanted: string): readonly string[] {
+function prepareCommand(root: string, wanted: string): readonly string[] {
   const source = readFileSync(join(root, 'sandbox', 'image', 'home', 'prepare_home.ts'), 'utf8');
   return ['sh', '-c', PREPARE_AND_RUN, 'svc-agent', `${plainJavaScript(source)}${CALL_PREPARE}`, wanted];
 }

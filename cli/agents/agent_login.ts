@@ -41,11 +41,14 @@ export async function readStored(client: HttpClient): Promise<Stored> {
 }
 
 /** The logins that work: every host is bound with one placeholder, and the secret is stored. The agent's own comes first. */
-export function readyLogins(profile: AgentProfile, stored: Stored): readonly ReadyLogin[] {
-  return [...readyAccount(profile, stored), ...profile.logins.flatMap((login) => readyLogin(login, stored) ?? [])];
+export function findReadyLogins(profile: AgentProfile, stored: Stored): readonly ReadyLogin[] {
+  return [
+    ...findReadyAccount(profile, stored),
+    ...profile.logins.flatMap((login) => findReadyLogin(login, stored) ?? []),
+  ];
 }
 
-function readyAccount(profile: AgentProfile, { bindings }: Stored): readonly ReadyLogin[] {
+function findReadyAccount(profile: AgentProfile, { bindings }: Stored): readonly ReadyLogin[] {
   const placeholder = accountPlaceholder(profile, bindings);
   const { account } = profile;
   if (account === undefined || placeholder === null) return [];
@@ -54,7 +57,7 @@ function readyAccount(profile: AgentProfile, { bindings }: Stored): readonly Rea
   return [{ login, placeholder, reference: accountReference(profile) }];
 }
 
-function readyLogin(login: AgentLogin, { bindings, secrets }: Stored): ReadyLogin | null {
+function findReadyLogin(login: AgentLogin, { bindings, secrets }: Stored): ReadyLogin | null {
   for (const first of bindings.filter((record) => servesLogin(record, login))) {
     const placeholder = first.sentinel?.value ?? '';
     const serves = (host: string): boolean =>
@@ -95,7 +98,7 @@ export async function storeLogin(
   credential: Credential,
 ): Promise<ReadyLogin> {
   const stored = await readStored(client);
-  const ready = readyLogin(login, stored);
+  const ready = findReadyLogin(login, stored);
   const path = 'path' in credential ? credential.path : (ready?.reference.replace(VAULT_SCHEME, '') ?? login.secret);
   const isStored = stored.secrets.some(
     (secret) => secret.ref === `${VAULT_SCHEME}${path}` && secret.owner === 'personal',
@@ -157,7 +160,7 @@ export function loginOf(
   all: readonly AgentProfile[],
   as: string | undefined,
 ): AgentLogin {
-  if (as !== undefined) return namedLogin(profile, as);
+  if (as !== undefined) return requireLogin(profile, as);
   const fitting = profile.logins.filter(({ prefix }) => prefix === undefined || value.startsWith(prefix));
   const best = fitting.toSorted((a, b) => prefixLength(b) - prefixLength(a))[0];
   const others = all
@@ -185,7 +188,7 @@ function prefixLength({ prefix }: AgentLogin): number {
   return prefix?.length ?? 0;
 }
 
-export function namedLogin(profile: AgentProfile, name: string): AgentLogin {
+export function requireLogin(profile: AgentProfile, name: string): AgentLogin {
   const found = profile.logins.find((login) => login.name === name);
   if (found !== undefined) return found;
   const names = profile.logins.map((login) => login.name).join(', ');

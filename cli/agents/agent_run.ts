@@ -12,7 +12,7 @@ import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { ACCOUNT } from './account_login.ts';
 import { agentPath, prepareAgentFiles } from './agent_files.ts';
-import { namedLogin, readStoredIfReachable, readyLogins, type ReadyLogin } from './agent_login.ts';
+import { requireLogin, readStoredIfReachable, findReadyLogins, type ReadyLogin } from './agent_login.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { LOGIN_FORMATS } from './login_formats.ts';
 import { findProfile } from './agent_profiles.ts';
@@ -47,7 +47,7 @@ export async function runAgent(
     name: profile.name,
     expectedHosts: profile.hosts,
     environment: (environment, session) =>
-      agentEnvironment(environment, profile, logins ?? handedOut(profile, session)),
+      agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session)),
   });
   if (sessionId !== null) await printSummary(call, sessionId);
   return status;
@@ -57,7 +57,7 @@ export async function runAgent(
 async function prepare(call: Call<RunOptions>, profile: AgentProfile): Promise<readonly ReadyLogin[] | null> {
   try {
     const name = call.options.login ?? null;
-    const wanted = name === null || name === ACCOUNT ? name : namedLogin(profile, name).name;
+    const wanted = name === null || name === ACCOUNT ? name : requireLogin(profile, name).name;
     await ensureStarted(call);
     const logins = await loginsToUse(call, profile, wanted);
     for (const { login, placeholder } of logins ?? []) {
@@ -82,7 +82,7 @@ export async function loginsToUse(
   if (profile.logins.length === 0) return [];
   const stored = await readStoredIfReachable(() => controlClient(call.context, call.options));
   if (stored === null) return null;
-  const ready = readyLogins(profile, stored)
+  const ready = findReadyLogins(profile, stored)
     .filter(({ login }) => wanted === null || login.name === wanted)
     .filter((each) => each.login.name !== ACCOUNT || isInFile(call, profile, each));
   if (wanted === ACCOUNT && ready.length === 0) throw noAccountError(profile);
@@ -105,7 +105,7 @@ function noAccountError({ name, title, account }: AgentProfile): CliError {
   ]);
 }
 
-export function handedOut(profile: AgentProfile, session: Pick<SessionAccess, 'sentinels'>): readonly ReadyLogin[] {
+export function listHandedOut(profile: AgentProfile, session: Pick<SessionAccess, 'sentinels'>): readonly ReadyLogin[] {
   const found = profile.logins.flatMap((login) =>
     session.sentinels
       .filter(({ env }) => env === login.variable)

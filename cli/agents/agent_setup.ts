@@ -8,7 +8,7 @@ import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { promptHidden, readSecret, type SecretSource } from '../terminal/read_secret.ts';
 import { homeOf } from '../up/home.ts';
-import { loginOf, namedLogin, readStored, storeLogin, type ReadyLogin, type Stored } from './agent_login.ts';
+import { loginOf, requireLogin, readStored, storeLogin, type ReadyLogin, type Stored } from './agent_login.ts';
 import type { AgentLogin, AgentProfile } from './agent_profile.ts';
 import { findProfile, loadProfiles, type ProfilePlaces } from './agent_profiles.ts';
 import { ensureStarted } from './agent_start.ts';
@@ -37,7 +37,7 @@ export async function logInAgent(call: Call<AgentLoginOptions>): Promise<undefin
     return;
   }
   if (profile.logins.length === 0) throw new CliError(EXIT.usage, `${profile.title} needs no credential`);
-  const as = options.as === undefined ? undefined : namedLogin(profile, options.as);
+  const as = options.as === undefined ? undefined : requireLogin(profile, options.as);
   await ensureStarted(call);
   const client = controlClient(call.context, options);
   const ready =

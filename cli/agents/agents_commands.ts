@@ -5,7 +5,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { homeOf } from '../up/home.ts';
 import { listHomes, removeHome } from './agent_homes.ts';
-import { readStoredIfReachable, readyLogins, type Stored } from './agent_login.ts';
+import { readStoredIfReachable, findReadyLogins, type Stored } from './agent_login.ts';
 import { AGENT_TITLES } from './agent_names.ts';
 import { packageOf } from './agent_profile.ts';
 import { loadProfiles, type FoundProfile } from './agent_profiles.ts';
@@ -78,7 +78,7 @@ async function listAgents(call: Call): Promise<undefined> {
 
 function rowOf(call: Call, { profile, file, own }: FoundProfile, stored: Stored | null): AgentRow {
   const packaged = packageOf(profile);
-  const ready = stored === null ? null : readyLogins(profile, stored);
+  const ready = stored === null ? null : findReadyLogins(profile, stored);
   return {
     name: profile.name,
     title: profile.title,

@@ -140,11 +140,11 @@ function usableSpec(
   draft: ConnectorSpecInput,
   before: Skipped,
 ): { readonly spec: ConnectorSpecRecord; readonly skipped: Skipped } {
-  const single = (operation: OperationDraft): readonly string[] => {
+  const checkAlone = (operation: OperationDraft): readonly string[] => {
     const checked = checkSpec({ ...draft, operations: [operation] });
     return checked.ok ? [] : checked.error.filter((line) => line.startsWith('operations[0]'));
   };
-  const judged = draft.operations.map((operation) => ({ operation, problems: single(operation) }));
+  const judged = draft.operations.map((operation) => ({ operation, problems: checkAlone(operation) }));
   const refused = judged.filter(({ problems }) => problems.length > 0);
   const operations = judged.filter(({ problems }) => problems.length === 0).map(({ operation }) => operation);
   const skipped = refused.map(({ operation, problems }) => ({

@@ -85,11 +85,11 @@ function issueLine(issue: z.core.$ZodIssue, spec: unknown): string {
 }
 
 function operationName(spec: unknown, index: PropertyKey | undefined): string | null {
-  const operations = member(spec, 'operations');
-  const name = index === undefined ? undefined : member(member(operations, index), 'name');
+  const operations = memberOf(spec, 'operations');
+  const name = index === undefined ? undefined : memberOf(memberOf(operations, index), 'name');
   return typeof name === 'string' ? name.slice(0, 64) : null;
 }
 
-function member(value: unknown, key: PropertyKey): unknown {
+function memberOf(value: unknown, key: PropertyKey): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
 }

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
 import { storedEvent } from '../testing/stored_event.ts';
 import { runCli, TestHome, type Answer, type RunOptions } from '../testing/run_cli.ts';
-import { refusedHostsLine, triedHosts } from './refused_hosts.ts';
+import { refusedHostsLine, listTriedHosts } from './refused_hosts.ts';
 
 let home: TestHome;
 let project: string;
@@ -236,22 +236,22 @@ describe('svc allow --from-session', () => {
 
 describe('the last line of a session', () => {
   test('names the hosts that were refused, with the command that proposes them', () => {
-    expect(refusedHostsLine(triedHosts(TRIED.slice(0, 3)), 'ses_1')).toBe(
+    expect(refusedHostsLine(listTriedHosts(TRIED.slice(0, 3)), 'ses_1')).toBe(
       'refused a host that the agent chose: a.test (2). To allow some of them here: svc allow --from-session ses_1',
     );
-    expect(refusedHostsLine(triedHosts([passed('b.test')]), 'ses_1')).toBeNull();
+    expect(refusedHostsLine(listTriedHosts([passed('b.test')]), 'ses_1')).toBeNull();
   });
 
   test('adds what an event stands for, and names no host that cannot be allowed', () => {
     const summed = storedEvent({ ...refused('a.test').data, 'svc.proxy.count': 40 });
-    expect(triedHosts([refused('a.test'), summed, refused('10.0.0.1'), refused('--from-session')])).toEqual([
+    expect(listTriedHosts([refused('a.test'), summed, refused('10.0.0.1'), refused('--from-session')])).toEqual([
       { host: 'a.test', refused: 41, passed: 0 },
     ]);
   });
 
   test('a look-alike stands beside the host that it imitates, however often each was tried', () => {
     const names = ['registry.test.cdn.example', 'registry-npm.test', 'z.test', 'registry.test', 'z.test'];
-    expect(triedHosts(names.map(refused)).map(({ host }) => host)).toEqual([
+    expect(listTriedHosts(names.map(refused)).map(({ host }) => host)).toEqual([
       'registry-npm.test',
       'registry.test',
       'registry.test.cdn.example',
@@ -261,6 +261,6 @@ describe('the last line of a session', () => {
 
   test('an agent that tries many hosts fills no screen', () => {
     const many = Array.from({ length: 100 }, (_each, n) => refused(`h${n}.test`));
-    expect(refusedHostsLine(triedHosts(many), 'ses_1')).toContain('h12.test (1) and 95 more. To allow');
+    expect(refusedHostsLine(listTriedHosts(many), 'ses_1')).toContain('h12.test (1) and 95 more. To allow');
   });
 });

@@ -132,7 +132,7 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
   }
   requireOutside(call, place.home);
   const answer = await askLine(context, question(place.folder, left > 0));
-  const chosen = chosenHosts(shown, left > 0, answer);
+  const chosen = readChoice(shown, left > 0, answer);
   if (chosen.length === 0) {
     print.note('nothing was changed');
     return undefined;
@@ -146,7 +146,7 @@ function question(folder: string, isCut: boolean): string {
 }
 
 /** Throws if a word is not the number of a row, so that no part of an answer is ignored. */
-function chosenHosts(shown: readonly TriedHost[], isCut: boolean, answer: string | null): readonly string[] {
+function readChoice(shown: readonly TriedHost[], isCut: boolean, answer: string | null): readonly string[] {
   const words = (answer ?? '')
     .toLowerCase()
     .split(/[\s,]+/)

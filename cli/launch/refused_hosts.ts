@@ -42,14 +42,14 @@ export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHost
 async function readHosts(call: Call, session: string, type: string, most: number): Promise<TriedHosts> {
   const client = controlClient(call.context, call.options);
   const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session, type }, most);
-  return { tried: triedHosts(events), complete: events.length < most };
+  return { tried: listTriedHosts(events), complete: events.length < most };
 }
 
 /**
  * Only hosts that can be allowed, by name: a look-alike then stands beside the host that it imitates, and the agent cannot move
  * a host up by trying it often.
  */
-export function triedHosts(events: readonly SeenEvent[]): readonly TriedHost[] {
+export function listTriedHosts(events: readonly SeenEvent[]): readonly TriedHost[] {
   const found = new Map<string, TriedHost>();
   for (const { data } of events) {
     const host = data['svc.proxy.upstream.host'];

@@ -40,7 +40,7 @@ export async function screenEnvironment(call: Call, keep: readonly string[]): Pr
     value !== undefined && isCandidate(name, value) ? [{ name, value }] : [],
   );
   const sent = candidates.filter(({ name }) => !ORDINARY.test(name));
-  const references = await storedReferences(call, sent);
+  const references = await findStoredReferences(call, sent);
   const suspected = candidates.flatMap(({ name, value }): readonly CredentialVariable[] => {
     const reference = references.get(name) ?? null;
     const shape = credentialWithin(value);
@@ -63,7 +63,7 @@ function isCandidate(name: string, value: string): boolean {
 }
 
 /** The references of the values that are stored, by the names that they have here. */
-export async function storedReferences(
+export async function findStoredReferences(
   call: Call,
   candidates: readonly { readonly name: string; readonly value: string }[],
 ): Promise<ReadonlyMap<string, string>> {

@@ -130,12 +130,12 @@ async function askFor(
   if (!context.interactive || options.stdin === true) {
     throw new CliError(EXIT.usage, `${service.name} needs ${flag}: ${what}`);
   }
-  const answer = (await askOrStop(context, `${capitalised(what)}: `)).trim();
+  const answer = (await askOrStop(context, `${capitalise(what)}: `)).trim();
   if (answer !== '') return answer;
   throw new CliError(EXIT.usage, `${service.name} needs ${flag}: nothing was changed`);
 }
 
-function capitalised(text: string): string {
+function capitalise(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -10,7 +10,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { knownPlaceholders, storedReferences } from '../launch/screen_environment.ts';
+import { knownPlaceholders, findStoredReferences } from '../launch/screen_environment.ts';
 import { askLine, askOrStop, isYes, StoppedError } from '../terminal/ask.ts';
 import { credentialFiles, isInside, readPlace, type CredentialFile } from './credential_places.ts';
 import {
@@ -109,7 +109,7 @@ export async function sealFound(call: Call<SealOptions>, services: readonly Seal
   const searched = await searchCredentials(context, services);
   const findings = withoutPlaceholders(searched.findings, await knownPlaceholders(call));
   const { left } = searched;
-  const references = await storedReferences(
+  const references = await findStoredReferences(
     call,
     findings.map(({ value }, index) => ({ name: String(index), value })),
   );

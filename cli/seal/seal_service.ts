@@ -100,12 +100,12 @@ export async function carryOutSeal(
     sending = `the value of ${secret.path}`;
     return { secret: await client.call('POST', '/v1/secrets', secretRecord, { body: secret }), bindings };
   } catch (error) {
-    throw await undone(client, made, { error, sending });
+    throw await undoBindings(client, made, { error, sending });
   }
 }
 
 /** Deletes what was made, newest first. Returns the error, with what could not be deleted. */
-async function undone(
+async function undoBindings(
   client: HttpClient,
   made: readonly HostBindingRecord[],
   { error, sending }: { readonly error: unknown; readonly sending: string | null },

@@ -21,7 +21,7 @@ const MOST_PASSES = 200;
 /** The running `svc run` and `svc launch` of the saved sessions. Start times of an earlier run of the system do not count. */
 export function findLaunchers(home: string): readonly ProcessIdentity[] {
   const boot = bootId();
-  const saved = listSessionFolders(home).map(({ path }) => savedLauncher(join(path, 'session.jws')));
+  const saved = listSessionFolders(home).map(({ path }) => readLauncher(join(path, 'session.jws')));
   const found = saved.flatMap((each) => (each?.owner && each.bootId === boot ? [each.owner] : []));
   return found.filter((each) => isSurelyRunning(each));
 }
@@ -34,10 +34,10 @@ export function findLauncherAbove(home: string): ProcessIdentity | null {
 
 /** Whether the folder of a session names its launcher, which may have ended. */
 export function namesLauncher(folder: string): boolean {
-  return savedLauncher(join(folder, 'session.jws')) !== null;
+  return readLauncher(join(folder, 'session.jws')) !== null;
 }
 
-function savedLauncher(path: string): z.infer<typeof launcher> | null {
+function readLauncher(path: string): z.infer<typeof launcher> | null {
   const payload = Buffer.from(readRegularFile(path)?.split('.')[1] ?? '', 'base64url').toString('utf8');
   return launcher.safeParse(parseJson(payload)).data ?? null;
 }

@@ -106,7 +106,7 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   notDone.push(...processProblems(killed));
   const unsealed = await releases;
   const service = await step('the service could not be removed, so svc may start again', () => removeService(call));
-  const wasStopped = await step('svc did not stop by itself', () => stopSvc(hurried(call), home));
+  const wasStopped = await step('svc did not stop by itself', () => stopSvc(withDeadline(call), home));
   const rest = new FrozenProcesses();
   await step('the programs of svc could not be stopped', () =>
     rest.freeze({ roots: programs, sessionIds: [], spared: [] }),
@@ -145,7 +145,7 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   return notDone.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-function hurried(call: Call): Call {
+function withDeadline(call: Call): Call {
   const stop = AbortSignal.any([call.context.stop, AbortSignal.timeout(STOP_MS)]);
   return { ...call, context: { ...call.context, stop } };
 }

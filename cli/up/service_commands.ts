@@ -88,7 +88,7 @@ export function managerOf({ context, options }: Call): ServiceManager {
 }
 
 /** The file of the installed service of this state directory; null without one, and on a system that has no service manager. */
-export function installedService(call: Call): string | null {
+export function findInstalledService(call: Call): string | null {
   try {
     const manager = managerOf(call);
     return isInstalled(manager) ? manager.path : null;

@@ -51,7 +51,7 @@ export class Supervisor {
     this.#stop = stop;
     this.#home = home;
     this.#lock = lock;
-    this.#port = { notice, delay: context.pause, now: context.now, onChanged: () => this.#changed() };
+    this.#port = { notice, delay: context.pause, now: context.now, onChanged: () => this.#recordPrograms() };
   }
 
   /** Locks the prepared state directory for this process; throws `CliError` if another one holds it. */
@@ -67,7 +67,7 @@ export class Supervisor {
   async start(spec: ProgramSpec): Promise<SupervisedProgram> {
     const program = await startProgram(spec, this.#port, this.#stop, logFolder(this.#home));
     this.#programs.push(program);
-    this.#changed();
+    this.#recordPrograms();
     return program;
   }
 
@@ -93,7 +93,7 @@ export class Supervisor {
   /** Writes run.json now and whenever a program gets a new process id. */
   publish(facts: PublishedFacts): void {
     this.#published = { ...facts, startedAt: new Date(this.#context.now()).toISOString() };
-    this.#changed();
+    this.#recordPrograms();
   }
 
   /**
@@ -117,7 +117,7 @@ export class Supervisor {
     if (errors.length > 0) throw new AggregateError(errors, 'not everything could be ended');
   }
 
-  #changed(): void {
+  #recordPrograms(): void {
     this.#lock.note(this.#programs.map((program) => program.pid));
     if (this.#published === null) return;
     const { controlUrl, proxyUrl, control, sidecar, startedAt } = this.#published;

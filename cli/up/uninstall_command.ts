@@ -6,7 +6,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { askLine } from '../terminal/ask.ts';
 import { homeOf } from './home.ts';
-import { installedService } from './service_commands.ts';
+import { findInstalledService } from './service_commands.ts';
 import { UpLock } from './up_lock.ts';
 
 interface UninstallOptions {
@@ -34,7 +34,7 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
       'Sign out first, which also revokes this machine: svc logout',
     ]);
   }
-  const service = installedService(call);
+  const service = findInstalledService(call);
   if (service !== null) {
     throw new CliError(EXIT.failed, `svc is installed as a service (${service}): nothing was deleted`, [
       'It would start svc again on an empty state directory. Remove it first: svc service uninstall',
@@ -45,7 +45,7 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
   rmSync(home, { recursive: true });
   print.data({ deleted: home }, () => `deleted ${home}\n`);
   print.note('Not deleted, because svc did not put it there or you may still need it:');
-  for (const text of elsewhere(context.root, volumes)) print.note(`  ${text}`);
+  for (const text of listLeft(context.root, volumes)) print.note(`  ${text}`);
 }
 
 /** Every state directory has one of these files. A folder called `sidecar` alone may be part of a program's source. */
@@ -99,7 +99,7 @@ async function requireConsent(
   if (answer?.trim() !== 'delete') throw new CliError(EXIT.failed, 'nothing was deleted');
 }
 
-function elsewhere(root: string, volumes: readonly string[]): readonly string[] {
+function listLeft(root: string, volumes: readonly string[]): readonly string[] {
   const homes = `homes of agents in containers: docker volume rm ${volumes.join(' ')}`;
   return [
     ...(volumes.length === 0 ? [] : [homes]),

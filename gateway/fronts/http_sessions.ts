@@ -104,14 +104,14 @@ export class HttpSessions {
     if (!isOwnFull && this.#sessions.size < maxSessions) return true;
     const others = isOwnFull ? [] : [...byCaller.values()].toSorted((a, b) => b.length - a.length);
     const oldest = [own, ...others]
-      .map((sessions) => this.#oldestUnused(sessions))
+      .map((sessions) => this.#findOldestUnused(sessions))
       .find((found) => found !== undefined);
     if (oldest === undefined) return false;
     void this.#end(oldest);
     return true;
   }
 
-  #oldestUnused(sessions: readonly Session[]): Session | undefined {
+  #findOldestUnused(sessions: readonly Session[]): Session | undefined {
     const unused = sessions.filter(({ open, usedAt }) => open === 0 && this.#now() - usedAt > FRESH_MS);
     return unused.toSorted((a, b) => a.usedAt - b.usedAt)[0];
   }

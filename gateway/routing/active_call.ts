@@ -81,7 +81,7 @@ export class ActiveCall {
         throw this.#abort.signal.reason instanceof CallEnded ? this.#abort.signal.reason : error;
       },
     );
-    void this.#result.catch(() => undefined).then(() => this.#over());
+    void this.#result.catch(() => undefined).then(() => this.#rejectAsked());
   }
 
   /** Resolves with the result, or with the input that the client must provide. Rejects with the request's error. */
@@ -93,7 +93,7 @@ export class ActiveCall {
     if (round.signal.aborted) cancel();
     try {
       while (true) {
-        const requests = this.#untold();
+        const requests = this.#takeUnforwarded();
         if (requests !== null) return { kind: 'input', requests };
         const woken = this.#wake.promise.then(() => null);
         const step = await Promise.race([this.#result, woken]);
@@ -156,7 +156,7 @@ export class ActiveCall {
     this.#abort.abort(new CallEnded(why));
   }
 
-  #untold(): InputRequests | null {
+  #takeUnforwarded(): InputRequests | null {
     const waiting = [...this.#asked].filter(([, asked]) => !asked.isForwarded);
     if (waiting.length === 0) return null;
     this.#stopTimer();
@@ -182,7 +182,7 @@ export class ActiveCall {
     this.#timer = null;
   }
 
-  #over(): void {
+  #rejectAsked(): void {
     this.#stopTimer();
     for (const { reject } of this.#asked.values()) {
       reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the call is over'));

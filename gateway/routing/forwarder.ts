@@ -142,7 +142,7 @@ export class Forwarder {
         signal,
         timeout: maxCallMs,
         allowInputRequired: true,
-        onprogress: (progress: Progress) => call.reportProgress(downstream.mask.value(progress)),
+        onprogress: (progress: Progress) => call.reportProgress(downstream.mask.maskValue(progress)),
       }),
     );
     this.#downstreamOf.set(call, downstream);
@@ -154,10 +154,11 @@ export class Forwarder {
     const { downstream, target, finished } = leg;
     try {
       const step = await call.runRound(leg.request.round);
-      if (step.kind === 'input') return this.#required(leg, step.requests, call, undefined);
+      if (step.kind === 'input') return this.#requireInput(leg, step.requests, call, undefined);
       this.#options.registry.remove(target.supervised.server.id, call);
-      const result = downstream.mask.value(step.result);
-      if (isInputRequiredResult(result)) return this.#required(leg, result.inputRequests, null, result.requestState);
+      const result = downstream.mask.maskValue(step.result);
+      if (isInputRequiredResult(result))
+        return this.#requireInput(leg, result.inputRequests, null, result.requestState);
       finished('isError' in result && result['isError'] === true ? 'tool_error' : 'ok');
       return result;
     } catch (error) {
@@ -166,7 +167,7 @@ export class Forwarder {
     }
   }
 
-  #required(
+  #requireInput(
     { request, subject, finished, target }: Leg,
     inputRequests: InputRequiredResult['inputRequests'],
     running: ActiveCall | null,

@@ -86,7 +86,7 @@ export class PromptRouter {
     const timeout = this.#options.limits.requestMs;
     try {
       const result = await downstream.client.complete({ ...params, ref: place.ref }, { signal, timeout });
-      return downstream.mask.value(result);
+      return downstream.mask.maskValue(result);
     } catch (error) {
       throw maskError(error, downstream.mask);
     }

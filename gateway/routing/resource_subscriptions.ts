@@ -96,10 +96,10 @@ export class ResourceSubscriptions {
     let count = 0;
     for (const { clients } of this.#subscribed.values()) if (clients.has(clientKey)) count += 1;
     if (count >= MOST_OF_CLIENT) await this.#leaveOldest(clientKey);
-    else if (this.#subscribed.size >= MOST) await this.#leaveOldest(this.#greediest());
+    else if (this.#subscribed.size >= MOST) await this.#leaveOldest(this.#findGreediest());
   }
 
-  #greediest(): string {
+  #findGreediest(): string {
     const counts = new Map<string, number>();
     for (const { clients } of this.#subscribed.values()) {
       for (const key of clients.keys()) counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -40,7 +40,7 @@ export class ServerCatalog {
     await waitUnlessAborted(fleet.listed, deadline);
     const listings = fleet
       .serversOf(caller)
-      .map((supervised) => waitUnlessAborted(this.#of(kind, supervised), deadline));
+      .map((supervised) => waitUnlessAborted(this.#listOf(kind, supervised), deadline));
     return (await Promise.all(listings)).filter((listing) => listing !== null);
   }
 
@@ -51,7 +51,7 @@ export class ServerCatalog {
     signal: AbortSignal,
   ): Promise<ServerListing<K> | null> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
-    return waitUnlessAborted(this.#of(kind, supervised), deadline);
+    return waitUnlessAborted(this.#listOf(kind, supervised), deadline);
   }
 
   /** The server reports a changed list. */
@@ -66,7 +66,7 @@ export class ServerCatalog {
     return downstream === null ? null : this.#listsOf(downstream).countOf(kind);
   }
 
-  async #of<K extends Listable>(kind: K, supervised: SupervisedServer): Promise<ServerListing<K> | null> {
+  async #listOf<K extends Listable>(kind: K, supervised: SupervisedServer): Promise<ServerListing<K> | null> {
     const connected = await supervised.connect();
     if (!connected.ok) return null;
     const name = this.#options.fleet.nameOf(supervised.server.id);

@@ -129,7 +129,7 @@ export class ServerLists {
     if (client.getServerCapabilities()?.[capability] === undefined) return [];
     const byKey = new Map<string, Listed[K]>();
     for (const item of await this.#items(kind)) {
-      const clean = mask.value(item);
+      const clean = mask.maskValue(item);
       if (isOne(clean) && !byKey.has(keyOf(clean))) byKey.set(keyOf(clean), toShownDefinition(clean));
       if (byKey.size >= this.#limits.maxListItems) break;
     }

@@ -65,7 +65,7 @@ export class ToolRouter {
     const { catalog, limits } = this.#options;
     const [listings, ...built] = await Promise.all([
       catalog.listAll('tools', caller, signal),
-      ...this.#options.sources.map((source) => this.#built(source, caller, signal)),
+      ...this.#options.sources.map((source) => this.#listOfSource(source, caller, signal)),
     ]);
     const ofServers = listings.flatMap(({ supervised, name, items }) => listExposed(supervised, name, items));
     const sorted = sortBy([...ofServers, ...built.flat()], ({ name }) => name);
@@ -76,7 +76,7 @@ export class ToolRouter {
   }
 
   /** A source that fails or is too slow does not affect the others. */
-  async #built(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
+  async #listOfSource(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
     const tools = await waitUnlessAborted(source.tools(caller, deadline), deadline).catch(() => null);
     return tools ?? [];
@@ -196,19 +196,19 @@ export class ToolRouter {
     const serverName = splitToolName(name)?.server;
     const supervised = fleet.serversOf(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
     if (supervised === undefined || serverName === undefined) throw unknownToolError(name);
-    const tool = await this.#listed(supervised, serverName, name, signal);
+    const tool = await this.#findListed(supervised, serverName, name, signal);
     if (tool !== null) return { supervised, tool };
     if (supervised.current === null) {
       const why = supervised.facts.problem?.message ?? 'it is still starting; try again later';
       throw new ServerUnavailable(serverName, why);
     }
     catalog.forget('tools', supervised.server.id);
-    const again = await this.#listed(supervised, serverName, name, signal);
+    const again = await this.#findListed(supervised, serverName, name, signal);
     if (again === null) throw unknownToolError(name);
     return { supervised, tool: again };
   }
 
-  async #listed(
+  async #findListed(
     supervised: SupervisedServer,
     serverName: string,
     name: string,

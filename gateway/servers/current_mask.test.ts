@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 
 /** The masked ones of three tokens. */
 const listMasked = (mask: CurrentMask) =>
-  [FIRST, SECOND, THIRD].filter((token) => !mask.now.text(`Bearer ${token}`).includes(token));
+  [FIRST, SECOND, THIRD].filter((token) => !mask.now.maskText(`Bearer ${token}`).includes(token));
 
 test('masks a renewed token, and the old one until some time after its expiry', () => {
   const mask = new CurrentMask([VALUE], { text: FIRST, expiresAt: 60 * MINUTE });
@@ -17,7 +17,7 @@ test('masks a renewed token, and the old one until some time after its expiry', 
   expect(listMasked(mask)).toEqual([FIRST, SECOND]);
   mask.add({ text: THIRD, expiresAt: 180 * MINUTE }, 119 * MINUTE);
   expect(listMasked(mask)).toEqual([SECOND, THIRD]);
-  expect(mask.now.text(VALUE)).not.toContain(VALUE);
+  expect(mask.now.maskText(VALUE)).not.toContain(VALUE);
 });
 
 test('keeps masking a token without a known expiry', () => {

@@ -23,7 +23,7 @@ export class CurrentMask {
   constructor(values: readonly string[], bearer: FilledBearer | null) {
     this.#values = values;
     this.#bearers = bearer === null ? [] : [bearer];
-    this.#now = this.#made();
+    this.#now = this.#buildMask();
   }
 
   get now(): SecretMask {
@@ -36,10 +36,10 @@ export class CurrentMask {
       return text !== bearer.text && (expiresAt === null || expiresAt + KEPT_AFTER_END_MS > at);
     });
     this.#bearers = [...good, bearer].slice(-MOST_TOKENS);
-    this.#now = this.#made();
+    this.#now = this.#buildMask();
   }
 
-  #made(): SecretMask {
+  #buildMask(): SecretMask {
     return new SecretMask([...this.#values, ...this.#bearers.map(({ text }) => text)]);
   }
 }

@@ -89,13 +89,13 @@ export class Fleet {
     const supervised = new SupervisedServer(known, {
       ...this.#options,
       slots: this.#slots,
-      onHealth: () => this.#soon(),
+      onHealth: () => this.#reportSoon(),
     });
     this.#servers.set(known.server.id, supervised);
   }
 
   /** Several changes within a turn are reported once. */
-  #soon(): void {
+  #reportSoon(): void {
     if (this.#reporting) return;
     this.#reporting = true;
     setTimeout(() => {

@@ -83,10 +83,10 @@ test("masks an access token that was renewed while the server runs in the server
   const { client, mask } = launched.value;
   const result = await client.callTool({ name: 't', arguments: {} });
   expect(JSON.stringify(result)).toContain(TOKENS[1]);
-  expect(JSON.stringify(launched.value.mask.value(result))).not.toContain(TOKENS[1]);
+  expect(JSON.stringify(launched.value.mask.maskValue(result))).not.toContain(TOKENS[1]);
   expect(launched.value.mask).not.toBe(mask);
   // The old token is valid for another 20 seconds.
-  expect(launched.value.mask.text(TOKENS[0]!)).toBe('*'.repeat(TOKENS[0]!.length));
+  expect(launched.value.mask.maskText(TOKENS[0]!)).toBe('*'.repeat(TOKENS[0]!.length));
   expect(logged).toEqual([`Bearer ${'*'.repeat(TOKENS[1]!.length)}`]);
   await launched.value.close();
 });

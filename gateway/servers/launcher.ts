@@ -173,7 +173,7 @@ export class Launcher {
       },
       closed: closed.then(({ reason, message }) => {
         release();
-        return { reason, message: mask.now.text(message) };
+        return { reason, message: mask.now.maskText(message) };
       }),
       async close() {
         await client.close().catch(() => undefined);
@@ -197,11 +197,11 @@ class StartTimeout extends Error {
 /** A server's own messages are masked before they are passed on. */
 function maskEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEvents {
   return {
-    input: (call, gone) => events.input(mask.now.value(call), gone),
+    input: (call, gone) => events.input(mask.now.maskValue(call), gone),
     listChanged: (kind) => events.listChanged(kind),
-    resourceUpdated: (uri) => events.resourceUpdated(mask.now.text(uri)),
-    log: (message) => events.log(mask.now.value(message)),
-    elicitationComplete: (params) => events.elicitationComplete(mask.now.value(params)),
+    resourceUpdated: (uri) => events.resourceUpdated(mask.now.maskText(uri)),
+    log: (message) => events.log(mask.now.maskValue(message)),
+    elicitationComplete: (params) => events.elicitationComplete(mask.now.maskValue(params)),
   };
 }
 
@@ -254,6 +254,6 @@ const MOST_CHARACTERS = 300;
 /** A server's message, which may quote its credentials: it is masked before it is shortened. */
 function messageOf(error: unknown, mask: SecretMask): string {
   const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const text = mask.text(root instanceof Error ? root.message : String(root));
+  const text = mask.maskText(root instanceof Error ? root.message : String(root));
   return toShownLine(text, MOST_CHARACTERS);
 }

@@ -54,7 +54,7 @@ export class LocalLaunch {
       refusalOf(commandDangers(server.command, server.env)) ??
       refusalOf(commandDangers([...values.command], values.env));
     if (danger !== null) {
-      const message = `command ${filled.mask.now.text(danger.message)}`;
+      const message = `command ${filled.mask.now.maskText(danger.message)}`;
       return err({ reason: 'command_refused', message });
     }
     const { gatewayMark, mcpHome, env } = this.#options;

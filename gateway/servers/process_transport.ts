@@ -57,7 +57,7 @@ export class ProcessTransport implements Transport {
     stdout.on('data', (chunk: Uint8Array) => this.#read(chunk));
     stdout.on('error', () => undefined);
     stdin.on('error', () => undefined);
-    void this.#process.ended.then(() => this.#ended());
+    void this.#process.ended.then(() => this.#closeAfterOutput());
     return Promise.resolve();
   }
 
@@ -73,16 +73,16 @@ export class ProcessTransport implements Transport {
 
   async close(): Promise<void> {
     await this.#process.stop(this.#limits.stopMs);
-    this.#gone();
+    this.#markClosed();
   }
 
   /** Output written before the end is still delivered. */
-  async #ended(): Promise<void> {
+  async #closeAfterOutput(): Promise<void> {
     while (this.#isDelivering) await waitForTurn();
-    this.#gone();
+    this.#markClosed();
   }
 
-  #gone(): void {
+  #markClosed(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.onclose?.();
@@ -92,9 +92,9 @@ export class ProcessTransport implements Transport {
     if (this.#closed) return;
     const lines = this.#lines.push(chunk);
     if (lines === null) {
-      return this.#fault(`it wrote a message of more than ${this.#limits.maxMessageBytes} bytes`);
+      return this.#endForFault(`it wrote a message of more than ${this.#limits.maxMessageBytes} bytes`);
     }
-    this.#allow(chunk.length, lines.length);
+    this.#limitRate(chunk.length, lines.length);
     for (const line of lines) this.#queue.push(line);
     if (!this.#isDelivering && this.#queue.length > 0) void this.#deliver();
   }
@@ -120,7 +120,7 @@ export class ProcessTransport implements Transport {
     if (line.trim() === '' || this.#closed) return false;
     const message = messageOf(line);
     if (message === null) {
-      this.#garbage(line.length);
+      this.#countGarbage(line.length);
       return false;
     }
     this.onmessage?.(message);
@@ -128,17 +128,17 @@ export class ProcessTransport implements Transport {
   }
 
   /** Tolerates a few lines that are not messages, such as log output; more ends the server. */
-  #garbage(bytes: number): void {
+  #countGarbage(bytes: number): void {
     this.#garbageBytes += bytes;
     this.#garbageLines += 1;
     const { maxGarbageBytes, maxGarbageLines } = this.#limits;
     if (this.#garbageBytes > maxGarbageBytes || this.#garbageLines > maxGarbageLines) {
-      this.#fault('it repeatedly wrote text that is not an MCP message to its standard output');
+      this.#endForFault('it repeatedly wrote text that is not an MCP message to its standard output');
     }
   }
 
   /** If a window's limit is exceeded, stops reading until the window ends, so that a flood slows only its sender. */
-  #allow(bytes: number, messages: number): void {
+  #limitRate(bytes: number, messages: number): void {
     const now = performance.now();
     if (now >= this.#windowEndsAt) {
       this.#windowEndsAt = now + 1000 / WINDOWS_PER_SECOND;
@@ -163,7 +163,7 @@ export class ProcessTransport implements Transport {
     setTimeout(() => stdout.resume(), ms).unref();
   }
 
-  #fault(message: string): void {
+  #endForFault(message: string): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#onFault(message);

@@ -15,7 +15,7 @@ export class SecretMask {
   }
 
   /** The text with `*` in place of every secret. */
-  text(text: string): string {
+  maskText(text: string): string {
     if (this.patterns.isEmpty) return text;
     const bytes = byteTextOf(text);
     const masked = scrubText(bytes, this.patterns);
@@ -23,33 +23,33 @@ export class SecretMask {
   }
 
   /** The JSON value with all strings and keys masked. A value without secrets is returned unchanged, not copied. */
-  value<T>(value: T): T;
-  value(value: unknown): unknown {
-    return this.patterns.isEmpty ? value : this.#masked(value);
+  maskValue<T>(value: T): T;
+  maskValue(value: unknown): unknown {
+    return this.patterns.isEmpty ? value : this.#maskAny(value);
   }
 
-  #masked(value: unknown): unknown {
-    if (typeof value === 'string') return this.text(value);
-    if (typeof value === 'number') return this.#number(value);
+  #maskAny(value: unknown): unknown {
+    if (typeof value === 'string') return this.maskText(value);
+    if (typeof value === 'number') return this.#maskNumber(value);
     if (typeof value !== 'object' || value === null) return value;
-    return Array.isArray(value) ? this.#list(value) : this.#object(value);
+    return Array.isArray(value) ? this.#maskList(value) : this.#maskObject(value);
   }
 
   /** A secret of digits is also masked as a number. */
-  #number(value: number): unknown {
+  #maskNumber(value: number): unknown {
     const text = String(value);
-    const masked = this.text(text);
+    const masked = this.maskText(text);
     return masked === text ? value : masked;
   }
 
-  #list(list: readonly unknown[]): readonly unknown[] {
-    const masked = list.map((item) => this.#masked(item));
+  #maskList(list: readonly unknown[]): readonly unknown[] {
+    const masked = list.map((item) => this.#maskAny(item));
     return masked.some((item, index) => item !== list[index]) ? masked : list;
   }
 
-  #object(object: object): object {
+  #maskObject(object: object): object {
     const entries = Object.entries(object);
-    const masked = entries.map(([key, member]): [string, unknown] => [this.text(key), this.#masked(member)]);
+    const masked = entries.map(([key, member]): [string, unknown] => [this.maskText(key), this.#maskAny(member)]);
     const changed = masked.some(
       ([key, member], index) => key !== entries[index]?.[0] || member !== entries[index]?.[1],
     );

@@ -99,7 +99,7 @@ export class SupervisedServer {
     await this.#reset();
     this.#problem = problem;
     if (problem !== null) this.#failedAt = this.#options.ports.clock.now();
-    this.#changed();
+    this.#notifyHealth();
   }
 
   /** Ends the server permanently. */
@@ -124,7 +124,7 @@ export class SupervisedServer {
     }
     const started = await starting;
     if (started?.ok === true) await started.value.close();
-    this.#changed();
+    this.#notifyHealth();
   }
 
   /** Why no start is attempted now. A server that failed too often is left stopped for a while. */
@@ -163,7 +163,7 @@ export class SupervisedServer {
       return err({ reason: 'handshake_failed', message: error instanceof Error ? error.message : 'unknown error' });
     });
     this.#starting = starting;
-    this.#changed();
+    this.#notifyHealth();
     void this.#settle(life, starting);
     return starting;
   }
@@ -201,13 +201,13 @@ export class SupervisedServer {
     this.#problem = null;
     this.#isLegacy = downstream.client.getProtocolEra() === 'legacy';
     this.#options.ports.record({ type: 'mcp.server.started', server: this.server });
-    this.#changed();
+    this.#notifyHealth();
     this.#options.onConnection(this.server.id);
-    void this.#mourn(life, downstream, startedAt);
+    void this.#restartWhenEnded(life, downstream, startedAt);
   }
 
   /** Restarts a server that ended. */
-  async #mourn(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
+  async #restartWhenEnded(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
     const problem = await downstream.closed;
     if (this.#life !== life || this.#downstream !== downstream) return;
     this.#downstream = null;
@@ -229,7 +229,7 @@ export class SupervisedServer {
       return;
     }
     this.#failures = 0;
-    this.#changed();
+    this.#notifyHealth();
   }
 
   #state(): McpHealthState {
@@ -242,7 +242,7 @@ export class SupervisedServer {
     return this.#problem === null ? 'stopped' : stateOf(this.#problem.reason);
   }
 
-  #changed(): void {
+  #notifyHealth(): void {
     this.#checkedAt = this.#options.ports.clock.now();
     this.#options.onHealth();
   }

@@ -203,7 +203,7 @@ export class SidecarPorts implements GatewayPorts {
 
   async #sendHealth({ ended, timeoutMs }: { readonly ended: boolean; readonly timeoutMs: number }): Promise<void> {
     const { localApi, identity, detailOf } = this.#options;
-    const logs = this.#untoldLogs();
+    const logs = this.#listChangedLogs();
     const servers = this.#states.map((state): ReportedServer => {
       const detail = detailOf(state.id);
       return {
@@ -226,7 +226,7 @@ export class SidecarPorts implements GatewayPorts {
   }
 
   /** The changed logs, as many as fit, least recently reported first. */
-  #untoldLogs(): ReadonlyMap<string, UntoldLog> {
+  #listChangedLogs(): ReadonlyMap<string, UntoldLog> {
     const toldOrder = [...this.#toldLogs.keys()];
     const ids = this.#states.map(({ id }) => id).toSorted((a, b) => toldOrder.indexOf(a) - toldOrder.indexOf(b));
     const logs = new Map<string, UntoldLog>();

@@ -38,13 +38,13 @@ export function mcpHelperNode(
   const lines = probe.split('\n');
   const version = lines.find((line) => line.startsWith('node='))?.slice('node='.length) ?? '';
   if (Number(/^v(\d{1,3})\./.exec(version)?.[1] ?? 0) >= OLDEST_MAJOR) return { kind: 'of_image' };
-  const reason = misfit(lines, architecture, own);
+  const reason = findMisfit(lines, architecture, own);
   if (reason === null) return { kind: 'of_svc' };
   const fix = `Add Node ${OLDEST_MAJOR} or newer to the base and build again, or use $SVC_URL/v1/mcp, which needs no Node.`;
   return { kind: 'none', reason: `${reason}. ${fix}` };
 }
 
-function misfit(lines: readonly string[], architecture: string, own: OwnNode): string | null {
+function findMisfit(lines: readonly string[], architecture: string, own: OwnNode): string | null {
   const without = "the base has no Node that is new enough, and svc's own Node cannot run in it";
   if (own.platform !== 'linux' || !own.isGlibc) return `${without}: it is not one for Linux with glibc`;
   if (ARCHITECTURES[architecture] !== own.architecture) return `${without}: it is for another processor`;

@@ -70,9 +70,9 @@ export class PlanContainer {
   }
 
   /** Waits until the container is set up for steps. */
-  async ready(): Promise<void> {
+  async waitUntilReady(): Promise<void> {
     const env = { SVC_STEP_SENTINEL: this.#sentinel };
-    const said = await this.#script(READY_SCRIPT, { env, timeoutMs: READY_TIMEOUT_MS });
+    const said = await this.#runScript(READY_SCRIPT, { env, timeoutMs: READY_TIMEOUT_MS });
     if (said.code !== 0 || said.stdout !== 'ready\n') throw await this.#notReady(said);
   }
 
@@ -92,7 +92,7 @@ export class PlanContainer {
   /** Ends every process except the first. False if one may still run. */
   async sweep(): Promise<boolean> {
     for (let attempt = 1; attempt <= SWEEP_ATTEMPTS; attempt += 1) {
-      const said = await this.#script(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });
+      const said = await this.#runScript(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });
       if (said.code === 0 && parseSweepCount(said.stdout) === 0) return true;
       await this.#ports.pause(BETWEEN_SWEEPS_MS);
     }
@@ -101,7 +101,7 @@ export class PlanContainer {
 
   /** Whether a path and all its parent folders exist and are not links. */
   async kindOfPath(path: string): Promise<'plain' | 'link' | 'missing' | 'unknown'> {
-    const said = await this.#script(PLAIN_PATH_SCRIPT, { args: [path], timeoutMs: SWEEP_TIMEOUT_MS });
+    const said = await this.#runScript(PLAIN_PATH_SCRIPT, { args: [path], timeoutMs: SWEEP_TIMEOUT_MS });
     const kind = said.code === 0 ? said.stdout.trim() : '';
     return kind === 'plain' || kind === 'link' || kind === 'missing' ? kind : 'unknown';
   }
@@ -110,7 +110,7 @@ export class PlanContainer {
     return this.#ports.archiveOf(this.id, path);
   }
 
-  #script(
+  #runScript(
     script: string,
     options: { readonly args?: readonly string[]; readonly env?: Record<string, string>; readonly timeoutMs: number },
   ): Promise<QuietEnd> {
@@ -145,7 +145,7 @@ export async function bootPlanContainer(
   const container = new PlanContainer(ports, id, { image: boot.image, sentinel });
   const pid = valueOrLaunchError(await ports.runtime.pidOf(id));
   if (pid !== null) await ports.sessions.openListener(session.sessionId, pid, false);
-  await container.ready();
+  await container.waitUntilReady();
   return container;
 }
 

@@ -17,18 +17,18 @@ export class TerminalFilter {
   #held = '';
 
   push(chunk: Uint8Array): string {
-    return this.#filtered(this.#decoder.decode(chunk, { stream: true }));
+    return this.#filterText(this.#decoder.decode(chunk, { stream: true }));
   }
 
   /** The rest, and a style reset for what the step left switched on. */
   end(): string {
-    const rest = this.#filtered(this.#decoder.decode());
+    const rest = this.#filterText(this.#decoder.decode());
     const held = this.#held;
     this.#held = '';
     return `${rest}${toPrintable(held)}${ESCAPE}[0m`;
   }
 
-  #filtered(text: string): string {
+  #filterText(text: string): string {
     const whole = this.#held + text;
     const unfinished = UNFINISHED.exec(whole);
     this.#held = unfinished?.[0] ?? '';

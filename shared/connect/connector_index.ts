@@ -86,12 +86,12 @@ export function compileConnectors(installed: readonly InstalledConnector[]): Con
   for (const connector of connectorsInForce(installed)) {
     for (const operation of connector.spec.operations) {
       for (const host of new Set(operationHosts(connector.spec, operation))) {
-        const methods = entry(hosts, host, () => new Map<string, Node>());
-        insert(entry(methods, operation.method, emptyNode), { connector, operation });
+        const methods = findOrMake(hosts, host, () => new Map<string, Node>());
+        insert(findOrMake(methods, operation.method, emptyNode), { connector, operation });
         if (operation.path.endsWith('/')) slashEndedHosts.add(host);
         if (operation.graphql !== undefined) graphqlHosts.add(host);
         if (operation.approval === 'required') approvalHosts.add(host);
-        entry(byHost, host, () => []).push({ connector, operation });
+        findOrMake(byHost, host, () => []).push({ connector, operation });
       }
     }
   }
@@ -216,7 +216,7 @@ function isRespelled(index: ConnectorIndex, request: OperationRequest): boolean 
   const spellings = listOtherSpellings(index, request);
   if (spellings.length === 0) return false;
   const raw = matchOperation(index, request);
-  return spellings.some((path) => differs(raw, matchOperation(index, { ...request, path })));
+  return spellings.some((path) => isOtherMatch(raw, matchOperation(index, { ...request, path })));
 }
 
 /** The operation of a request as sent, and of each other spelling that a server could make of its path. */
@@ -257,7 +257,7 @@ function listOtherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }:
   return spellings.filter((spelling, at) => spelling !== path && spellings.indexOf(spelling) === at);
 }
 
-function differs(raw: OperationMatch, other: OperationMatch): boolean {
+function isOtherMatch(raw: OperationMatch, other: OperationMatch): boolean {
   if (other.kind === 'none') return false;
   if (raw.kind === 'graphql' && other.kind === 'graphql') {
     return raw.candidates.some(({ operation }, at) => operation !== other.candidates[at]?.operation);
@@ -278,7 +278,7 @@ function insertSegments(root: Node, segments: readonly string[], operation: Conn
   let node = root;
   for (const segment of segments) {
     if (segment.startsWith('{')) node = node.template ??= emptyNode();
-    else node = entry(node.literals, segment, emptyNode);
+    else node = findOrMake(node.literals, segment, emptyNode);
   }
   if (!node.ends.includes(operation)) node.ends.push(operation);
 }
@@ -341,7 +341,7 @@ function fillsTemplate(segment: string): boolean {
   return segment !== '' && !/^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+function findOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;
   const made = make();

@@ -218,12 +218,12 @@ interface Verdict {
 
 /** The contract comes before the credential. Whether the credential is stored is checked anyway, for display. */
 function judge(known: Known, binding: HostBinding, subject: Subject & Beside): Verdict {
-  const missing = references(binding).filter((ref) => !known.isStored(ref));
+  const missing = referencesOf(binding).filter((ref) => !known.isStored(ref));
   const { besideApprovals } = subject;
   return { binding, missing, besideApprovals, shown: show(binding, subject, missing.length === 0) };
 }
 
-function references({ credential, injection }: HostBinding): CredentialRef[] {
+function referencesOf({ credential, injection }: HostBinding): CredentialRef[] {
   const isWithToken = injection.scheme === 'sigv4-resign' && injection.sessionTokenRef !== undefined;
   return isWithToken ? [credential, injection.sessionTokenRef] : [credential];
 }

@@ -143,7 +143,7 @@ export class ConnectionGate {
     this.#enterWaiting(entry);
     const { key, isShared } = entry.connection.peer;
     if (isShared) this.#tellUsersApart(key);
-    if (this.#waitingCount > this.#options.limits.maxWaiting) this.#dropOldest(largest(this.#waiting), 'waiting');
+    if (this.#waitingCount > this.#options.limits.maxWaiting) this.#dropOldest(findLargest(this.#waiting), 'waiting');
   }
 
   #enterWaiting(entry: Entry): void {
@@ -154,7 +154,7 @@ export class ConnectionGate {
 
   /** Drops a waiting connection, or else one without a request; false if there is neither. */
   #makeRoom(): boolean {
-    return this.#dropOldest(largest(this.#waiting) ?? largest(this.#idle), 'descriptors');
+    return this.#dropOldest(findLargest(this.#waiting) ?? findLargest(this.#idle), 'descriptors');
   }
 
   #dropOldest(group: Group | null | undefined, reason: DropReason): boolean {
@@ -220,7 +220,7 @@ export class ConnectionGate {
   }
 }
 
-function largest(groups: ReadonlyMap<string, Group>): Group | null {
+function findLargest(groups: ReadonlyMap<string, Group>): Group | null {
   let most: Group | null = null;
   for (const group of groups.values()) if (most === null || group.size > most.size) most = group;
   return most;

@@ -11,11 +11,11 @@ import {
 import { id, page, pageQuery, time } from './primitives.ts';
 
 /** The longest text in an event is a request's path, and a head has at most 64 KiB. */
-const text = storable(70_000);
-const short = storable(1_024);
+const text = storableText(70_000);
+const short = storableText(1_024);
 
 /** Text that a database returns unchanged: a changed event would break its hash chain. */
-function storable(maxCharacters: number) {
+function storableText(maxCharacters: number) {
   return z
     .string()
     .max(maxCharacters)

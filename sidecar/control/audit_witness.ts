@@ -224,11 +224,11 @@ export class AuditWitness {
     this.#saveTimer = null;
     if (!this.#isReadable) return;
     this.#saving = this.#saving
-      .then(() => writePrivateFile(this.#path, `${JSON.stringify(this.#written(), null, 2)}\n`))
+      .then(() => writePrivateFile(this.#path, `${JSON.stringify(this.#toStored(), null, 2)}\n`))
       .catch((error: unknown) => this.#options.warn(`cannot write ${this.#path}: ${String(error)}`));
   }
 
-  #written(): z.input<typeof memory> {
+  #toStored(): z.input<typeof memory> {
     const { controlPlaneId } = this.#options;
     return { version: 1, control_plane_id: controlPlaneId, heads: [...this.heads], mismatches: [...this.mismatches] };
   }

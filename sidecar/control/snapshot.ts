@@ -210,7 +210,7 @@ export class SnapshotSource implements PolicySource {
   #take(reply: SnapshotReply, askedWith: number): Result<void, ChannelFailure> {
     const version = reply.kind === 'snapshot' ? reply.snapshot.version : reply.confirmation.version;
     const held = this.#held?.snapshot.version ?? 0;
-    if (version < askedWith) return this.#wentBack(version, askedWith);
+    if (version < askedWith) return this.#refuseOlder(version, askedWith);
     if (version < held) return ok(undefined);
     if (reply.kind === 'snapshot') this.#install(reply.snapshot, reply.snapshot.issuedAt);
     else if (version === held) this.#confirm(reply.confirmation.issuedAt);
@@ -218,7 +218,7 @@ export class SnapshotSource implements PolicySource {
     return ok(undefined);
   }
 
-  #wentBack(version: number, held: number): Result<never, ChannelFailure> {
+  #refuseOlder(version: number, held: number): Result<never, ChannelFailure> {
     const error = channelFailure(
       'version_went_back',
       `The control plane sent policy version ${version}, but this sidecar has already seen version ${held}, so the older one is refused. If the control plane's database was restored from a backup, enrol this sidecar again.`,
@@ -232,17 +232,17 @@ export class SnapshotSource implements PolicySource {
       this.#confirm(confirmedAt);
       return;
     }
-    this.#held = this.#heldFrom(snapshot, policyOf(snapshot), confirmedAt);
+    this.#held = this.#toHeld(snapshot, policyOf(snapshot), confirmedAt);
     this.#notify(snapshot.credentials);
     this.#waiters.wake();
   }
 
   #confirm(confirmedAt: number): void {
     if (this.#held === null || confirmedAt <= this.#held.confirmedAt) return;
-    this.#held = this.#heldFrom(this.#held.snapshot, this.#held.policy, confirmedAt);
+    this.#held = this.#toHeld(this.#held.snapshot, this.#held.policy, confirmedAt);
   }
 
-  #heldFrom(snapshot: VerifiedSnapshot, policy: Result<Policy, Refusal>, issuedAt: number): Held {
+  #toHeld(snapshot: VerifiedSnapshot, policy: Result<Policy, Refusal>, issuedAt: number): Held {
     const confirmedAt = Math.min(issuedAt, this.#options.clock.now());
     const lifetimeMs = Math.min(this.#options.snapshotMaxAgeSeconds * 1000, snapshot.expiresAt - snapshot.issuedAt);
     return { snapshot, policy, confirmedAt, goodUntil: confirmedAt + lifetimeMs };

@@ -64,7 +64,7 @@ export class MaskedReplies {
     count.recent += 1;
     if (count.recent <= this.#most) return 'counted';
     if (count.recent > this.#most + 1) return 'paused';
-    this.#onPaused(sessionId, this.#pausedOf(sessionId));
+    this.#onPaused(sessionId, this.#listPaused(sessionId));
     return 'now_paused';
   }
 
@@ -91,7 +91,7 @@ export class MaskedReplies {
     return paused.map(({ host }) => host);
   }
 
-  #pausedOf(sessionId: string): readonly PausedUse[] {
+  #listPaused(sessionId: string): readonly PausedUse[] {
     const counts = [...(this.#sessions.get(sessionId) ?? [])];
     return counts.filter(([, { recent }]) => recent > this.#most).map(([binding, { host }]) => ({ binding, host }));
   }

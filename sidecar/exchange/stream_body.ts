@@ -73,7 +73,7 @@ class TransformedCopy {
     for (const piece of data) {
       const step = await this.#transform.push(piece);
       if (!step.ok) return step;
-      out.push(...this.#framed(step.value));
+      out.push(...this.#frame(step.value));
     }
     return ok(out);
   }
@@ -82,10 +82,10 @@ class TransformedCopy {
     const step = await this.#transform.end();
     if (!step.ok) return step;
     const last = this.#chunked ? [encodeLastChunk(trailers)] : [];
-    return ok([...this.#framed(step.value), ...last]);
+    return ok([...this.#frame(step.value), ...last]);
   }
 
-  #framed(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
+  #frame(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
     return this.#chunked ? encodeChunk(pieces) : pieces;
   }
 }

@@ -20,12 +20,12 @@ export function createApiServer(answer: RequestListener, requestTimeoutMs = REQU
     if (answered.has(socket)) return;
     answered.add(socket);
     response.shouldKeepAlive = false;
-    const arrived = (): void => {
+    const markArrived = (): void => {
       clearTimeout(arriving.get(socket));
       socket.emit(ARRIVED);
     };
-    if (hasBody(request)) request.once('end', arrived);
-    else arrived();
+    if (hasBody(request)) request.once('end', markArrived);
+    else markArrived();
     answer(request, response);
   });
   server.on('connection', (socket) => {

@@ -66,7 +66,7 @@ export async function proxyMcp(
   exchange.outgoing.once('close', done);
   const gone = AbortSignal.any([ended.signal, abortOnLeave(exchange.outgoing)]);
   const socket = await gateway.socket();
-  if (!socket.ok) return errorReply(localError('gateway_unavailable', `${capital(socket.error)}.`));
+  if (!socket.ok) return errorReply(localError('gateway_unavailable', `${capitalise(socket.error)}.`));
   const reply = await sendOn(socket.value, exchange.incoming, gatewayCaller(caller), gone);
   if (reply.ok) return sendBack(reply.value, exchange.outgoing, gone);
   return errorReply(
@@ -164,6 +164,6 @@ function lostError(): LocalError {
   return localError('gateway_unavailable', 'The MCP gateway ended in the meantime; the next request starts it again.');
 }
 
-function capital(text: string): string {
+function capitalise(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

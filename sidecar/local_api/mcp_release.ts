@@ -24,7 +24,7 @@ export async function releaseValues(
   serverId: string,
   wanted: ReleaseInput,
 ): Promise<Result<Released, LocalError>> {
-  const known = launchable(mcp, serverId, wanted);
+  const known = findLaunchable(mcp, serverId, wanted);
   if (!known.ok) return known;
   if (!audit.accepting) return err(auditUnavailableError());
   const { server, authorization } = known.value;
@@ -33,14 +33,14 @@ export async function releaseValues(
   const bearer = authorization === null ? ok(null) : await bearerOf(mcp, known.value);
   if (!bearer.ok) return bearer;
   // The configuration may have changed, or its consent may have been withdrawn, in the meantime.
-  const still = launchable(mcp, serverId, wanted);
+  const still = findLaunchable(mcp, serverId, wanted);
   if (!still.ok) return still;
   if (still.value.server.revision !== server.revision) return err(changedError(server.name));
   return ok({ values: values.value, bearer: bearer.value });
 }
 
 /** The server, if it may be started in the configuration that the caller has. */
-function launchable(
+function findLaunchable(
   { directory }: McpOptions,
   serverId: string,
   wanted: ReleaseInput,

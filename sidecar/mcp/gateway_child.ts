@@ -75,7 +75,7 @@ export class GatewayChild {
     const socketPath = this.#options.newSocketPath();
     const handle = this.#options.launch(socketPath);
     this.#running = { handle, socketPath };
-    const ended = handle.exited.then((how) => this.#ended(handle, startedAt, how));
+    const ended = handle.exited.then((how) => this.#noteEnd(handle, startedAt, how));
     const deadline = new AbortController();
     const first = await Promise.race([
       handle.ready.then(() => 'ready' as const),
@@ -97,7 +97,7 @@ export class GatewayChild {
     return err(why);
   }
 
-  #ended(handle: GatewayHandle, startedAt: number, how: string): 'ended' {
+  #noteEnd(handle: GatewayHandle, startedAt: number, how: string): 'ended' {
     const { now, removeSocket, warn } = this.#options;
     if (this.#running?.handle === handle) {
       removeSocket(this.#running.socketPath);

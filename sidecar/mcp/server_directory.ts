@@ -53,7 +53,7 @@ export class ServerDirectory {
     const servers = this.#options.policy.mcpServers();
     if (servers === null) return null;
     const consents = new Map(this.#options.consents.listAll().map((consent) => [consent.server_id, consent]));
-    return servers.map((one) => this.#known(one, consents.get(one.server.id) ?? null));
+    return servers.map((one) => this.#toKnownServer(one, consents.get(one.server.id) ?? null));
   }
 
   find(serverId: string): KnownServer | null {
@@ -75,7 +75,7 @@ export class ServerDirectory {
     return this.#waiters.add(listener);
   }
 
-  #known({ server, authorization }: SnapshotMcpServer, lastConsent: Consent | null): KnownServer {
+  #toKnownServer({ server, authorization }: SnapshotMcpServer, lastConsent: Consent | null): KnownServer {
     const { text: asked = null, hash: consentHash = null } = consentOf(server) ?? {};
     const { owner } = server;
     const stored = referencesOf(server).map((path) => {

@@ -65,7 +65,7 @@ export class ServerHomes {
   async sweep(): Promise<boolean> {
     const existing = this.#options.findExisting();
     if (existing === null) return false;
-    const gone = (await this.#names()).filter((name) => !existing.has(name) && !this.#kept.has(name));
+    const gone = (await this.#listNames()).filter((name) => !existing.has(name) && !this.#kept.has(name));
     const used = gone.length === 0 ? new Set<string>() : this.#options.findInUse();
     if (used === null) return false;
     const removable = gone.filter((name) => !used.has(name));
@@ -74,7 +74,7 @@ export class ServerHomes {
   }
 
   /** A link in place of the directory was put there by somebody else: it is not followed. */
-  async #names(): Promise<readonly string[]> {
+  async #listNames(): Promise<readonly string[]> {
     const directory = serversDirectory(this.#options.mcpHome);
     const isThere = await lstat(directory).then(
       (found) => found.isDirectory(),

@@ -38,13 +38,13 @@ export class SessionContainers {
   ): Promise<boolean> {
     const engine = this.#options.engineAt(runtime);
     const listed = await engine.listByLabel(label, value);
-    if (!listed.ok) return this.#failed('looked for', listed.error.message);
+    if (!listed.ok) return this.#warnFailed('looked for', listed.error.message);
     const ours = listed.value.filter((found) => found.home === this.#options.homeLabel && isOver(found));
     const removed = await Promise.all(ours.map(({ id }) => engine.remove(id)));
-    return removed.every((one) => one.ok || this.#failed('removed', one.error.message));
+    return removed.every((one) => one.ok || this.#warnFailed('removed', one.error.message));
   }
 
-  #failed(what: string, why: string): false {
+  #warnFailed(what: string, why: string): false {
     this.#options.warn(`A session's container could not be ${what}: ${why}`);
     return false;
   }

@@ -139,7 +139,7 @@ export class EventSender {
       const sent = await this.#options.channel.sendEvents(pending);
       if (!sent.ok) return false;
       if (sent.value.head !== undefined) this.#options.onAcknowledged?.(sent.value.head);
-      const left = this.#unsettled(pending, sent.value);
+      const left = this.#keepUnsettled(pending, sent.value);
       if (left.length === pending.length) return false;
       pending = left;
     }
@@ -148,7 +148,7 @@ export class EventSender {
     return true;
   }
 
-  #unsettled(lines: readonly string[], outcome: EventsOutcome): readonly string[] {
+  #keepUnsettled(lines: readonly string[], outcome: EventsOutcome): readonly string[] {
     const accepted = new Set(outcome.accepted);
     const rejected = new Map(outcome.rejected.map(({ index, message }) => [index, message]));
     return lines.filter((line, index) => {

@@ -113,7 +113,7 @@ export class Spool {
   /** The oldest events, at most `maxEvents` and about `maxBytes`; null if everything is settled. */
   nextBatch(maxEvents: number, maxBytes: number): SpoolBatch | null {
     const head = this.#head();
-    if (head === null) return this.#heldBatch(maxEvents);
+    if (head === null) return this.#readHeld(maxEvents);
     const lines = head.read(this.#position, maxBytes).slice(0, maxEvents);
     const bytes = lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
     return {
@@ -137,7 +137,7 @@ export class Spool {
     return head !== undefined && this.#position < head.size ? head : null;
   }
 
-  #heldBatch(maxEvents: number): SpoolBatch | null {
+  #readHeld(maxEvents: number): SpoolBatch | null {
     if (this.#held.length === 0) return null;
     const taken = this.#held.slice(0, maxEvents);
     return {
@@ -191,14 +191,14 @@ export class Spool {
     this.#bytes -= head.size;
     this.#position = 0;
     const stillWritten = this.#segments.length === 1 && !head.recovered && !head.broken;
-    if (stillWritten && succeeds(() => head.clear())) return;
+    if (stillWritten && trySilently(() => head.clear())) return;
     this.#segments.shift();
-    succeeds(() => head.remove());
+    trySilently(() => head.remove());
   }
 }
 
 /** A file that cannot be truncated or removed stays. The next run sends its events again, which is harmless. */
-function succeeds(action: () => void): boolean {
+function trySilently(action: () => void): boolean {
   try {
     action();
     return true;

@@ -129,13 +129,13 @@ export class FakeApprovalSource implements ApprovalSource {
   async approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     this.asked.push(request);
     const approvalId = `apr_${this.asked.length}`;
-    if (this.holding) await this.#decided(gone);
+    if (this.holding) await this.#waitForDecision(gone);
     if (this.decision === 'approved' && !gone.aborted) return ok(approvalId);
     const reason = this.decision === 'approval_denied' ? this.decision : 'approval_required';
     return err({ refusal: refusal(reason, `refused for the test: ${approvalId}`), approvalId });
   }
 
-  #decided(gone: AbortSignal): Promise<void> {
+  #waitForDecision(gone: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.add(resolve);
       gone.addEventListener('abort', () => resolve());

@@ -66,8 +66,8 @@ export class LocalApiBench {
   running: (caller: RunCaller) => Promise<RunResult> = () =>
     Promise.resolve(err({ reason: 'connector_operation_not_found', message: 'none is installed' }));
   readonly operations: OperationRunner = {
-    run: (asked, caller) => this.#ran(asked, caller),
-    request: (asked, caller) => this.#ran(asked, caller),
+    run: (asked, caller) => this.#recordRun(asked, caller),
+    request: (asked, caller) => this.#recordRun(asked, caller),
   };
   policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
   readonly masked = new MaskedReplies(2, (id) => this.sessions.get(id) !== null);
@@ -147,13 +147,13 @@ export class LocalApiBench {
     this.#policyChanged = new AbortController();
   }
 
-  #changed(version: number | null, signal: AbortSignal): Promise<void> {
+  #waitForChange(version: number | null, signal: AbortSignal): Promise<void> {
     if (version !== this.policyVersion || signal.aborted) return Promise.resolve();
     const either = AbortSignal.any([signal, this.#policyChanged.signal]);
     return new Promise((resolve) => either.addEventListener('abort', () => resolve()));
   }
 
-  #ran(asked: object, caller: RunCaller): Promise<RunResult> {
+  #recordRun(asked: object, caller: RunCaller): Promise<RunResult> {
     this.runs.push({ request: asked, caller });
     return this.running(caller);
   }
@@ -170,7 +170,7 @@ export class LocalApiBench {
         status: () => ({ version: this.policyVersion, ageSeconds: 3 }),
         waitForVersion: (version) => Promise.resolve(ok(version)),
         mcpServers: () => this.mcpServers,
-        waitForChange: (version, _timeoutMs, signal) => this.#changed(version, signal),
+        waitForChange: (version, _timeoutMs, signal) => this.#waitForChange(version, signal),
       },
       audit: {
         get accepting() {

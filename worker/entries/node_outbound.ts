@@ -69,7 +69,7 @@ async function send(options: NodeOutboundOptions, url: URL, request: OutboundReq
     return await read(host, reply, { deadline, maxReplyBytes });
   } catch (error) {
     if (!isErrno(error)) throw error;
-    return err(failure(host, error, deadline));
+    return err(toFailure(host, error, deadline));
   } finally {
     outgoing.destroy();
   }
@@ -145,7 +145,9 @@ async function read(
     }
   } catch (error) {
     if (!isErrno(error)) throw error;
-    return err(deadline.aborted ? late(host) : invalidReply(host, `ended early (${error.code ?? 'unknown'})`));
+    return err(
+      deadline.aborted ? timeoutFailure(host) : invalidReply(host, `ended early (${error.code ?? 'unknown'})`),
+    );
   }
   if (!reply.complete) return err(invalidReply(host, 'ended early'));
   const coding = reply.headers['content-encoding'] ?? '';
@@ -163,9 +165,9 @@ async function read(
 /** TLS error codes of Node and OpenSSL. */
 const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/;
 
-function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): Failure<OutboundFailureReason> {
+function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): Failure<OutboundFailureReason> {
   const code = error.code ?? 'unknown';
-  if (deadline.aborted) return late(host);
+  if (deadline.aborted) return timeoutFailure(host);
   if (error instanceof PrivateAddress) return unreachableHost(host, 'it resolves to a private address');
   if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
   if (code.startsWith('HPE_')) return invalidReply(host, `is not valid HTTP (${code})`);
@@ -174,7 +176,7 @@ function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSign
   return { reason: 'upstream_tls_failed', message };
 }
 
-function late(host: string): Failure<OutboundFailureReason> {
+function timeoutFailure(host: string): Failure<OutboundFailureReason> {
   return unreachableHost(host, 'no complete answer in time');
 }
 

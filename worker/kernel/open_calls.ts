@@ -44,7 +44,7 @@ export class OpenCalls {
   }
 
   /** Takes a slot while `call` runs. Refuses with `too_many_open_calls`. */
-  async during<T>(
+  async holdWhile<T>(
     kind: LongCall,
     caller: string,
     call: () => Promise<Result<T, ApiError>>,

@@ -31,11 +31,11 @@ export function recoverInputs(plan: InstallationPlan, made: MadeConfiguration): 
   for (const [input, value] of [...(command ?? []), ...(url ?? []), ...fields]) {
     if (!hasReference(value)) (values[input] ??= []).push(value);
   }
-  return { values: usable(plan, values), isOfPlan: command !== null && url !== null };
+  return { values: toInputValues(plan, values), isOfPlan: command !== null && url !== null };
 }
 
 /** One value per input, from any of the places that it was found in. */
-function usable(plan: InstallationPlan, values: Readonly<Record<string, readonly string[]>>): InputValues {
+function toInputValues(plan: InstallationPlan, values: Readonly<Record<string, readonly string[]>>): InputValues {
   const entries = Object.entries(values).map(([name, found]) => {
     const isRepeated = plan.inputs.find((input) => input.name === name)?.isRepeated === true;
     return [name, isRepeated ? [...new Set(found)] : (found[0] ?? '')] as const;
@@ -111,7 +111,7 @@ function matchCommand(plan: readonly PlanArgument[], command: readonly string[])
     if (current === undefined) return word === command.length ? [] : null;
     const state = `${argument} ${word}`;
     if (dead.has(state)) return null;
-    for (const { words, found, isRepeatable } of readings(current, command.slice(word, word + 2))) {
+    for (const { words, found, isRepeatable } of listReadings(current, command.slice(word, word + 2))) {
       const rest = (isRepeatable ? from(argument, word + words) : null) ?? from(argument + 1, word + words);
       if (rest !== null) return [...found, ...rest];
     }
@@ -123,19 +123,19 @@ function matchCommand(plan: readonly PlanArgument[], command: readonly string[])
 
 const ABSENT: Reading = { words: 0, found: [], isRepeatable: false };
 
-function readings({ flag, value, when }: PlanArgument, [first, second]: readonly string[]): readonly Reading[] {
-  const alone = (found: Found): Reading[] => (first === flag ? [{ words: 1, found, isRepeatable: false }] : []);
-  if (when !== null) return [...alone([[when, 'true']]), ABSENT];
-  if (value === null) return flag === null ? [ABSENT] : alone([]);
+function listReadings({ flag, value, when }: PlanArgument, [first, second]: readonly string[]): readonly Reading[] {
+  const readFlag = (found: Found): Reading[] => (first === flag ? [{ words: 1, found, isRepeatable: false }] : []);
+  if (when !== null) return [...readFlag([[when, 'true']]), ABSENT];
+  if (value === null) return flag === null ? [ABSENT] : readFlag([]);
   const inputs = value.flatMap((piece) => (piece.kind === 'input' ? [piece.input] : []));
-  const reading = (words: number, text: string | undefined): Reading[] => {
+  const readValue = (words: number, text: string | undefined): Reading[] => {
     const found = text === undefined ? null : matchText(value, text);
     return found === null ? [] : [{ words, found, isRepeatable: inputs.length > 0 }];
   };
   const absent = inputs.length > 0 ? [ABSENT] : [];
-  if (flag === null) return [...reading(1, first), ...absent];
+  if (flag === null) return [...readValue(1, first), ...absent];
   const [only = ''] = inputs;
   const joined = first?.startsWith(`${flag}=`) === true ? first.slice(flag.length + 1) : undefined;
-  const apart = first === flag ? reading(2, second) : [];
-  return [...reading(1, joined), ...apart, ...(inputs.length === 1 ? alone([[only, 'true']]) : []), ...absent];
+  const apart = first === flag ? readValue(2, second) : [];
+  return [...readValue(1, joined), ...apart, ...(inputs.length === 1 ? readFlag([[only, 'true']]) : []), ...absent];
 }

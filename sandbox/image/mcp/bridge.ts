@@ -115,10 +115,10 @@ export class Bridge {
 
   /** Sends a notification, or the client's response to a request of the server. */
   #tell(message: Exclude<Message, Request>): void {
-    this.#sent = this.#sent.then(() => this.#told(message));
+    this.#sent = this.#sent.then(() => this.#deliver(message));
   }
 
-  async #told(message: Exclude<Message, Request>): Promise<void> {
+  async #deliver(message: Exclude<Message, Request>): Promise<void> {
     const used = this.#session.current;
     let end = await this.#post(message);
     if (end.kind === 'refused' && end.status === 404 && used !== null && (await this.#session.renew(used))) {

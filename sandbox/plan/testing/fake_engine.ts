@@ -61,12 +61,12 @@ export class FakeEngine {
       },
       start: throwUnused,
       signal: throwUnused,
-      startDetached: () => this.#done('start'),
+      startDetached: () => this.#logCall('start'),
       inspect: () => Promise.resolve(ok(null)),
       pidOf: () => Promise.resolve(ok(4711)),
       runProbe: throwUnused,
       exec: (_id, spec) => this.#exec(spec),
-      remove: () => this.#done('remove'),
+      remove: () => this.#logCall('remove'),
       copyOut: throwUnused,
       logs: throwUnused,
       wait: throwUnused,
@@ -75,7 +75,7 @@ export class FakeEngine {
     };
   }
 
-  #done(what: string): Promise<ReturnType<typeof ok<undefined>>> {
+  #logCall(what: string): Promise<ReturnType<typeof ok<undefined>>> {
     this.log.push(what);
     return Promise.resolve(ok(undefined));
   }

@@ -137,11 +137,11 @@ class Candidates {
   check(index: number, start: number): void {
     const pattern = this.#patterns[index];
     if (pattern === undefined || start < 0 || start + pattern.length > this.#bytes.length) return;
-    if (this.#agreement(pattern, index, start) === pattern.length) this.matches.push(start, start + pattern.length);
+    if (this.#countMatching(pattern, index, start) === pattern.length) this.matches.push(start, start + pattern.length);
   }
 
   /** How many bytes from `start` on match the pattern. */
-  #agreement(pattern: Uint8Array, index: number, start: number): number {
+  #countMatching(pattern: Uint8Array, index: number, start: number): number {
     const seen = (this.#to[index] ?? 0) - start;
     let count = seen <= 0 ? 0 : Math.min(seen, this.#overlaps[index]?.[start - (this.#from[index] ?? 0)] ?? 0);
     if (count < seen) return count;

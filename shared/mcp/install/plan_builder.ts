@@ -78,14 +78,14 @@ export class PlanBuilder {
   argumentsOf(list: readonly RegistryArgument[]): Result<readonly PlanArgument[], NotInstallable> {
     const words: PlanArgument[] = [];
     for (const argument of list) {
-      const read = argument.type === 'named' ? this.#named(argument) : ok(this.#positional(argument));
+      const read = argument.type === 'named' ? this.#readNamed(argument) : ok(this.#readPositional(argument));
       if (!read.ok) return read;
       if (read.value !== null) words.push(read.value);
     }
     return ok(words);
   }
 
-  #positional(argument: RegistryArgument): PlanArgument {
+  #readPositional(argument: RegistryArgument): PlanArgument {
     const name =
       argument.valueHint === null || !/^[\w.-]{1,64}$/.test(argument.valueHint) ? 'argument' : argument.valueHint;
     const use = argumentUse(name, `argument ${name}`);
@@ -97,7 +97,7 @@ export class PlanBuilder {
     };
   }
 
-  #named(argument: RegistryArgument): Result<PlanArgument | null, NotInstallable> {
+  #readNamed(argument: RegistryArgument): Result<PlanArgument | null, NotInstallable> {
     if (!FLAG.test(argument.name)) return this.#oddName(argument);
     const isJoined = argument.name.endsWith('=');
     const flag = addDashes(isJoined ? argument.name.slice(0, -1) : argument.name);

@@ -88,7 +88,7 @@ function foundWords({ found, query }: MarketplaceView): string {
 
 function results(view: MarketplaceView): Html {
   const { found, nowMs } = view;
-  if ('problem' in found) return failed(view, found);
+  if ('problem' in found) return failureAlert(view, found);
   return html`<div class="stack">
     ${found.partial ? partialWords() : ''} ${found.stale ? freshnessWords(found, nowMs) : ''}
     ${
@@ -140,7 +140,10 @@ function nothing({ query }: MarketplaceView): Html {
   });
 }
 
-function failed({ query }: MarketplaceView, found: { readonly problem: string; readonly requestId: string }): Html {
+function failureAlert(
+  { query }: MarketplaceView,
+  found: { readonly problem: string; readonly requestId: string },
+): Html {
   return html`<div class="stack">
     ${alert(
       'bad',

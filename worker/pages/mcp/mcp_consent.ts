@@ -27,14 +27,14 @@ export function consentPanel(server: McpServerRecord): Html {
           </p>`
         : html`<p>It asks <strong>“Run this on this machine with your rights?”</strong> about exactly this:</p>`
     }
-    ${foreignCommand(command.map((word) => readable(id, word)))}
+    ${foreignCommand(command.map((word) => nameReferences(id, word)))}
     ${definitionList([
       [
         'With',
         variables.length === 0
           ? null
           : html`<ul class="plain">
-              ${variables.map(([key, value]) => html`<li><code>${foreignText(key)}=${foreignText(readable(id, value))}</code></li>`)}
+              ${variables.map(([key, value]) => html`<li><code>${foreignText(key)}=${foreignText(nameReferences(id, value))}</code></li>`)}
             </ul>`,
       ],
       ['Version', version === null ? 'none is named' : foreignText(version)],
@@ -52,6 +52,6 @@ export function consentPanel(server: McpServerRecord): Html {
 }
 
 /** A reference, shown as its credential's name in braces. */
-export function readable(serverId: string, text: string): string {
+export function nameReferences(serverId: string, text: string): string {
   return text.replaceAll(new RegExp(`${mcpReference(serverId, '')}(\\w+)`, 'g'), '{$1}');
 }

@@ -16,7 +16,7 @@ import type { Content, Html } from '../frame/html.ts';
 import { warningList } from './install_preview.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { entryPath } from './marketplace_words.ts';
-import { readable } from './mcp_consent.ts';
+import { nameReferences } from './mcp_consent.ts';
 import { machineSteps } from './mcp_credentials.ts';
 import { logPanel } from './mcp_server_log.ts';
 import { healthWords } from './mcp_server_words.ts';
@@ -105,7 +105,7 @@ function startedSection(server: McpServerRecord): Html {
   const isLocal = mode === 'local';
   return html`<section class="panel" aria-labelledby="started-title">
     <h2 id="started-title">${isLocal ? 'What is started' : 'What is called'}</h2>
-    ${isLocal ? foreignCommand(command.map((word) => readable(server.id, word))) : foreignCommand([readable(server.id, url ?? '')])}
+    ${isLocal ? foreignCommand(command.map((word) => nameReferences(server.id, word))) : foreignCommand([nameReferences(server.id, url ?? '')])}
     ${definitionList([
       ['Transport', isLocal ? 'stdio' : transport],
       ['Isolation', isLocal ? (isolation === 'container' ? 'in a container' : 'a process of the user') : null],
@@ -119,7 +119,7 @@ function fieldList(server: McpServerRecord, fields: Readonly<Record<string, stri
   const entries = Object.entries(fields);
   if (entries.length === 0) return null;
   return html`<ul class="plain">
-    ${entries.map(([name, value]) => html`<li><code>${foreignText(name)}: ${foreignText(readable(server.id, value))}</code> ${setWords(server, value)}</li>`)}
+    ${entries.map(([name, value]) => html`<li><code>${foreignText(name)}: ${foreignText(nameReferences(server.id, value))}</code> ${setWords(server, value)}</li>`)}
   </ul>`;
 }
 

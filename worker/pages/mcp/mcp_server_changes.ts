@@ -139,7 +139,7 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
     form,
     inputs.map((_, index) => inputField(index)),
   )}
-  ${isNeeded ? html`${customised(upgrade)} ${warningList(upgrade.preview.warnings)}` : ''}
+  ${isNeeded ? html`${customisedAlert(upgrade)} ${warningList(upgrade.preview.warnings)}` : ''}
   ${changePanel(isNeeded ? changes : [], upToDate(server))}
   ${
     isNeeded
@@ -165,7 +165,7 @@ function upToDate({ id }: McpServerRecord): Html {
   return emptyState({ title: 'Nothing', next: 'It is the same as after a new install.', action });
 }
 
-function customised({ customised: isCustomised }: UpgradeReply): Html | string {
+function customisedAlert({ customised: isCustomised }: UpgradeReply): Html | string {
   if (!isCustomised) return '';
   return alert(
     'warn',

@@ -32,7 +32,7 @@ export const getAuditVerification = forUser({
   replies: { 200: auditVerification },
   async handle({ context, who }) {
     const verify = async () => ok(await verifyAudit(context, who));
-    return jsonReply(await context.openCalls.during('audit verification', who.enterpriseId, verify));
+    return jsonReply(await context.openCalls.holdWhile('audit verification', who.enterpriseId, verify));
   },
 });
 
@@ -72,7 +72,7 @@ export const postAuditPrune = forUser({
   replies: { 200: auditPruneReply },
   async handle({ context, who, body }) {
     const prune = () => pruneAudit(context, who, body);
-    return jsonReply(await context.openCalls.during('audit pruning', who.enterpriseId, prune));
+    return jsonReply(await context.openCalls.holdWhile('audit pruning', who.enterpriseId, prune));
   },
 });
 

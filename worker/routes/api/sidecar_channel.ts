@@ -28,7 +28,7 @@ export const getSnapshot = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
     const held = parseHeldVersion(request.headers.get('if-none-match'));
-    return context.openCalls.during('snapshot poll', who.sidecarId, async () => {
+    return context.openCalls.holdWhile('snapshot poll', who.sidecarId, async () => {
       const knowsInactive = request.headers.get(SNAPSHOT_KNOWS_HEADER) === SNAPSHOT_KNOWS_INACTIVE;
       const poll = { held, waitSeconds: query.wait, signal: endOfWait(request, context), knowsInactive };
       const reply = await pollSnapshot(context, who, poll);
@@ -105,7 +105,7 @@ export const getSidecarApproval = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, params, query, request }) {
     const { wait: waitSeconds, request_id: requestId } = query;
-    return context.openCalls.during('approval wait', who.sidecarId, async () => {
+    return context.openCalls.holdWhile('approval wait', who.sidecarId, async () => {
       const wait = { id: params.id, requestId, waitSeconds, signal: endOfWait(request, context) };
       return signedReply(await awaitSidecarApproval(context, who, wait));
     });

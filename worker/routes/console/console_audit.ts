@@ -44,7 +44,7 @@ function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Resp
 export const getVerification = forReader(async (c, caller) => {
   const context = c.get('context');
   const verify = async () => ok(await verifyAudit(context, caller));
-  const verified = await context.openCalls.during('audit verification', caller.enterpriseId, verify);
+  const verified = await context.openCalls.holdWhile('audit verification', caller.enterpriseId, verify);
   return verified.ok ? consolePage(c, caller, verificationPage(verified.value)) : problem(c, caller, verified.error);
 });
 

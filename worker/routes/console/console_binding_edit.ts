@@ -23,7 +23,7 @@ import { consolePage } from './pages.ts';
 
 /** `GET /bindings/{id}/edit?scheme=`: the form with the stored values. */
 export const getBindingEdit = forReader(async (c, caller) => {
-  const details = await changeable(c, caller);
+  const details = await findChangeable(c, caller);
   if (!details.ok) return problem(c, caller, details.error);
   const { binding } = details.value;
   const scheme = c.req.query('scheme');
@@ -38,7 +38,7 @@ export const getBindingEdit = forReader(async (c, caller) => {
 
 /** `POST /bindings/{id}/edit`: replaces the binding, if it was not changed since. */
 export const submitBindingEdit = forChange(async (c, caller, fields) => {
-  const details = await changeable(c, caller);
+  const details = await findChangeable(c, caller);
   if (!details.ok) return problem(c, caller, details.error);
   const { revision = '', ...values } = fields;
   const { id, owner } = details.value.binding;
@@ -59,7 +59,7 @@ export const submitBindingEdit = forChange(async (c, caller, fields) => {
  * latter.
  */
 async function askAgain(c: AppContext, caller: Caller, values: Fields, error: ApiError): Promise<Response> {
-  const details = await changeable(c, caller);
+  const details = await findChangeable(c, caller);
   if (!details.ok) return problem(c, caller, details.error);
   const revision = details.value.binding.updated_at;
   const conflict = { differences: differences(fieldsOfBinding(details.value.binding), values) };
@@ -100,7 +100,7 @@ async function editPage(
 }
 
 /** The binding of the path, if the caller may change it. Refuses with `not_found`, `admin_required`. */
-async function changeable(c: AppContext, caller: Caller): Promise<Result<BindingDetails, ApiError>> {
+async function findChangeable(c: AppContext, caller: Caller): Promise<Result<BindingDetails, ApiError>> {
   const details = await describeBinding(c.get('context'), caller, c.req.param('id') ?? '');
   if (!details.ok) return details;
   const owner = writableOwner(caller, details.value.binding.owner);

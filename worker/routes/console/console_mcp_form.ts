@@ -3,7 +3,7 @@ import { type ApiError, fieldProblems } from '../../../shared/wire/errors.ts';
 import { ownReference, withOwnReferences } from '../../../shared/wire/mcp/mcp_references.ts';
 import { mcpServerInput, type McpServerRecord, type ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
-import { readable } from '../../pages/mcp/mcp_consent.ts';
+import { nameReferences } from '../../pages/mcp/mcp_consent.ts';
 import { SERVER_FIELDS } from '../../pages/mcp/mcp_server_form.ts';
 import { type Fields, toRefusedForm } from './console.ts';
 import { type Cleared, clearArgument, clearHeader, clearQuery, clearVariable, cutAtMark } from './typed_secrets.ts';
@@ -23,10 +23,10 @@ export function formOfServer(server: McpServerRecord): Fields {
       .map(([key, value]) => (value === mcpReference(id, key) ? key : `${key}=${quoteLine(withoutId(id, value))}`))
       .join('\n'),
     isolation,
-    url: readable(id, url ?? ''),
+    url: nameReferences(id, url ?? ''),
     transport: transport ?? '',
     headers: Object.entries(headers)
-      .map(([key, value]) => `${key}: ${readable(id, value)}`)
+      .map(([key, value]) => `${key}: ${nameReferences(id, value)}`)
       .join('\n'),
   };
 }
@@ -134,7 +134,7 @@ class Reading {
     const { program = '' } = this.#fields;
     if (this.#before !== null && this.#isUntouched(['program', 'arguments'])) return this.#before.command;
     const lines = linesOf(this.#fields['arguments']);
-    const words = lines.map((line, index) => this.#unquoted('arguments', line, index));
+    const words = lines.map((line, index) => this.#unquoteLine('arguments', line, index));
     this.#hideSecrets('arguments', lines, (line, index) => clearArgument(line, lines[index - 1] ?? ''));
     return program.trim() === '' ? [] : [program.trim(), ...words];
   }
@@ -144,11 +144,11 @@ class Reading {
     const had = this.#before?.env ?? {};
     const lines = linesOf(this.#fields['env']).map((line) => line.replace(/^export\s+/, ''));
     this.#hideSecrets('env', lines, (line) => clearVariable(line, had));
-    return this.#named(
+    return this.#collectNamed(
       'env',
       lines.map((line, index) => {
         const [name, value] = cutAtMark(line, '=');
-        return [name, value === null ? ownReference(name) : this.#unquoted('env', value, index)];
+        return [name, value === null ? ownReference(name) : this.#unquoteLine('env', value, index)];
       }),
     );
   }
@@ -158,7 +158,7 @@ class Reading {
     const had = this.#before?.headers ?? {};
     const lines = linesOf(this.#fields['headers']);
     this.#hideSecrets('headers', lines, (line) => clearHeader(line, had));
-    return this.#named(
+    return this.#collectNamed(
       'headers',
       lines.flatMap((line, index): [string, string][] => {
         const [name, value] = cutAtMark(line, ':');
@@ -185,7 +185,7 @@ class Reading {
     return names.every((name) => linesOf(this.#fields[name]).join('\n') === linesOf(was[name]).join('\n'));
   }
 
-  #unquoted(field: string, line: string, index: number): string {
+  #unquoteLine(field: string, line: string, index: number): string {
     const text = unquoteLine(line);
     if (text === null) {
       this.#report(field, `has line ${index + 1}, which starts with a quote but is not a JSON string: close the quote`);
@@ -193,7 +193,7 @@ class Reading {
     return text ?? line;
   }
 
-  #named(field: string, entries: readonly (readonly [string, string])[]): Readonly<Record<string, string>> {
+  #collectNamed(field: string, entries: readonly (readonly [string, string])[]): Readonly<Record<string, string>> {
     const names = entries.map(([name]) => name);
     const twin = names.find((name, index) => names.indexOf(name) < index);
     if (twin !== undefined) this.#report(field, `has ${twin} twice: write it once`);

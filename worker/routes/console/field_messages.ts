@@ -13,10 +13,10 @@ function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
     case 'unrecognized_keys':
       return 'is not a field here: remove it';
     case 'too_big':
-      return `is too large: at most ${String(issue.maximum)}${unit(issue.origin)}`;
+      return `is too large: at most ${String(issue.maximum)}${unitOf(issue.origin)}`;
     case 'too_small':
       if (issue.minimum === 1 && issue.origin !== 'number') return 'is empty';
-      return `is too small: at least ${String(issue.minimum)}${unit(issue.origin)}`;
+      return `is too small: at least ${String(issue.minimum)}${unitOf(issue.origin)}`;
     case 'invalid_format':
       return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong format';
     case 'invalid_union':
@@ -40,7 +40,7 @@ const KINDS: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-function unit(origin: string): string {
+function unitOf(origin: string): string {
   if (origin === 'string') return ' characters';
   return origin === 'array' ? ' items' : '';
 }

@@ -48,7 +48,7 @@ export async function createHostBinding(
     const refused = await refuseConnectorCredential(context, row.ownerId, input);
     if (refused !== null) return err(refused);
     const twin = await findHostBindingAt(context.database, row);
-    if (twin !== null) return err(duplicate(twin));
+    if (twin !== null) return err(duplicateError(twin));
     const write = insertHostBinding(context.database, row, credentialPaths(input));
     return ok(change(context, caller, 'control.binding.created', row, write, toRecord(row)));
   });
@@ -74,7 +74,7 @@ export async function putHostBinding(
     const refused = await refuseConnectorCredential(context, row.ownerId, input);
     if (refused !== null) return err(refused);
     const twin = await findHostBindingAt(context.database, row);
-    if (twin !== null) return err(duplicate(twin));
+    if (twin !== null) return err(duplicateError(twin));
     const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
     return ok(change(context, caller, 'control.binding.updated', row, write, toRecord(row)));
   });
@@ -213,7 +213,7 @@ function toRecord(row: HostBindingRow): HostBindingRecord {
   return { ...input, id: row.id, created_at: row.createdAt, updated_at: row.updatedAt };
 }
 
-function duplicate(twin: HostBindingRow): ApiError {
+function duplicateError(twin: HostBindingRow): ApiError {
   const withSentinel = twin.sentinel === '' ? '' : ' with the same sentinel';
   const message = `host: ${twin.host} already has a ${ownerName(twin.ownerId)} binding${withSentinel} (${twin.id}): change that one with PUT, or give each its own sentinel`;
   return apiError('duplicate_binding', message, { binding_id: twin.id });

@@ -100,12 +100,12 @@ async function credentialOf(
   if (input.kind === 'oauth2') return oauthCredential(context, connector, input, common);
   const credential = { ...common, state: 'ready' as const, client: null, expiresAt: null, renewable: false };
   if (input.credential_ref === undefined) return ok({ credential, value: new Secret(input.value ?? '') });
-  const path = await storedPath(context, connector, input.credential_ref);
+  const path = await findStoredPath(context, connector, input.credential_ref);
   return path.ok ? ok({ credential: { ...credential, path: path.value }, value: null }) : path;
 }
 
 /** The path of a secret that a person stored for the connector's owner. Reserved paths belong to other connectors and servers. */
-async function storedPath(
+async function findStoredPath(
   context: ServiceContext,
   { ownerId }: ConnectorRow,
   reference: string,
@@ -113,13 +113,13 @@ async function storedPath(
   const path = parseVaultReference(reference);
   if (!path.ok) return err(invalidReference(path.error.message));
   const secret = await findSecret(context.database, { ownerId, path: path.value });
-  if (secret !== null) return (await signs(context, ownerId, path.value)) ? err(invalidReference(SIGNS)) : path;
+  if (secret !== null) return (await isSigningKey(context, ownerId, path.value)) ? err(invalidReference(SIGNS)) : path;
   return err(invalidReference(`names no stored ${ownerName(ownerId)} secret: store it, or choose another`));
 }
 
 const SIGNS = 'names a signing key of a sigv4-resign binding, which is never sent: choose another secret';
 
-async function signs(context: ServiceContext, ownerId: string, path: string): Promise<boolean> {
+async function isSigningKey(context: ServiceContext, ownerId: string, path: string): Promise<boolean> {
   const bindings = await listAllHostBindings(context, [ownerId]);
   return bindings.some((binding) => {
     return binding.scheme === 'sigv4-resign' && binding.credential_ref === formatVaultReference(path);

@@ -12,7 +12,7 @@ export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | n
 
 function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   if (before === null) return [];
-  const added = addedHosts(spec, before);
+  const added = listAddedHosts(spec, before);
   if (added.length === 0) return [];
   return [
     `${added.join(', ')} did not receive the credential before version ${spec.version}, and may receive it from now on`,
@@ -20,7 +20,7 @@ function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
 }
 
 /** The hosts that get the credential of a spec, and did not get that of the earlier one. */
-export function addedHosts(spec: ConnectorSpec, before: ConnectorSpec): readonly string[] {
+export function listAddedHosts(spec: ConnectorSpec, before: ConnectorSpec): readonly string[] {
   const known = connectorHosts(before);
   return connectorHosts(spec).filter((host) => !known.includes(host));
 }

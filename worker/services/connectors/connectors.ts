@@ -31,7 +31,7 @@ import type { Statement } from '../../store/database.ts';
 import { type Caller, ownerName, requireScope, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_records.ts';
-import { addedHosts, connectorWarnings } from './connector_warnings.ts';
+import { listAddedHosts, connectorWarnings } from './connector_warnings.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -110,7 +110,7 @@ function mayReach(
   spec: ConnectorSpecRecord,
 ): Result<void, ApiError> {
   const isServed = credential !== null && parseVaultReference(formatVaultReference(credential.path)).ok;
-  const added = addedHosts(toConnectorSpec(spec), toConnectorSpec(parseStoredSpec(connector)));
+  const added = listAddedHosts(toConnectorSpec(spec), toConnectorSpec(parseStoredSpec(connector)));
   if (!isServed || added.length === 0) return ok(undefined);
   return requireScope(caller, 'host-bindings:write', `this version sends a stored secret to ${added.join(', ')}`);
 }

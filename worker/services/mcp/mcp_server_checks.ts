@@ -45,14 +45,14 @@ export function configurationProblem(
   const refused = commandDangers(configuration.command, configuration.env).filter(
     ({ severity }) => severity === 'refuse',
   );
-  return refused.length === 0 ? null : dangerous(refused);
+  return refused.length === 0 ? null : dangersError(refused);
 }
 
 function startsTheSame({ command, env }: McpConfiguration, before: McpConfiguration | null): boolean {
   return before !== null && canonicalJson([command, env]) === canonicalJson([before.command, before.env]);
 }
 
-function dangerous(dangers: readonly Danger[]): ApiError {
+function dangersError(dangers: readonly Danger[]): ApiError {
   const fields = dangers.map(({ code, message }) => {
     return { field: code === 'environment_variable' ? 'env' : 'command', message };
   });

@@ -49,7 +49,7 @@ export async function releaseCredentials(
   caller: SidecarCaller,
   request: CredentialsRequest,
 ): Promise<Result<string, ApiError>> {
-  const refs = distinct(request.credentials);
+  const refs = withoutRepeats(request.credentials);
   const found = await Promise.all(refs.map((ref) => isolateFailure(context, ref, find(context, caller, ref))));
   return answer(context, caller, { requestId: request.request_id, found, about: {} });
 }
@@ -162,7 +162,7 @@ async function answer(
   return ok(await context.controlPlane.sign(CREDENTIALS_TYP, payload));
 }
 
-function distinct(refs: readonly CredentialRef[]): CredentialRef[] {
+function withoutRepeats(refs: readonly CredentialRef[]): CredentialRef[] {
   return [...new Map(refs.map((ref) => [`${ref.owner} ${ref.path}`, ref])).values()];
 }
 

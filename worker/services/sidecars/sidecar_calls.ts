@@ -45,11 +45,13 @@ export async function authenticateCall(
   call: SidecarCall,
 ): Promise<Result<SidecarCaller, ApiError>> {
   const sidecar = await findSidecar(context.database, issuer(call.token));
-  if (sidecar === null) return err(invalid('the token does not name a sidecar that is enrolled here: enrol it again'));
+  if (sidecar === null)
+    return err(invalidCallError('the token does not name a sidecar that is enrolled here: enrol it again'));
   const claims = await verifySignature(sidecar, call.token);
-  if (claims === null) return err(invalid('the token does not verify with the key that this sidecar enrolled'));
+  if (claims === null)
+    return err(invalidCallError('the token does not verify with the key that this sidecar enrolled'));
   if (sidecar.revokedAt !== null) return err(await refuseRevoked(context, sidecar, claims.jti));
-  const problem = (await misuse(context, call, claims)) ?? (await replay(context, call, claims));
+  const problem = (await findMisuse(context, call, claims)) ?? (await replay(context, call, claims));
   if (problem !== null) return err(problem);
   markSeen(context, sidecar);
   return ok({
@@ -90,8 +92,9 @@ async function verifySignature(sidecar: SidecarRow, token: string): Promise<Call
   }
 }
 
-async function misuse(context: ServiceContext, call: SidecarCall, claims: CallClaims): Promise<ApiError | null> {
-  if (claims.aud !== context.controlPlane.id) return invalid('aud is not this control plane: enrol the sidecar here');
+async function findMisuse(context: ServiceContext, call: SidecarCall, claims: CallClaims): Promise<ApiError | null> {
+  if (claims.aud !== context.controlPlane.id)
+    return invalidCallError('aud is not this control plane: enrol the sidecar here');
   const now = context.clock.now();
   if (Math.abs(now / 1000 - claims.iat) > MAX_CALL_SECONDS) {
     const details = { server_time: new Date(now).toISOString() };
@@ -102,11 +105,12 @@ async function misuse(context: ServiceContext, call: SidecarCall, claims: CallCl
     );
   }
   const life = claims.exp - claims.iat;
-  if (life <= 0 || life > MAX_CALL_SECONDS) return invalid('exp must be after iat by at most 60 seconds');
-  if (claims.htm !== call.method || claims.htu !== call.target) return invalid('htm and htu do not match this call');
+  if (life <= 0 || life > MAX_CALL_SECONDS) return invalidCallError('exp must be after iat by at most 60 seconds');
+  if (claims.htm !== call.method || claims.htu !== call.target)
+    return invalidCallError('htm and htu do not match this call');
   return claims.bd === (await sha256Base64Url(await call.readBody()))
     ? null
-    : invalid('bd is not the SHA-256 of the body');
+    : invalidCallError('bd is not the SHA-256 of the body');
 }
 
 /** After this time a token with this iat is refused as too old, so its id need not be kept. */
@@ -129,6 +133,6 @@ function markSeen(context: ServiceContext, sidecar: SidecarRow): void {
   context.defer('when a sidecar was last seen', () => touchSidecar(context.database, sidecar.id, seenAt));
 }
 
-function invalid(message: string): ApiError {
+function invalidCallError(message: string): ApiError {
   return apiError('invalid_sidecar_call', message);
 }
