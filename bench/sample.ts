@@ -6,7 +6,7 @@ export const SUBJECTS = ['direct', ...PROXY_NAMES] as const;
 export type Subject = (typeof SUBJECTS)[number];
 
 /** One run of one case through one proxy, or directly to the upstream. */
-export const sample = z.object({
+const sample = z.object({
   round: z.number(),
   caseId: z.enum(CASE_IDS),
   subject: z.enum(SUBJECTS),

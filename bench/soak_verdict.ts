@@ -7,7 +7,7 @@ export interface Look {
   readonly sockets: number;
 }
 
-export interface SoakVerdict {
+interface SoakVerdict {
   readonly afterWarmUpMib: number;
   readonly atEndMib: number;
   /** How far memory grew, as a share of where it stood. */

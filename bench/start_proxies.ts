@@ -6,7 +6,7 @@ import { SANDBOX_RUNTIME, sandboxRuntimeVersion, startSandboxRuntime } from './p
 import { SQUID, startSquid } from './peers/squid.ts';
 import { startSvc, type SvcProxy } from './peers/svc.ts';
 
-export interface Proxies {
+interface Proxies {
   readonly svc: SvcProxy;
   /** svc first. */
   readonly all: readonly Proxy[];

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 
 /** What can follow a command: subcommands, options, and the fixed values of options. */
-export interface CompletionNode {
+interface CompletionNode {
   readonly path: readonly string[];
   readonly description: string;
   readonly commands: readonly { readonly name: string; readonly description: string }[];
@@ -16,7 +16,7 @@ interface CompletionOption {
 }
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof SHELLS)[number];
+type Shell = (typeof SHELLS)[number];
 
 /** What is stored can follow these commands, and options of theirs: each with the command that lists it, one name first in each line. */
 const LISTED: Readonly<Record<string, string>> = {

@@ -16,7 +16,7 @@ import { ServerCatalog } from './routing/server_catalog.ts';
 import type { ToolSource } from './tool_source.ts';
 import { ToolRouter } from './routing/tool_router.ts';
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly ports: GatewayPorts;
   readonly launcher: Pick<Launcher, 'launch'>;
   /** Tools of the gateway itself. */

@@ -30,7 +30,7 @@ export interface HttpClient {
   close(): void;
 }
 
-export interface HttpClientOptions {
+interface HttpClientOptions {
   readonly baseUrl: URL;
   /** PEM certificates to trust in addition to the runtime's and the system's. */
   readonly extraCa?: readonly string[];

@@ -12,7 +12,7 @@ const record = z.object({
 });
 
 /** A started server process, the gateway that started it, and the mark of its processes. */
-export interface ProcessRecord {
+interface ProcessRecord {
   readonly server: ProcessIdentity;
   readonly gateway: ProcessIdentity;
   readonly runId: string;

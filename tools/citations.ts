@@ -10,7 +10,7 @@ export type Citation =
   | { readonly kind: 'path'; readonly path: string; readonly text: string };
 
 /** A relative link of a Markdown document: the path is empty for a link within the document, the anchor without its `#`. */
-export interface Link {
+interface Link {
   readonly path: string;
   readonly anchor: string;
 }

@@ -15,7 +15,7 @@ export interface Started {
   readonly told: Record<string, string | number>;
 }
 
-export interface Usage {
+interface Usage {
   readonly cpu: NodeJS.CpuUsage;
   readonly rss: number;
 }

@@ -4,7 +4,7 @@ import type { Tool } from './programs.ts';
 
 export const CURL: Tool = { name: 'curl', probe: 'command -v curl', install: 'apt-get install curl' };
 
-export interface Transfer {
+interface Transfer {
   readonly url: string;
   readonly proxyUrl: string;
   readonly proxyUser: string;
@@ -32,7 +32,7 @@ function configOf(transfer: Transfer): string {
     .join('');
 }
 
-export interface Moved {
+interface Moved {
   readonly bytes: number;
   readonly seconds: number;
   /** False if the proxy closed the connection before the end. */

@@ -13,7 +13,7 @@ const START_LIMIT_MS = 20_000;
 const EMPTY_WORKER = 'export default { fetch: () => new Response("ok") };\n';
 
 /** A module made by `writeWorkers`: the control worker as deployed, or an empty one. */
-export type WorkerModule = 'workerd.js' | 'empty.js';
+type WorkerModule = 'workerd.js' | 'empty.js';
 
 /** The settings of a worker. */
 export interface WorkerdOptions {
@@ -28,7 +28,7 @@ export interface WorkerdOptions {
 }
 
 /** A started workerd, which may not listen yet. */
-export interface WorkerdProcess {
+interface WorkerdProcess {
   readonly url: string;
   readonly pid: number;
   /** The address of its DevTools protocol, if it is inspected. */

@@ -6,7 +6,7 @@ import { startLibsqlServer } from '../../e2e/runtimes/programs.ts';
 import { firstReply, localBindings, spawnWorkerd, type WorkerdOptions, writeWorkers } from './workerd_process.ts';
 
 /** Times from the start of a workerd process to the end of its first reply, in ms. */
-export interface WorkerdStarts {
+interface WorkerdStarts {
   /** With an empty worker. */
   readonly empty: readonly number[];
   /** With the control worker, on a libSQL server with an existing database; the call asks for its health. */

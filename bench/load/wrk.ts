@@ -16,9 +16,9 @@ const report = z.object({
   status_errors: z.number(),
 });
 /** Latencies and the duration are in microseconds. */
-export type WrkReport = z.infer<typeof report>;
+type WrkReport = z.infer<typeof report>;
 
-export interface WrkRun {
+interface WrkRun {
   readonly port: number;
   readonly path: string;
   readonly headers: readonly string[];

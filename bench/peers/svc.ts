@@ -9,7 +9,7 @@ import { otherBoundHosts, type Proxy } from './proxy.ts';
 
 export const BINDINGS = 1_000;
 
-export interface SvcOptions {
+interface SvcOptions {
   readonly directory: string;
   readonly upstream: Upstream;
   /** Further upstreams, `host:address:port`. */

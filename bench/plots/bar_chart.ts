@@ -12,7 +12,7 @@ export interface Group {
   readonly bars: readonly Bar[];
 }
 
-export interface Chart {
+interface Chart {
   readonly title: string;
   /** The text below the title: what a bar shows, and what is better. */
   readonly note: string;

@@ -1,6 +1,6 @@
 import { escapeXml, svg } from './bar_chart.ts';
 
-export interface LineChart {
+interface LineChart {
   readonly title: string;
   readonly note: string;
   readonly xUnit: string;

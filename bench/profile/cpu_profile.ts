@@ -13,9 +13,9 @@ const cpuProfile = z.object({
   samples: z.array(z.number()),
   timeDeltas: z.array(z.number()),
 });
-export type CpuProfile = z.infer<typeof cpuProfile>;
+type CpuProfile = z.infer<typeof cpuProfile>;
 
-export interface SelfTime {
+interface SelfTime {
   readonly name: string;
   readonly place: string;
   readonly microseconds: number;

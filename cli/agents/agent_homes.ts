@@ -14,7 +14,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 type Env = CliContext['env'];
 
 /** The home of an agent in containers, and where its volume is. */
-export interface AgentHome extends HomeVolume {
+interface AgentHome extends HomeVolume {
   readonly endpoint: string;
 }
 

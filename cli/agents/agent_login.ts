@@ -88,7 +88,7 @@ function servesLogin(record: HostBindingRecord, login: AgentLogin): boolean {
 }
 
 /** The credential for a login: its value, or the path of a secret that is stored already. */
-export type Credential = { readonly value: string } | { readonly path: string };
+type Credential = { readonly value: string } | { readonly path: string };
 
 /** Binds the login's hosts, and stores the credential if its value is given. If a step fails, the bindings made are deleted. */
 export async function storeLogin(

@@ -206,7 +206,6 @@ const profile = z
 export type AgentProfile = z.output<typeof profile>;
 export type AgentLogin = AgentProfile['logins'][number];
 export type AgentAccount = NonNullable<AgentProfile['account']>;
-export type AgentContainer = NonNullable<AgentProfile['container']>;
 
 /** The package with the version that a container gets: the one that svc's tests run, else the profile's own. */
 export function packageOf({

@@ -217,7 +217,7 @@ async function verifyChains(call: Call<VerifyOptions>): Promise<number> {
 }
 
 /** The result of verifying the chains. */
-export function verificationText(result: AuditVerification, person: boolean): string {
+function verificationText(result: AuditVerification, person: boolean): string {
   const broken = result.first_break;
   if (broken !== null) {
     const event = broken.event_id === null ? '' : ` (${broken.event_id})`;

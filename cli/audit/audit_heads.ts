@@ -54,7 +54,7 @@ function headsText({ heads, taken_at: takenAt }: AuditHeadsReply): string {
 }
 
 /** The result of comparing the log with an export. */
-export interface Compared {
+interface Compared {
   readonly value: {
     readonly ok: boolean;
     readonly file: string;

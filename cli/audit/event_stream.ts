@@ -9,12 +9,12 @@ const MAX_EVENT_CHARACTERS = 1024 * 1024;
 const RECONNECT_MS = 1_000;
 
 /** What following needs of a command. */
-export interface FollowingCall {
+interface FollowingCall {
   readonly context: Pick<Call['context'], 'stop' | 'pause'>;
   readonly print: Pick<Call['print'], 'warn'>;
 }
 
-export interface FollowedStream {
+interface FollowedStream {
   readonly client: HttpClient;
   readonly query: CallOptions['query'];
   /** How many earlier events the first connection asks for. A later connection resumes after the last event received. */

@@ -92,7 +92,7 @@ export function flagOf(field: string): string {
 }
 
 /** How an error names a field: its path in a file, or the flag on the command line. */
-export type FieldNaming = 'flags' | 'fields';
+type FieldNaming = 'flags' | 'fields';
 
 /** A binding in the form of the control API, or one line for each problem. */
 export function validateBinding(fields: unknown, naming: FieldNaming): Result<ValidHostBinding, readonly string[]> {

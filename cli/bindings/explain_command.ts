@@ -40,7 +40,7 @@ async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
 }
 
 /** The decision, the bindings involved, and the reasons. */
-export function explanationText(reply: ExplainReply, paint: (text: string) => string): string {
+function explanationText(reply: ExplainReply, paint: (text: string) => string): string {
   const code = reply.code === null ? '' : ` (${reply.code})`;
   const lines = [
     `${paint(reply.decision)}${code}  ${reply.method} ${toPrintable(reply.host + reply.path)}`,

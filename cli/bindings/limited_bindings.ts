@@ -10,7 +10,7 @@ import { listAllConnectors } from '../connectors/connector_lookup.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 
 /** A binding that counts as `read` on some hosts, and the command that sets its effect explicitly. */
-export interface LimitedRecord {
+interface LimitedRecord {
   readonly record: HostBindingRecord;
   readonly text: string;
   readonly commands: string;

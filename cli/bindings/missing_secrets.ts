@@ -5,7 +5,7 @@ import type { Printer } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** A reference that a binding uses but that is not stored, and the command that stores it. */
-export interface MissingSecret {
+interface MissingSecret {
   readonly ref: string;
   readonly command: string;
 }

@@ -24,7 +24,7 @@ const content = z.strictObject({
 });
 
 /** Allowed hosts by the real path of their folder. */
-export type FolderHosts = Readonly<Record<string, readonly string[]>>;
+type FolderHosts = Readonly<Record<string, readonly string[]>>;
 
 /** A host or a pattern such as `*.example.com`, in canonical form. */
 export function parseAllowedHost(text: string): Result<string, string> {

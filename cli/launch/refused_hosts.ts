@@ -22,7 +22,7 @@ export interface TriedHost {
 }
 
 /** The hosts that a session tried, from its newest events. */
-export interface TriedHosts {
+interface TriedHosts {
   readonly tried: readonly TriedHost[];
   /** False if it has more events than were read. */
   readonly complete: boolean;

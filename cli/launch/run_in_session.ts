@@ -34,7 +34,7 @@ export interface RunOptions {
 }
 
 /** A command for a session, and what it changes in the session's environment. */
-export interface RunInSession {
+interface RunInSession {
   readonly command: string;
   readonly args: readonly string[];
   /** The session's name, unless `--name` gives one. */

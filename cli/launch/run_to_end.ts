@@ -3,7 +3,7 @@ import { parseLastWords, progressOf, readLines } from '../up/node_program.ts';
 import { EXIT } from '../exit_codes.ts';
 
 /** The result of one of our programs. */
-export interface Ended {
+interface Ended {
   readonly exitCode: number;
   readonly stdout: string;
   /** The message of its last log line. */

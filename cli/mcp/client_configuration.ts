@@ -24,7 +24,7 @@ export interface ClientServer {
 }
 
 /** The configuration to write: the user's or the project's. */
-export interface ConfigurationScope {
+interface ConfigurationScope {
   readonly project: boolean;
   readonly workingDirectory: string;
 }

@@ -12,7 +12,7 @@ export interface MachineServer extends Omit<ListedServer, 'server'> {
   readonly server: McpServer;
 }
 
-export interface MachineServers {
+interface MachineServers {
   readonly servers: readonly MachineServer[];
   /** Messages about servers that this version cannot use. */
   readonly problems: readonly string[];

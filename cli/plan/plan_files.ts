@@ -11,7 +11,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 
 /** A plan and its lock, as named on the command line. */
-export interface PlanPaths {
+interface PlanPaths {
   /** As typed, for messages. */
   readonly plan: string;
   readonly lock: string;

@@ -64,7 +64,7 @@ export function credentialFiles({
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** A file's text, or why it was left alone; null if there is none. */
-export type ReadPlace =
+type ReadPlace =
   | { readonly kind: 'text'; readonly text: string; readonly mode: number }
   | { readonly kind: 'left'; readonly why: string };
 

@@ -33,7 +33,7 @@ export type SealOptions = SecretSource & {
 };
 
 /** What is sealed, and where its value comes from. */
-export interface SealSource {
+interface SealSource {
   readonly values: ServiceValues;
   /** Called once nothing else can be missing. */
   readonly readValue: () => Promise<string>;

@@ -24,7 +24,7 @@ import { rewriteFile } from './rewrite_file.ts';
 import { reportSealed, sealService, type SealOptions } from './seal_credential.ts';
 
 /** A credential on this machine. */
-export interface Finding {
+interface Finding {
   /** The name for `svc seal`; null if the catalog has no service for it. */
   readonly service: string | null;
   readonly value: string;
@@ -35,7 +35,7 @@ export interface Finding {
 }
 
 /** What a search has found, and the files that it left alone. */
-export interface Search {
+interface Search {
   readonly findings: readonly Finding[];
   readonly left: readonly { readonly path: string; readonly why: string }[];
 }

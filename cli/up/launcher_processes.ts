@@ -52,7 +52,7 @@ export interface EndedProcesses {
 }
 
 /** Which processes to end. */
-export interface Targets {
+interface Targets {
   /** These and everything below them. */
   readonly roots: readonly ProcessIdentity[];
   /** On Linux also every process whose environment names one of these sessions: it may have left its parent. */

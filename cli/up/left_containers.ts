@@ -6,7 +6,7 @@ import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import type { CliContext } from '../context.ts';
 import { listSessionFolders, readRegularFile } from './session_folders.ts';
 
-export interface RemovedContainers {
+interface RemovedContainers {
   readonly removed: readonly string[];
   /** What could not be done, a line each. */
   readonly problems: readonly string[];

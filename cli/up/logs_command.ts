@@ -54,7 +54,7 @@ function jsonOf({ program, time, fields, line }: LogEntry): object {
 }
 
 /** `TIME  PROGRAM  LEVEL  MESSAGE  field=value ...`; a line that is not JSON is shown unchanged after its program. */
-export function formatEntry({ program, time, fields, line }: LogEntry): string {
+function formatEntry({ program, time, fields, line }: LogEntry): string {
   const start = `${toPrintable(time)}  ${program.padEnd(PROGRAM_WIDTH)}  `;
   if (fields === null) return start + ' '.repeat(LEVEL_WIDTH + 2) + toPrintable(line);
   const { time: _time, level, message, ...others } = fields;

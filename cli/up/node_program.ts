@@ -7,7 +7,7 @@ import type { RotatingLog } from './rotating_log.ts';
 import type { ProgramExit, ProgramHandle } from './supervised_program.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-export interface NodeProgram {
+interface NodeProgram {
   /** The file to run. */
   readonly file: string;
   /** A module to load before it. */

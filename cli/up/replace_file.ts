@@ -14,7 +14,7 @@ interface ReplaceOptions {
 }
 
 /** The state of a user's file before it is replaced. */
-export interface ReplacedFile {
+interface ReplacedFile {
   /** The backup of the file; null if there was no file. */
   readonly backup: string | null;
 }

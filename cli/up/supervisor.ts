@@ -21,7 +21,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 const LOOK_AGAIN_MS = 50;
 
 /** The content of run.json without the process ids. */
-export interface PublishedFacts {
+interface PublishedFacts {
   readonly controlUrl: string;
   readonly proxyUrl: string;
   readonly control: SupervisedProgram | null;

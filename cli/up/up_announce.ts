@@ -8,7 +8,7 @@ import { type HttpClient, httpClient } from '../terminal/http_client.ts';
 import { formatGuide, type UpFacts } from './up_guide.ts';
 
 /** What has been started, and with which key its owner signs in. */
-export type Started = Pick<UpFacts, 'home' | 'controlUrl' | 'proxyUrl' | 'inBackground'> & { readonly key: string };
+type Started = Pick<UpFacts, 'home' | 'controlUrl' | 'proxyUrl' | 'inBackground'> & { readonly key: string };
 
 /** Prints where everything listens, a sign-in link and the first steps. */
 export async function announce(call: Call, started: Started): Promise<void> {

@@ -8,10 +8,10 @@ import { readStateText } from './home.ts';
 
 const identity = z.object({ pid: z.number().int(), started: z.string().nullable() });
 const lockFile = z.object({ supervisor: identity, programs: z.array(identity) });
-export type UpLockContent = z.infer<typeof lockFile>;
+type UpLockContent = z.infer<typeof lockFile>;
 
 /** What prevents a start. */
-export type LockOutcome =
+type LockOutcome =
   | { readonly kind: 'taken'; readonly lock: UpLock }
   /** Another `svc up` is running here. */
   | { readonly kind: 'running'; readonly pid: number }

@@ -13,7 +13,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 const LOOPBACK = '127.0.0.1';
 
 /** Settings for both programs. */
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly home: string;
   readonly held: HeldPort;
   readonly upstreamCa: readonly string[];

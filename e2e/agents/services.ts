@@ -65,7 +65,7 @@ const OTHERS = [
 export const SERVICE_HOSTS = [...Object.keys(HOSTS), ...OTHERS];
 
 /** One answer of a model. */
-export interface Answered {
+interface Answered {
   readonly host: string;
   /** The secret whose credential the request had. */
   readonly secret: string;

@@ -11,7 +11,7 @@ export interface FormSubjects extends EverythingSeeded {
 }
 
 /** A form with its input. */
-export interface ConsoleForm {
+interface ConsoleForm {
   /** The form's page; null for one on the page that the previous form led to. */
   readonly at: ((subjects: FormSubjects) => string) | null;
   /** Typed, chosen or ticked values, by field name. */

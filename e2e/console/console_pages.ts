@@ -3,7 +3,7 @@ import { HOSTILE, WEATHER } from './marketplace_entries.ts';
 import type { WalkOptions } from './page_walk.ts';
 
 /** A page of the walk. */
-export interface ConsolePage extends WalkOptions {
+interface ConsolePage extends WalkOptions {
   readonly name: string;
   readonly path: (seeded: EverythingSeeded) => string;
   /** 200 by default. */

@@ -67,7 +67,7 @@ export async function askDevice(world: ConsoleWorld): Promise<string> {
 }
 
 /** Installs an older version of a server, and stores its key. */
-export async function installServer(world: ConsoleWorld, name: string): Promise<string> {
+async function installServer(world: ConsoleWorld, name: string): Promise<string> {
   const install = { name, version: '1.2.2', package: 0, inputs: { region: 'eu', UNIT: 'celsius' } };
   await world.api('POST', `/v1/marketplace/servers/${WEATHER}/install`, install);
   const { items } = mcpServersPage.parse(await world.api('GET', `/v1/mcp-servers?name=${name}`));

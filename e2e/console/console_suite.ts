@@ -7,7 +7,7 @@ import { ConsoleWorld } from './console_world.ts';
 type TabOptions = Parameters<ConsoleWorld['open']>[0];
 
 /** The world shared by a file's tests; available once they run. */
-export interface ConsoleSuite {
+interface ConsoleSuite {
   readonly world: ConsoleWorld;
   /** A signed-in tab with its own cookies, at the given path. It is closed after the test. */
   open(path?: string | null, options?: TabOptions): Promise<Page>;

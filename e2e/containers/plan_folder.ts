@@ -5,7 +5,7 @@ import { type Finished, type RunOptions, start, SVC } from '../support/program.t
 import type { ContainerWorld } from './container_world.ts';
 
 /** A step as `plan.yaml` has it; JSON is YAML. */
-export interface StepInput {
+interface StepInput {
   readonly id: string;
   readonly command: readonly string[];
   readonly trust?: { readonly effect: string; readonly hosts: readonly string[]; readonly credential?: string };

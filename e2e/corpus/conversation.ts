@@ -3,14 +3,14 @@ import type { CorpusWorld } from './corpus_world.ts';
 import { WireSide } from './wire_side.ts';
 
 /** What arrived on both sides of a conversation, as latin1 text. */
-export interface Arrived {
+interface Arrived {
   readonly atUpstream: string;
   readonly atClient: string;
   readonly connections: number;
 }
 
 /** The path of the bytes: direct, or through the proxy, which changes some as the corpus states. */
-export type Way = 'direct' | 'proxied';
+type Way = 'direct' | 'proxied';
 
 /**
  * Plays the turns over an open connection, each after the bytes of the previous one arrived in full. Then finishes both sides,

@@ -59,7 +59,7 @@ export type Turn = z.infer<typeof turn>;
 export type Conversation = z.infer<typeof conversation>;
 export type IllegalRequest = z.infer<typeof illegalRequest>;
 export type IllegalReply = z.infer<typeof illegalReply>;
-export type IpLiteral = z.infer<typeof ipLiteral>;
+type IpLiteral = z.infer<typeof ipLiteral>;
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 

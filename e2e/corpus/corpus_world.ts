@@ -7,7 +7,7 @@ import { listen } from '../support/tls_upstream.ts';
 import { WireSide } from './wire_side.ts';
 
 /** A TLS server that passes each connection to the current listener. */
-export interface WireUpstream {
+interface WireUpstream {
   readonly port: number;
   /** Receives every connection from now on. */
   onConnection(take: (socket: TLSSocket) => void): void;
@@ -41,7 +41,7 @@ function drop(socket: TLSSocket): void {
   socket.destroy();
 }
 
-export async function startWireUpstream(ca: TestCa, hosts: readonly string[]): Promise<WireUpstream> {
+async function startWireUpstream(ca: TestCa, hosts: readonly string[]): Promise<WireUpstream> {
   const sockets = new Set<TLSSocket>();
   let take = drop;
   const certificate = await ca.issue(hosts);
@@ -100,7 +100,7 @@ export async function openProxied(session: Session, host: string, servername = h
 }
 
 /** The proxy's answer to a CONNECT that it refused. */
-export class ConnectRefused extends Error {
+class ConnectRefused extends Error {
   readonly answer: string;
 
   constructor(answer: string) {

@@ -9,7 +9,7 @@ import type { Finished } from '../support/program.ts';
 import { createTestCa } from '../support/test_ca.ts';
 
 const ENTRY = '/usr/local/bin/svc-run-with-proxy-ca';
-export const CA_PATH = '/etc/svc/proxy/ca.pem';
+const CA_PATH = '/etc/svc/proxy/ca.pem';
 
 /** Options of a container, in addition to those of every launch. */
 export interface StartOptions {

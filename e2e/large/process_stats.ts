@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** Resident memory of a process in bytes. */
-export function residentBytes(pid: number): number {
+function residentBytes(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
   if (kilobytes === undefined) throw new Error(`process ${pid} has no resident memory`);
   return Number(kilobytes) * 1024;
@@ -23,7 +23,7 @@ export function watchMemory(pid: number): { stop(): number } {
 }
 
 /** A connected TCP socket, from its process's side. */
-export interface HeldSocket {
+interface HeldSocket {
   readonly localPort: number;
   readonly remotePort: number;
 }

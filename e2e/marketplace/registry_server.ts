@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { BAD_ENTRIES, flatEntry, generatedEntry, type PublishedEntry } from './registry_entries.ts';
 
 /** The registry's behaviour; it may change between calls. */
-export type Behaviour =
+type Behaviour =
   | 'well'
   /** Entries in the flat shape of early 2025. */
   | 'flat'
@@ -44,7 +44,7 @@ export interface RegistryServer {
   start(): Promise<void>;
 }
 
-export interface RegistryOptions {
+interface RegistryOptions {
   readonly entries: number;
   readonly seed?: number;
   readonly port?: number;

@@ -4,7 +4,7 @@ import type { Certificate } from '../support/test_ca.ts';
 import { listen } from '../support/tls_upstream.ts';
 
 /** A request to a service, with its body read. */
-export interface ServiceRequest {
+interface ServiceRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;

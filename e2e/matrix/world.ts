@@ -23,7 +23,7 @@ export const HOSTS = {
 export type ServiceName = keyof typeof HOSTS;
 export const ITEMS = `https://${HOSTS.items}/items`;
 /** An agent's placeholders for the GitHub token and the AWS keys. */
-export const GITHUB_PLACEHOLDER = 'ghp_SvcPlaceholder0000000000000000000000';
+const GITHUB_PLACEHOLDER = 'ghp_SvcPlaceholder0000000000000000000000';
 const AWS_KEYS = { accessKeyId: 'AKIAE2EMATRIX0000001', secretAccessKey: plantSecret() };
 const BASIC_USER = 'octo';
 

@@ -59,7 +59,7 @@ export interface Parameter {
  * Values for fields and named schemas whose rules a JSON Schema cannot express: without them nearly every call would be
  * refused.
  */
-export type Hints = Readonly<Record<string, fc.Arbitrary<unknown>>>;
+type Hints = Readonly<Record<string, fc.Arbitrary<unknown>>>;
 
 /** Reads the API's own description. */
 export function readDocument(text: string, hints: Hints): readonly DescribedOperation[] {

@@ -5,7 +5,7 @@ interface OpenCall {
 }
 
 /** A program under test, and its output. */
-export interface Witness {
+interface Witness {
   readonly name: string;
   readonly output: () => string;
 }

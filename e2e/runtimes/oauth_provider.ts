@@ -28,7 +28,7 @@ export interface OAuthProvider {
   stop(): Promise<void>;
 }
 
-export interface OAuthProviderOptions {
+interface OAuthProviderOptions {
   readonly redirectUris: readonly string[];
   readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none';
   /** Whether clients may register themselves (RFC 7591). */

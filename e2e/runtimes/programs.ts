@@ -68,7 +68,7 @@ async function stop({ pid }: ChildProcess): Promise<void> {
 }
 
 /** The result of a `svc` command. */
-export interface SvcRun {
+interface SvcRun {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;

@@ -13,7 +13,7 @@ import { CALL_TYP, type CallClaims } from '../../shared/wire/channel.ts';
 import { type EnrolReply, enrolReply } from '../../shared/wire/sidecars.ts';
 
 /** Sends a request to a path of the program under test. */
-export type Send = (path: string, init?: RequestInit) => Promise<Response>;
+type Send = (path: string, init?: RequestInit) => Promise<Response>;
 
 /** A test sidecar that knows only the wire contract: it signs its calls and verifies the replies. */
 export class TestSidecar {

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Cookie, Page, Response } from 'playwright-core';
 
 /** What a person sees. */
-export interface Shown {
+interface Shown {
   readonly url: string;
   readonly status: number;
   readonly text: string;

@@ -5,13 +5,13 @@ import { listen } from '../support/tls_upstream.ts';
 export const CODE_HOST_CLIENT_ID = 'svc-code-host';
 export const CODE_HOST_CLIENT_SECRET = 'code-host-secret-of-a-test';
 
-export interface CodeHostUser {
+interface CodeHostUser {
   readonly id: number;
   readonly login: string;
   readonly name: string | null;
   readonly email: string | null;
 }
-export interface CodeHostEmail {
+interface CodeHostEmail {
   readonly email: string;
   readonly primary: boolean;
   readonly verified: boolean;

@@ -8,7 +8,7 @@ export const OPENID_CLIENT_ID = 'svc-sign-in';
 export const OPENID_CLIENT_SECRET = 'openid-client-secret-of-a-test';
 
 /** The person at the provider. */
-export interface Person {
+interface Person {
   readonly sub: string;
   readonly email?: string;
   readonly email_verified?: unknown;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { runOk } from './program.ts';
 
-export interface RootArchive {
+interface RootArchive {
   readonly path: string;
   /** Removes it if it could not be kept. */
   release(): void;

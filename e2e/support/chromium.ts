@@ -24,7 +24,7 @@ export function withoutNetlink(path: string): { readonly program: string; readon
   return works ? { program, env: { CHROMIUM: path } } : { program: path, env: {} };
 }
 
-export interface ChromiumOptions {
+interface ChromiumOptions {
   /** The only certificate that is accepted besides those of the system's roots. */
   readonly certificate?: string;
   /** The names whose port 443 leads to a loopback port; except for these and names of localhost, nothing is resolved. */

@@ -11,7 +11,7 @@ import { ROOT } from './program.ts';
 /** The folder of the agent programs in the images. */
 export const CLIENTS_FOLDER = '/opt/clients';
 
-export const IMAGE_FOLDER = join(ROOT, 'sandbox', 'image');
+const IMAGE_FOLDER = join(ROOT, 'sandbox', 'image');
 
 export interface ContainerImages {
   /** Debian with curl, git, python3, node, java, the AWS CLI and a Go program, and none of our helpers. */

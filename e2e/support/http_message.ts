@@ -22,7 +22,7 @@ export interface MessageBody {
 
 export const EMPTY_BODY: MessageBody = { raw: Buffer.alloc(0), data: Buffer.alloc(0) };
 
-export function parseHead(text: string): MessageHead {
+function parseHead(text: string): MessageHead {
   const [startLine = '', ...lines] = text.slice(0, -4).split('\r\n');
   const headers = (name: string): string[] =>
     lines

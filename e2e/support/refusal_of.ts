@@ -5,7 +5,7 @@ import type { Session, Svc } from './svc.ts';
 const refusalBody = z.object({ error: z.object({ code: z.string(), message: z.string().min(10) }) });
 
 /** A refusal, as the client received it and as the audit log has it. */
-export interface SeenRefusal {
+interface SeenRefusal {
   readonly status: number;
   readonly code: string;
   /** Type and reason of each event of the session. */

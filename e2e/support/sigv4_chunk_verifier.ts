@@ -4,7 +4,7 @@ const sha256 = (data: Buffer | string): string => createHash('sha256').update(da
 const hmac = (key: Buffer | string, data: string): Buffer => createHmac('sha256', key).update(data).digest();
 
 /** The inputs of a request's chunk signatures; the seed is the signature of its head. */
-export interface ChunkSeed {
+interface ChunkSeed {
   readonly secret: string;
   readonly region: string;
   readonly service: string;

@@ -4,7 +4,7 @@ import { listen } from './tls_upstream.ts';
 import type { Certificate } from './test_ca.ts';
 
 /** The destination of requests for a host: a server on loopback, or an answer of the test. */
-export type FrontRoute = string | RequestListener;
+type FrontRoute = string | RequestListener;
 
 /** A TLS proxy in front of plain HTTP servers: it replaces the forwarded headers of the client with its own. */
 export interface TlsFront {

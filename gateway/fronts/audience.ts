@@ -4,7 +4,7 @@ import type { ListKind } from './downstream.ts';
 import { isLogged, findLeast } from './log_levels.ts';
 
 /** A client that receives notifications outside of its own requests. */
-export interface Listener {
+interface Listener {
   readonly key: string;
   readonly caller: Caller;
   logLevel(): LoggingLevel | null;

@@ -64,7 +64,7 @@ const UNCHECKED: jsonSchemaValidator = {
     }),
 };
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly transport: Transport;
   /** The server is known to speak an earlier revision, so the newer one is not tried. */
   readonly isLegacy: boolean;

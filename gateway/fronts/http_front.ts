@@ -19,7 +19,7 @@ import { gatewayServer } from '../gateway_server.ts';
 import { HttpSessions, keyOf, refuseRequest } from './http_sessions.ts';
 import { listUris, subscribeAll } from './listen_uris.ts';
 
-export interface HttpFrontOptions {
+interface HttpFrontOptions {
   readonly gateway: Gateway;
   readonly now: () => number;
 }

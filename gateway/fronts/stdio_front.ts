@@ -6,14 +6,14 @@ import type { Gateway } from '../gateway.ts';
 import { gatewayServer, type ServedClient } from '../gateway_server.ts';
 import { listUris, subscribeAll } from './listen_uris.ts';
 
-export interface StdioFrontOptions {
+interface StdioFrontOptions {
   readonly gateway: Gateway;
   readonly caller: Caller;
   readonly stdin: Readable;
   readonly stdout: Writable;
 }
 
-export interface StdioFront {
+interface StdioFront {
   /** Resolves when the client closes the input. */
   readonly ended: Promise<void>;
   close(): Promise<void>;

@@ -30,7 +30,7 @@ export interface CallOwner {
   wantsLog(level: LoggingLevel): boolean;
 }
 
-export type CallStep =
+type CallStep =
   | { readonly kind: 'done'; readonly result: Result }
   | { readonly kind: 'input'; readonly requests: InputRequests };
 

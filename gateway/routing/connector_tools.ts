@@ -11,7 +11,7 @@ import type { SourceCall, ToolSource } from '../tool_source.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 /** The ports of the connectors' tools. */
-export interface ConnectorToolsPorts {
+interface ConnectorToolsPorts {
   readonly sidecar: ConnectorCalls;
   /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;

@@ -27,7 +27,7 @@ import { ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
 /** A request to one server that may need input from the client before it is answered. */
-export interface Target {
+interface Target {
   readonly supervised: SupervisedServer;
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
   readonly params: Readonly<Record<string, unknown>>;
@@ -35,7 +35,7 @@ export interface Target {
   readonly tool?: Tool;
 }
 
-export interface ForwarderOptions {
+interface ForwarderOptions {
   readonly limits: GatewayLimits;
   readonly registry: CallRegistry;
   readonly held: HeldCalls;

@@ -1,5 +1,5 @@
 /** One page of our lists. */
-export interface Page<T> {
+interface Page<T> {
   readonly items: readonly T[];
   readonly nextCursor: string | undefined;
 }

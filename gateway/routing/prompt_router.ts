@@ -21,7 +21,7 @@ import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
-export interface PromptRouterOptions {
+interface PromptRouterOptions {
   readonly fleet: Fleet;
   readonly catalog: ServerCatalog;
   readonly forwarder: Forwarder;

@@ -1,7 +1,7 @@
 import type { ServerListing } from './server_catalog.ts';
 import { matchesTemplate } from './matches_template.ts';
 
-export interface ClaimSources {
+interface ClaimSources {
   readonly listings: readonly ServerListing<'resources'>[];
   readonly templates: readonly ServerListing<'templates'>[];
   /** The servers, by id, that named a resource in a result. */

@@ -22,7 +22,7 @@ import { type Claimant, ResourceClaims } from './resource_claims.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
-export interface ResourceRouterOptions {
+interface ResourceRouterOptions {
   readonly catalog: Pick<ServerCatalog, 'listAll'>;
   readonly forwarder: Forwarder;
   readonly limits: GatewayLimits;

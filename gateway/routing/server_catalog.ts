@@ -14,7 +14,7 @@ export interface ServerListing<K extends Listable> {
   readonly items: readonly Listed[K][];
 }
 
-export interface ServerCatalogOptions {
+interface ServerCatalogOptions {
   readonly fleet: Fleet;
   readonly limits: GatewayLimits;
   readonly now: () => number;

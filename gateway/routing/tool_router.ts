@@ -29,7 +29,7 @@ import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
-export interface ToolRouterOptions {
+interface ToolRouterOptions {
   readonly ports: GatewayPorts;
   readonly fleet: Fleet;
   readonly catalog: ServerCatalog;
@@ -40,7 +40,7 @@ export interface ToolRouterOptions {
   readonly limits: GatewayLimits;
 }
 
-export interface ToolCall {
+interface ToolCall {
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>> | undefined;
 }
@@ -51,7 +51,7 @@ interface Found {
   readonly tool: Tool;
 }
 
-export type CallAnswer = CallToolResult | InputRequiredResult;
+type CallAnswer = CallToolResult | InputRequiredResult;
 
 /** Lists the tools of all servers under unique names and routes each call to its server. */
 export class ToolRouter {

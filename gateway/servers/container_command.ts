@@ -7,7 +7,7 @@ export interface ProgramCommand {
   readonly args: readonly string[];
 }
 
-export interface ContainerMarks {
+interface ContainerMarks {
   /** Label value of the gateway: finds its containers after it was killed. */
   readonly gatewayMark: string;
   /** Label value of this run: finds its container. */

@@ -4,7 +4,7 @@ import type { GatewayPorts, GatewayServer } from '../gateway_ports.ts';
 import { StartSlots } from './start_slots.ts';
 import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts';
 
-export interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealth' | 'ports'> {
+interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealth' | 'ports'> {
   readonly ports: GatewayPorts;
   /** Called when servers were added or removed or their names changed. */
   readonly onServers: () => void;

@@ -34,7 +34,7 @@ const NO_INSTALL_SCRIPTS = {
 /** Marks every process that a gateway starts, so that one that leaves its process group can be found. */
 export const RUN_ID_VARIABLE = 'MCP_GATEWAY_RUN';
 
-export interface LaunchEnvironmentOptions {
+interface LaunchEnvironmentOptions {
   readonly gateway: Readonly<Record<string, string | undefined>>;
   readonly directories: ServerDirectories;
   /** The server's own variables with credentials inserted. */

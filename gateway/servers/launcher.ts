@@ -19,7 +19,7 @@ import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
 import type { FilledBearer } from './current_mask.ts';
 
-export interface LauncherOptions {
+interface LauncherOptions {
   readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;
   readonly local: LocalLaunch;
   readonly limits: GatewayLimits;
@@ -31,7 +31,7 @@ export interface LauncherOptions {
 }
 
 /** One start of one server. */
-export interface LaunchRequest {
+interface LaunchRequest {
   readonly server: McpServer;
   readonly events: DownstreamEvents;
   readonly stderr: StderrRing;

@@ -14,7 +14,7 @@ import { killMarked, killTree } from './process_tree.ts';
 import type { ToolSource } from '../tool_source.ts';
 import { pauseInBackground } from '../../machine/pause.ts';
 
-export interface LocalGatewayOptions {
+interface LocalGatewayOptions {
   readonly ports: GatewayPorts;
   readonly sources: readonly ToolSource[];
   /** `$SVC_HOME/mcp`. */

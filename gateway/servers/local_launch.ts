@@ -22,7 +22,7 @@ import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
 
 /** Settings for the local servers of one gateway. */
-export interface LocalLaunchOptions {
+interface LocalLaunchOptions {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
   /** The gateway's environment. */

@@ -14,7 +14,7 @@ import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
 import type { FilledBearer } from './current_mask.ts';
 
-export interface RemoteLaunchOptions {
+interface RemoteLaunchOptions {
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
   readonly extraRoots: readonly string[];
@@ -26,7 +26,7 @@ export interface RemoteLaunchOptions {
   readonly refresh: () => Promise<FilledBearer | null>;
 }
 
-export interface OpenedRemote {
+interface OpenedRemote {
   readonly transport: Transport;
   /** Ends its connections. */
   release(): void;

@@ -5,7 +5,7 @@ import type { StderrRing } from './stderr_ring.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
 /** The program to start, without a shell. */
-export interface ProgramStart {
+interface ProgramStart {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;

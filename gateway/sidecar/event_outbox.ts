@@ -3,7 +3,7 @@ import type { GatewayEventRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { backoffMs } from '../../shared/net/backoff.ts';
 import type { LocalApiFailure } from './local_api.ts';
 
-export interface EventOutboxOptions {
+interface EventOutboxOptions {
   /** Sends events to the sidecar; returns whether it accepts more. */
   readonly send: (
     events: readonly GatewayEventRecord[],

@@ -18,7 +18,7 @@ export interface LocalApiFailure {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-export interface LocalApiCall {
+interface LocalApiCall {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;

@@ -40,7 +40,7 @@ export interface ServerDetail {
   readonly stderr: string;
 }
 
-export interface SidecarPortsOptions {
+interface SidecarPortsOptions {
   readonly localApi: LocalApi;
   readonly identity: GatewayIdentity;
   readonly clock: Clock;

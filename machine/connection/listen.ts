@@ -1,7 +1,7 @@
 import type { AddressInfo, ListenOptions, Server } from 'node:net';
 
 /** An address, or a bound socket. */
-export type ListenTarget = Pick<ListenOptions, 'host' | 'port'> | { readonly fd: number };
+type ListenTarget = Pick<ListenOptions, 'host' | 'port'> | { readonly fd: number };
 
 /** The first descriptor after standard input, output and error. */
 export const FIRST_INHERITED = 3;

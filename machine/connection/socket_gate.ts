@@ -16,7 +16,7 @@ const usersOf = usersByTables((path) => readFile(path, 'latin1'));
 
 export const DROPPED_CONNECTIONS = 'svc_connections_dropped_total';
 
-export interface SocketGateOptions {
+interface SocketGateOptions {
   readonly limits: Omit<ConnectionLimits, 'firstHeadSeconds'>;
   /** Maximum number of connections of all kinds; null if the system has no limit. */
   readonly maxOpen: number | null;

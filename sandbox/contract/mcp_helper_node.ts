@@ -1,7 +1,7 @@
 import type { ImageConfig } from '../engine/container_runtime.ts';
 
 /** The Node for an image's svc-mcp. `none`: why there is none, and what to do. */
-export type McpHelperNode =
+type McpHelperNode =
   | { readonly kind: 'of_image' }
   | { readonly kind: 'of_svc' }
   | { readonly kind: 'none'; readonly reason: string };

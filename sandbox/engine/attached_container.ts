@@ -4,7 +4,7 @@ import type { ContainerRuntime } from './container_runtime.ts';
 import { exitStatusOf, superviseChild } from './run_child.ts';
 
 /** A container attached to our streams. */
-export interface AttachedContainer {
+interface AttachedContainer {
   /** Resolves with the exit code. */
   readonly exitCode: Promise<number>;
   readonly hasEnded: () => boolean;

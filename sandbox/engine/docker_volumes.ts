@@ -8,7 +8,7 @@ import { dockerProgram } from './engine_cli.ts';
 
 /** The labels of the volume that holds an agent's home; {@link HOME_LABEL} says whose it is. */
 export const AGENT_LABEL = 'svc.agent';
-export const FOLDER_LABEL = 'svc.folder';
+const FOLDER_LABEL = 'svc.folder';
 
 /** A volume with the home of an agent. */
 export interface HomeVolume {
@@ -19,7 +19,7 @@ export interface HomeVolume {
 }
 
 /** The engine's volumes with homes of agents. */
-export interface HomeVolumes {
+interface HomeVolumes {
   /** Creates the volume unless it exists. */
   create(home: HomeVolume, homeLabel: string): Promise<Result<void, RuntimeFailure>>;
   /** Those of the state directory with this label. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 
-export interface ProgramOutput {
+interface ProgramOutput {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -11,7 +11,7 @@ export interface ProgramOutput {
 /** `missing`: there is no such program; `timeout`: it was killed after the time limit. */
 export type ProgramFailureReason = 'missing' | 'timeout' | 'failed';
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Null: no time limit. */
   readonly timeoutMs: number | null;

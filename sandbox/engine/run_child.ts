@@ -8,7 +8,7 @@ export type ChildEnd =
   | { readonly kind: 'signalled'; readonly signal: NodeJS.Signals }
   | { readonly kind: 'not_started'; readonly code: string; readonly message: string };
 
-export interface ChildCommand {
+interface ChildCommand {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;

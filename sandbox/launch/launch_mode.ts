@@ -8,7 +8,7 @@ export type SandboxMode = (typeof SANDBOX_MODES)[number];
 /** Why a launch goes without the proxy: the reasons of `sandbox.proxy.disabled`. */
 export type DisabledReason = 'user_opt_out' | 'preflight_failed' | 'unsupported_sandbox_mode';
 
-export type ProxyDecision =
+type ProxyDecision =
   | { readonly kind: 'proxied' }
   /** The command runs without the proxy, and the event says why. */
   | { readonly kind: 'unproxied'; readonly reason: 'user_opt_out' | 'unsupported_sandbox_mode' }

@@ -8,7 +8,7 @@ import { removeContainer } from '../engine/remove_container.ts';
 import { UndoStack } from './undo_stack.ts';
 
 /** Launches an image unchanged: its own user, entrypoint and network, no session, no proxy. */
-export interface UnproxiedLaunch {
+interface UnproxiedLaunch {
   readonly image: string;
   readonly name: string | null;
   readonly command: readonly string[];

@@ -1,5 +1,5 @@
 /** A place in a file system, independent of its path in the tree: the device, and the path on it. */
-export interface DevicePath {
+interface DevicePath {
   readonly device: string;
   readonly path: string;
 }

@@ -4,7 +4,7 @@ import type { LaunchPorts } from './launch_ports.ts';
 const POLL_MS = 10;
 const START_TIMEOUT_MS = 30_000;
 
-export interface ListenerTarget {
+interface ListenerTarget {
   readonly sessionId: string;
   readonly containerId: string;
   readonly relay: boolean;

@@ -6,13 +6,13 @@ import { formatLock } from './lock_file.ts';
 import { openLock, type LockKey } from './lock_key.ts';
 
 /** The dependencies of freezing. */
-export interface FreezePorts {
+interface FreezePorts {
   readonly key: LockKey;
   /** Lets the sidecar sign the content; returns a compact JWS. */
   sign(content: PlanLockContent): Promise<string>;
 }
 
-export interface FrozenPlan {
+interface FrozenPlan {
   readonly content: PlanLockContent;
   /** The text of `plan.lock`. */
   readonly text: string;

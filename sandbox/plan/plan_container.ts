@@ -12,7 +12,7 @@ import { parseSweepCount, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from '
 import { execScript, type QuietEnd } from './exec_script.ts';
 
 /** The facts of an image that steps can run in. Its programs are named by their full paths. */
-export type PlanImage = Pick<ImageFacts, 'imageId' | 'agentUser' | 'uid' | 'home' | 'entry' | 'stepRunner'>;
+type PlanImage = Pick<ImageFacts, 'imageId' | 'agentUser' | 'uid' | 'home' | 'entry' | 'stepRunner'>;
 
 /** The only container of a plan, checked but not created yet. */
 export interface PlanBoot {

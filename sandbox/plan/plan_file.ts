@@ -8,7 +8,7 @@ import { planInput, toPlan } from '../../shared/wire/plan/plan.ts';
 export const MAX_PLAN_FILE_BYTES = 1024 * 1024;
 
 /** A problem in the file; `line` counts from 1 and is null for the file as a whole. */
-export interface PlanProblem {
+interface PlanProblem {
   readonly line: number | null;
   /** Such as `steps[1].trust.hosts[0]`; '' for the file as a whole. */
   readonly field: string;

@@ -20,7 +20,7 @@ export interface Relay {
   readonly close: () => Promise<void>;
 }
 
-export interface RelayOptions {
+interface RelayOptions {
   /** `http://<session_id>:<token>@<host>:<port>`. */
   readonly proxyUrl: string;
   /** The only user whose processes may use it; null on a system without user ids. */

@@ -6,7 +6,7 @@ import { startRelay, type Relay, type RelayFailureReason } from './relay.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 
 /** The facts of a session that its relay needs. */
-export interface RelaySession {
+interface RelaySession {
   readonly proxyUrl: string;
   /** PEM file: the system's roots and, last, the session's CA. */
   readonly caBundlePath: string;

@@ -5,7 +5,7 @@ import { canonicalJson } from './canonical_json.ts';
 export const CHAIN_START = '0'.repeat(64);
 
 /** An event with its position in its writer's chain, before its own hash. */
-export interface ChainedEvent extends AuditEvent {
+interface ChainedEvent extends AuditEvent {
   readonly writer: string;
   readonly sequence: number;
   readonly previous_hash: string;

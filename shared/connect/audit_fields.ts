@@ -4,10 +4,10 @@ import { pathArgs } from './path_args.ts';
 import { replaceHidden } from '../model/shown_text.ts';
 
 /** An audit field in an event: the value, or only whether there was one. */
-export type AuditFieldValue = string | number | boolean;
+type AuditFieldValue = string | number | boolean;
 
 /** The parts of a request that audit fields are taken from. `givenInputs`: the names of its query and body inputs. */
-export interface AuditedRequest {
+interface AuditedRequest {
   /** As it was sent, without the query. */
   readonly path: string;
   readonly givenInputs: ReadonlySet<string>;

@@ -18,7 +18,7 @@ export interface ConnectorOperation {
 }
 
 /** The parts of a request that decide which operation it is. */
-export interface OperationRequest {
+interface OperationRequest {
   readonly method: string;
   /** Canonical (lower-case ASCII). */
   readonly host: string;

@@ -24,7 +24,7 @@ interface InputSchema {
 }
 
 /** The inputs of an operation for a program that knows only the schema. */
-export interface OperationInputs {
+interface OperationInputs {
   readonly schema: InputSchema;
   /** The input of each property whose name differs from it. */
   readonly inputNames: Readonly<Record<string, string>>;
@@ -33,7 +33,7 @@ export interface OperationInputs {
 }
 
 /** A call by the schema's properties, in the form of `POST /v1/connector-operations/run`. */
-export interface RunInputs {
+interface RunInputs {
   readonly args: Readonly<Record<string, unknown>>;
   /** Undefined if none was selected; the run itself checks the value. */
   readonly host: unknown;

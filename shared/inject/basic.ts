@@ -30,7 +30,7 @@ export const BASIC: SchemeAdapter<'basic'> = {
   },
 };
 
-export interface BasicPair {
+interface BasicPair {
   readonly username: string;
   readonly password: string;
 }

@@ -3,7 +3,7 @@ import type { OutgoingRequest } from './outgoing_request.ts';
 import { findPresentedCredential } from './find_presented.ts';
 import type { Presented } from './scheme_adapter.ts';
 
-export interface ChosenBinding {
+interface ChosenBinding {
   readonly binding: HostBinding;
   readonly presented: Presented;
 }

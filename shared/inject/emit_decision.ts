@@ -3,7 +3,7 @@ import type { HostBinding } from '../model/host_binding.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 /** `forward`: the request has no credential and gets none. */
-export type EmitDecision = 'write' | 'keep_foreign' | 'forward';
+type EmitDecision = 'write' | 'keep_foreign' | 'forward';
 
 /**
  * Whether the credential is written. `inject`: always, replacing what the client sent. `sentinel-swap`: unless the client

@@ -9,7 +9,7 @@ import type { HashPort, InjectedRequest, OutgoingRequest, PayloadBody } from './
 import { findPresentedCredential } from './find_presented.ts';
 import { adapterOf } from './schemes.ts';
 
-export interface InjectInput {
+interface InjectInput {
   readonly binding: HostBinding;
   readonly request: OutgoingRequest;
   readonly credential: Secret;

@@ -14,7 +14,7 @@ export function isS3(service: string): boolean {
   return S3_SERVICES.has(service);
 }
 
-export interface SignerInput {
+interface SignerInput {
   readonly injection: InjectionOf<'sigv4-resign'>;
   readonly secretAccessKey: string;
   readonly now: Date;
@@ -22,7 +22,7 @@ export interface SignerInput {
 }
 
 /** The signed part of a request. Header names are lower-case; values are as {@link canonicalValue} returns them. */
-export interface Signable {
+interface Signable {
   readonly method: string;
   readonly target: string;
   readonly headers: ReadonlyMap<string, string>;

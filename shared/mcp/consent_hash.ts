@@ -3,7 +3,7 @@ import type { McpServer } from '../model/mcp_server.ts';
 import { commandDangers, listUncheckedReasons } from './command_dangers.ts';
 
 /** What a person at a machine consents to: everything that decides which code runs there, and how. */
-export type ConsentSubject = Pick<McpServer, 'mode' | 'command' | 'env' | 'version' | 'isolation'>;
+type ConsentSubject = Pick<McpServer, 'mode' | 'command' | 'env' | 'version' | 'isolation'>;
 
 /** Only a server that starts a program on the machine needs consent. */
 export function needsConsent(server: Pick<McpServer, 'mode'>): boolean {

@@ -9,7 +9,7 @@ interface PublishedArgument {
 }
 
 /** A package as the registry describes it. */
-export interface PublishedPackage {
+interface PublishedPackage {
   readonly identifier: string;
   readonly runtime_hint: string | null;
   readonly runtime_arguments: readonly PublishedArgument[];

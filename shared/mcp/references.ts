@@ -3,7 +3,7 @@ import { err, ok, type Result } from '../model/result.ts';
 import { VAULT_SCHEME } from '../model/vault_path.ts';
 
 /** A part of a value: fixed text, or a credential that is filled in at launch. */
-export type ReferencePart =
+type ReferencePart =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'reference'; readonly serverId: string; readonly name: string; readonly path: string };
 
@@ -56,7 +56,7 @@ export function hasReference(text: string): boolean {
 }
 
 /** The fields of a server that may contain references. */
-export type ReferringServer = Pick<McpServer, 'id' | 'command' | 'env' | 'url' | 'headers'>;
+type ReferringServer = Pick<McpServer, 'id' | 'command' | 'env' | 'url' | 'headers'>;
 
 /**
  * What is wrong with the places of a server's references, naming the field; null if nothing is. Allowed are values of `env`

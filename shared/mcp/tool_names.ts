@@ -10,7 +10,7 @@ const DIGEST_CHARACTERS = 12;
 const SHORTENED = /_[0-9a-f]{12}$/;
 
 /** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
-export type Sha256Hex = (text: string) => string;
+type Sha256Hex = (text: string) => string;
 
 /**
  * A tool's name for clients: `<server>__<tool>`. If it is too long, or has characters that a provider refuses, the tool part

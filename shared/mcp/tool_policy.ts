@@ -1,7 +1,7 @@
 import type { McpToolPolicy } from '../model/mcp_server.ts';
 
 /** A server's tool policy for a call; `approval` holds it for a person. */
-export type ToolDecision = 'allowed' | 'approval' | 'denied';
+type ToolDecision = 'allowed' | 'approval' | 'denied';
 
 /** Looks a tool up by the name its server gave it. Deny beats approval, and approval beats allow. */
 export function toolDecision(policy: McpToolPolicy, tool: string): ToolDecision {

@@ -1,5 +1,5 @@
 /** An address for comparison: lower-case ASCII, so that two different addresses never look alike. */
-export interface Email {
+interface Email {
   /** The whole address, lower-case. */
   readonly address: string;
   readonly domain: string;

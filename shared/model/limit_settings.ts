@@ -2,7 +2,7 @@ import { type ApiLimits, type ConnectionLimits, DEFAULT_LIMITS, type Limits } fr
 import { err, ok, type Result } from './result.ts';
 
 /** A limit as a setting: its variable, its unit and the allowed range. */
-export interface LimitRange {
+interface LimitRange {
   readonly name: string;
   readonly unit: 'bytes' | 'seconds' | 'count';
   readonly min: number;

@@ -29,7 +29,7 @@ const JOINED_SCRIPT =
   /[\p{Script=Arabic}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Mongolian}]/u;
 
 /** How to display a text. */
-export interface ShownForm {
+interface ShownForm {
   /** True if line breaks and tabs may stay. */
   readonly keepsLines: boolean;
   /** The replacement for a character that may not be shown. */

@@ -1,5 +1,5 @@
 /** The pause after the first failed try, and the longest one. */
-export interface Backoff {
+interface Backoff {
   readonly firstMs: number;
   readonly mostMs: number;
 }

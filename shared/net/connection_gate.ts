@@ -14,7 +14,7 @@ export interface GateLimits {
 export type DropReason = 'waiting_of_peer' | 'waiting' | 'descriptors' | 'share';
 
 /** The peer that a connection counts for. */
-export interface Peer {
+interface Peer {
   readonly key: string;
   /** True if all users of this machine share the address, so that `usersOf` has to tell them apart. */
   readonly isShared: boolean;

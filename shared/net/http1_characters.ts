@@ -2,7 +2,7 @@
  * The character classes of a head (RFC 9110 section 5.6, RFC 9112), each as a table by latin1 code, where 1 means that the
  * character belongs to the class. A code above 0xff belongs to none, because it would become another character on the wire.
  */
-export type CharacterClass = Uint8Array;
+type CharacterClass = Uint8Array;
 
 const HTAB = 0x09;
 export const LF = 0x0a;

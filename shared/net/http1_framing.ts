@@ -12,7 +12,7 @@ export type BodyFraming =
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until-close' };
 
-export type FramingProblemReason =
+type FramingProblemReason =
   | 'content_length_and_transfer_encoding'
   | 'invalid_content_length'
   | 'unsupported_transfer_encoding'
@@ -21,7 +21,7 @@ export type FramingProblemReason =
   | 'truncated_body';
 
 /** The result for one piece of input: `used` bytes belong to the body (with its chunk lines), `data` is the payload. */
-export interface BodyPiece {
+interface BodyPiece {
   readonly used: number;
   /** Subarrays of the input, not copies. */
   readonly data: readonly Uint8Array[];
@@ -107,7 +107,7 @@ function refuse(
   return err({ reason, message });
 }
 
-export interface BodyReaderOptions {
+interface BodyReaderOptions {
   /** Keep the trailer section for {@link BodyReader.trailers}; off by default, because it uses memory. */
   readonly collectTrailers?: boolean;
 }

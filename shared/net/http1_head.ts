@@ -59,7 +59,7 @@ export interface ReplyHead {
   readonly fields: readonly HeaderField[];
 }
 
-export interface HeadLimits {
+interface HeadLimits {
   readonly maxHeaders: number;
 }
 

@@ -1,7 +1,7 @@
 import { isUndecidablePath } from './target.ts';
 
 /** One way in which a server may read a path before routing. */
-export interface PathReading {
+interface PathReading {
   /** Without empty segments; each in the form of {@link segmentKey}. */
   readonly segments: readonly string[];
   /** True if the path was cut at a `?` or `#` from an escape, or before a segment that is a suffix. */

@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../model/result.ts';
 import { parseAuthority, type Authority } from './host.ts';
 import type { Problem } from '../model/problem.ts';
 
-export interface SplitTarget {
+interface SplitTarget {
   readonly path: string;
   /** Without the `?`; null if there is none. */
   readonly query: string | null;

@@ -3,7 +3,7 @@ import { PLAN_VERSION, type Plan, type PlanStep } from '../model/plan.ts';
 import type { PlanLockContent, SealedPlan, SealedStep } from '../wire/plan/plan_lock.ts';
 
 /** The digests of `plan.yaml`: of the file's bytes, and of its content. */
-export interface PlanDigests {
+interface PlanDigests {
   readonly plan_file_sha256: string;
   readonly plan_sha256: string;
 }

@@ -43,7 +43,7 @@ export interface UnsealedRelease {
 }
 
 /** The fields of an audit event that are used here. */
-export interface ReportedEvent {
+interface ReportedEvent {
   readonly id: string;
   readonly type: string;
   readonly time: string;
@@ -58,7 +58,7 @@ export interface ReportedEvent {
 }
 
 /** A connector with the reference of its credential. */
-export interface ServedConnector {
+interface ServedConnector {
   readonly owner: SecretRecord['owner'];
   readonly credential: { readonly ref: string };
 }

@@ -3,7 +3,7 @@ import type { HostBinding } from '../model/host_binding.ts';
 import { compilePolicy } from './resolve.ts';
 
 /** A binding that is read-only on some hosts, because it has no effect and the hosts have operations that need an approval. */
-export interface LimitedBinding {
+interface LimitedBinding {
   readonly binding: HostBinding;
   /** In the order of their names. */
   readonly hosts: readonly string[];

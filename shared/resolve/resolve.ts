@@ -48,7 +48,7 @@ export interface ResolvableRequest {
  * `graphql`: the path is a GraphQL endpoint, and the document decides which of the candidates the request is; if it is none
  * of them, it is refused.
  */
-export type Resolution =
+type Resolution =
   | { readonly kind: 'connector'; readonly match: ConnectorOperation }
   | { readonly kind: 'graphql'; readonly candidates: readonly ConnectorOperation[] }
   | { readonly kind: 'ambiguous_target' }

@@ -38,7 +38,7 @@ const bindingTemplate = z.strictObject({
 /** A ready binding for a well-known service: a file of `catalog/bindings/`. */
 export type BindingTemplate = z.output<typeof bindingTemplate>;
 
-export interface TemplateProblem {
+interface TemplateProblem {
   readonly reason: 'invalid_template' | 'unfilled_placeholder';
   readonly message: string;
   /** The placeholders that are still open, for `unfilled_placeholder`. */

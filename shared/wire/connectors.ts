@@ -145,7 +145,7 @@ const snapshotConnector = z.strictObject({
 export type SnapshotConnectorRecord = z.input<typeof snapshotConnector>;
 
 /** An installed connector as a sidecar knows it. */
-export interface SnapshotConnector {
+interface SnapshotConnector {
   readonly connector: InstalledConnector;
   readonly credentialState: ConnectorCredentialState;
 }

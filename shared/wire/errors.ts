@@ -111,7 +111,7 @@ export const ERROR_STATUS = {
   /** details: `{connector_id, authorise: [method, path]}`. */
   reauthorisation_required: 503,
 } as const satisfies Record<string, number>;
-export type ErrorCode = keyof typeof ERROR_STATUS;
+type ErrorCode = keyof typeof ERROR_STATUS;
 
 const ERROR_CODES = Object.keys(ERROR_STATUS).filter((code): code is ErrorCode => code in ERROR_STATUS);
 

@@ -161,7 +161,7 @@ function unvalidatedError(record: HostBindingRecord, field: string): Error {
 }
 
 /** The parts that distinguish the bindings of one owner. */
-export type BindingSlot = Pick<ValidHostBinding, 'owner' | 'host' | 'sentinel'> & { readonly id?: string };
+type BindingSlot = Pick<ValidHostBinding, 'owner' | 'host' | 'sentinel'> & { readonly id?: string };
 
 /**
  * The binding in `existing` that `candidate` would duplicate: same owner, same pattern, and the same sentinel or none on

@@ -47,7 +47,7 @@ export function parseSealedService(value: unknown): Result<SealedService, string
 }
 
 /** A service's bindings, or the values that are still missing. */
-export type ServiceBindings = Result<readonly Readonly<Record<string, unknown>>[], readonly ServiceField[]>;
+type ServiceBindings = Result<readonly Readonly<Record<string, unknown>>[], readonly ServiceField[]>;
 
 /** The bindings of a service, from its templates and the given values. They must still be validated as bindings. */
 export function bindingsOfService(

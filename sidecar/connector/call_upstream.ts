@@ -18,7 +18,7 @@ import { readWholeBody } from './whole_body.ts';
 const MOST_TYPE_CHARACTERS = 200;
 
 /** A request that is allowed to have its credential. */
-export interface AdmittedRun {
+interface AdmittedRun {
   readonly parts: OperationRequestParts;
   readonly binding: HostBinding;
   readonly material: CredentialMaterial;

@@ -14,7 +14,7 @@ import { contentDecoders, decodeBody } from '../tunnel/content_decoder.ts';
 import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
 
 /** A masked body, and whether anything was masked. */
-export interface WholeBody {
+interface WholeBody {
   readonly body: Buffer;
   readonly masked: boolean;
 }

@@ -11,7 +11,7 @@ import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { pause } from '../../machine/pause.ts';
 
-export interface ApprovalsOptions {
+interface ApprovalsOptions {
   readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
   readonly holdSeconds?: number;
   /** The most requests held at one time. Further ones are told at once that they need an approval. */

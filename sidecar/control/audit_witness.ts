@@ -18,7 +18,7 @@ import type { Link } from './link.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-export interface AuditWitnessOptions {
+interface AuditWitnessOptions {
   /** `$SVC_HOME/sidecar`. */
   readonly directory: string;
   readonly controlPlaneId: string;

@@ -4,7 +4,7 @@ import { CALL_TYP, MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
 import { sha256 } from '../../machine/sha256.ts';
 
 /** What a call's token is bound to. */
-export interface CallFacts {
+interface CallFacts {
   readonly sidecarId: string;
   readonly controlPlaneId: string;
   readonly method: string;
@@ -15,7 +15,7 @@ export interface CallFacts {
   readonly now: number;
 }
 
-export interface CallToken {
+interface CallToken {
   readonly jwt: string;
   /** Single use; the reply must name it. */
   readonly nonce: string;

@@ -36,7 +36,7 @@ import {
 import { parseJson } from '../../shared/model/json.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 
-export interface ControlChannelOptions {
+interface ControlChannelOptions {
   readonly identity: Identity;
   readonly http: HttpClient;
   readonly clock: Clock;

@@ -9,7 +9,7 @@ import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } fro
 import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';
 import type { Link } from './link.ts';
 
-export interface CredentialCacheOptions {
+interface CredentialCacheOptions {
   readonly channel: ControlChannel;
   readonly link: Link;
   readonly clock: Clock;

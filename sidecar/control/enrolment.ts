@@ -6,7 +6,7 @@ import type { HttpClient, HttpReply } from '../../machine/http_call.ts';
 import { generateSidecarKeys, type IdentityRecord, type SidecarKeys } from '../../machine/sidecar_identity.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-export interface Enrolment {
+interface Enrolment {
   readonly http: HttpClient;
   /** The bearer token of the user who will own this sidecar; in local mode the local key. */
   readonly userToken: string;

@@ -12,7 +12,7 @@ import { Pacer } from '../spool/pacer.ts';
 import type { SnapshotFile } from './snapshot_file.ts';
 import { Waiters } from './waiters.ts';
 
-export interface SnapshotSourceOptions {
+interface SnapshotSourceOptions {
   readonly channel: ControlChannel;
   readonly link: Link;
   readonly clock: Clock;

@@ -18,7 +18,7 @@ interface StoredSnapshot {
   readonly confirmedAt: number;
 }
 
-export interface SnapshotFileOptions {
+interface SnapshotFileOptions {
   /** `$SVC_HOME/sidecar`. */
   readonly directory: string;
   readonly clock: Clock;

@@ -7,7 +7,7 @@ import { splitTarget } from '../../shared/net/target.ts';
 import type { ApprovalSource, CredentialSource, NotApproved } from '../ports.ts';
 
 /** A request to an operation, in the form it will be sent. */
-export interface AskedRequest {
+interface AskedRequest {
   readonly method: string;
   readonly host: string;
   /** The path with its query. */

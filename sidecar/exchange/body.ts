@@ -53,7 +53,7 @@ export interface BufferedBody {
   release(): void;
 }
 
-export interface BodyLimits {
+interface BodyLimits {
   readonly maxBytes: number;
   /** The fix to name when a body is too large. */
   readonly advice: string;

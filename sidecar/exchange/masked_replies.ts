@@ -4,7 +4,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { PausedUse } from '../session/sandbox.ts';
 
 /** A binding or a connector's host, in one session. */
-export interface MaskedUse {
+interface MaskedUse {
   readonly sessionId: string;
   /** The binding's id. */
   readonly binding: string;
@@ -12,7 +12,7 @@ export interface MaskedUse {
 }
 
 /** How often replies contained the credential. */
-export interface MaskedCount {
+interface MaskedCount {
   readonly host: string;
   readonly maskedReplies: number;
   readonly isPaused: boolean;

@@ -27,7 +27,7 @@ export interface Facts {
   readonly connector?: InstalledConnector;
 }
 
-export interface Refused {
+interface Refused {
   readonly kind: 'refused';
   readonly facts: Facts;
   readonly refusal: Refusal;
@@ -53,7 +53,7 @@ export interface Replied {
 }
 
 /** A refresh of a program's login, which svc answers itself with placeholders. Nothing was forwarded. */
-export interface RepliedLocally {
+interface RepliedLocally {
   readonly kind: 'replied_locally';
   readonly facts: Facts;
   /** JSON. */
@@ -62,7 +62,7 @@ export interface RepliedLocally {
 }
 
 /** The client disconnected before there was an answer. The request may have been sent, so it is recorded. */
-export interface Abandoned {
+interface Abandoned {
   readonly kind: 'abandoned';
   readonly facts: Facts;
 }

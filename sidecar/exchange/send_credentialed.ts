@@ -27,7 +27,7 @@ import { scrubHeadBytes } from './scrub_head.ts';
 export const PASSTHROUGH_LANE = '';
 
 /** A request that is allowed to have its credential. */
-export interface Admitted {
+interface Admitted {
   readonly incoming: Incoming;
   readonly request: OutgoingRequest;
   readonly binding: HostBinding;

@@ -41,7 +41,7 @@ export function createLocalApi(options: LocalApiOptions): Hono<LocalEnv> {
 }
 
 /** Which callers a listener in a container's reach answers. */
-export interface ContainerReach {
+interface ContainerReach {
   /** The only session that is accepted there; null accepts every session. The host token is never accepted. */
   readonly session: Session | null;
   readonly hostNames: readonly string[];

@@ -21,13 +21,13 @@ export const operationsQuery = z.strictObject({
 });
 
 /** A list, with a tag that changes with it. */
-export interface OperationList {
+interface OperationList {
   readonly etag: string;
   readonly body: () => z.infer<typeof operationsReply>;
 }
 
 /** The list that the caller has, and how long it waits for another one. */
-export interface ListWait {
+interface ListWait {
   readonly heldEtag: string | null;
   readonly waitMs: number;
   readonly signal: AbortSignal;

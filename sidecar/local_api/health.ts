@@ -3,7 +3,7 @@ import type { LinkState } from '../control/link.ts';
 import type { Session } from '../session/session.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 
-export type HealthStatus = 'starting' | 'ok' | 'degraded';
+type HealthStatus = 'starting' | 'ok' | 'degraded';
 
 /** `starting`: no policy yet and no refusal. `degraded`: something is refused, or soon will be, or a person has to look into the audit log. */
 function healthStatus(facts: {

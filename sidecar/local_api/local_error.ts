@@ -44,7 +44,7 @@ const ERROR_STATUS = {
   gateway_unavailable: 503,
   state_unusable: 503,
 } as const;
-export type LocalErrorCode = keyof typeof ERROR_STATUS | RefusalReason;
+type LocalErrorCode = keyof typeof ERROR_STATUS | RefusalReason;
 
 /** An expected refusal of the local API. */
 export interface LocalError {

@@ -41,7 +41,7 @@ export class OpenRequests {
 }
 
 /** One request on its own connection, as Node's objects. */
-export interface Exchange {
+interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }

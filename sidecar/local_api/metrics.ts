@@ -1,6 +1,6 @@
 import type { Metrics } from '../../machine/ports.ts';
 
-export interface Gauge {
+interface Gauge {
   readonly name: string;
   readonly help: string;
   read(): number;

@@ -29,7 +29,7 @@ export type Consent = Readonly<z.infer<typeof consent>>;
 
 const consentsFile = z.strictObject({ version: z.literal(1), consents: z.array(consent) });
 
-export interface ConsentsOptions {
+interface ConsentsOptions {
   /** `$SVC_HOME/mcp`. */
   readonly directory: string;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ export interface GatewayHandle {
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
 }
 
-export interface GatewayChildOptions {
+interface GatewayChildOptions {
   /** Starts the program and lets it listen on this socket. */
   readonly launch: (socketPath: string) => GatewayHandle;
   /** A new path for each start, so that a socket left by a killed program is not in the way. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/model/clock.ts';
 import type { KnownServer } from './server_directory.ts';
 
 /** The state of a server on this machine, combined from all gateway reports. */
-export interface ServerState {
+interface ServerState {
   readonly state: McpHealthState;
   readonly lastError: string | null;
   /** Milliseconds since the epoch. */
@@ -18,7 +18,7 @@ export interface ServerState {
 }
 
 /** A server's stderr output in one gateway. */
-export interface ServerLog {
+interface ServerLog {
   readonly gateway: GatewayIdentity;
   readonly lines: readonly string[];
 }

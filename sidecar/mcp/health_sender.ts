@@ -1,7 +1,7 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 
-export interface HealthSenderOptions {
+interface HealthSenderOptions {
   /** The report to send now; null while nothing is known. */
   readonly report: () => McpHealthReport | null;
   readonly send: (report: McpHealthReport) => Promise<Result<void, unknown>>;

@@ -23,7 +23,7 @@ export interface KnownServer extends SnapshotMcpServer {
   readonly credentials: string;
 }
 
-export interface ServerDirectoryOptions {
+interface ServerDirectoryOptions {
   readonly policy: Pick<SnapshotSource, 'mcpServers' | 'listUnreadableMcpServers' | 'onCredentials'>;
   readonly credentials: Pick<CredentialCache, 'findStoredVersion'>;
   readonly consents: Pick<Consents, 'listAll' | 'onChange'>;

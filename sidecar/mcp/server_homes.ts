@@ -5,7 +5,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import { serversDirectory } from '../../machine/server_directories.ts';
 
-export interface ServerHomesOptions {
+interface ServerHomesOptions {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
   /** The existing servers, by id; null while unknown. */

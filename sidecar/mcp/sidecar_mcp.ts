@@ -13,7 +13,7 @@ import { findExistingServers, ServerHomes } from './server_homes.ts';
 import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
 import { pauseInBackground } from '../../machine/pause.ts';
 
-export interface SidecarMcpOptions {
+interface SidecarMcpOptions {
   /** `$SVC_HOME`. */
   readonly home: string;
   /** The local API's origin; known once it listens. */

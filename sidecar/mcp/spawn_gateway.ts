@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { programFile } from '../../machine/program_file.ts';
 import type { GatewayHandle } from './gateway_child.ts';
 
-export interface GatewaySpawn {
+interface GatewaySpawn {
   /** `$SVC_HOME`. */
   readonly home: string;
   /** The origin of the sidecar's local API. */

@@ -8,7 +8,7 @@ import { reachFailure } from './reach_failure.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ReachFailureReason } from './reach_failure.ts';
 
-export interface NamespaceListenerOptions {
+interface NamespaceListenerOptions {
   readonly namespace: Pick<ContainerNamespace, 'network' | 'user'>;
   /** True for a rootless engine: its user namespace grants the right to enter the network namespace. */
   readonly enterUser: boolean;
@@ -27,7 +27,7 @@ const handedOver = z.object({ port: z.int() });
 const failure = z.object({ code: z.string() });
 
 /** A server and the port it listens on. */
-export interface WantedListener {
+interface WantedListener {
   readonly server: Server;
   readonly port: number;
 }

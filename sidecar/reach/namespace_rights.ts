@@ -10,7 +10,7 @@ export type NamespaceRights =
 
 const CAP_SYS_ADMIN = 21n;
 
-export interface RightsFacts {
+interface RightsFacts {
   /** The text of `/proc/self/status`. */
   readonly status: string;
   readonly uid: number | null;

@@ -27,7 +27,7 @@ export interface SessionListener {
   readonly port: number;
 }
 
-export interface SessionListenersOptions {
+interface SessionListenersOptions {
   readonly makeListener: (kind: ListenerKind) => Server;
   readonly engineAt: (address: Sandbox['runtime']) => ContainerEngine;
   readonly rightsAt: (endpoint: string) => NamespaceRights;

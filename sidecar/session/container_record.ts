@@ -17,7 +17,7 @@ const containerRecord = z.strictObject({
 });
 
 /** Identifies the engine and the container of a session; after a crash this is all that is left. */
-export interface ContainerRecord {
+interface ContainerRecord {
   readonly sessionId: string;
   readonly containerId: string | null;
   readonly runtime: EngineAddress;

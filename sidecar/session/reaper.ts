@@ -4,7 +4,7 @@ import { CONTAINER_FILE, readContainerRecord, removeAllBut } from './container_r
 import type { EngineAddress } from './sandbox.ts';
 import type { SessionContainers } from './session_containers.ts';
 
-export interface ReaperOptions {
+interface ReaperOptions {
   /** `$SVC_HOME/sessions`. */
   readonly directory: string;
   readonly containers: Pick<SessionContainers, 'removeOrphans'> | null;

@@ -68,7 +68,7 @@ export const savedSession = z.strictObject({
 export type SavedSession = z.output<typeof savedSession>;
 
 /** What the sidecar adds to a session's own facts. */
-export interface RunFacts {
+interface RunFacts {
   readonly sidecarId: string;
   readonly bootId: string | null;
   readonly proxyPort: number;

@@ -14,7 +14,7 @@ import { StepScope, type StepReach } from './step_scope.ts';
 import { newToken, isSameHash, tokenHash } from './token.ts';
 
 /** The parts of a session. */
-export interface SessionFacts {
+interface SessionFacts {
   readonly id: string;
   readonly name: string | null;
   /** Milliseconds since the epoch. */

@@ -5,7 +5,7 @@ import type { EngineAddress } from './sandbox.ts';
 /** The operations of a container engine that the sidecar needs. */
 export type ContainerEngine = Pick<ContainerRuntime, 'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf'>;
 
-export interface SessionContainersOptions {
+interface SessionContainersOptions {
   readonly engineAt: (address: EngineAddress) => ContainerEngine;
   /** The value of the label `svc.home` of this state directory. */
   readonly homeLabel: string;

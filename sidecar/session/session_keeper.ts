@@ -27,7 +27,7 @@ export interface SessionKeeperOptions {
 }
 
 /** Why a session of an earlier run is not restored. */
-export type NotRestoredReason =
+type NotRestoredReason =
   | SessionFileProblem
   | 'session_file_foreign'
   | 'session_expired'

@@ -18,7 +18,7 @@ import type { Restored, SessionKeeper } from './session_keeper.ts';
 import type { SessionContainers } from './session_containers.ts';
 import { newToken, tokenHash } from './token.ts';
 
-export interface SessionsOptions {
+interface SessionsOptions {
   /** `$SVC_HOME/sessions`. */
   readonly directory: string;
   readonly clock: Clock;

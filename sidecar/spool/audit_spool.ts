@@ -12,7 +12,7 @@ import type { Link } from '../control/link.ts';
 import { Spool } from './spool.ts';
 import { NODE_SPOOL_FILES } from './spool_files.ts';
 
-export interface AuditSpoolOptions {
+interface AuditSpoolOptions {
   /** `$SVC_HOME/sidecar/spool`. */
   readonly directory: string;
   readonly sidecarId: string;

@@ -4,7 +4,7 @@ import type { Link } from '../control/link.ts';
 import { Pacer } from './pacer.ts';
 import type { Spool, SpoolBatch } from './spool.ts';
 
-export interface EventSenderOptions {
+interface EventSenderOptions {
   readonly spool: Spool;
   readonly channel: Pick<ControlChannel, 'sendEvents'>;
   readonly link: Link;

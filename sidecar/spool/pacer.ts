@@ -1,4 +1,4 @@
-export interface PacerOptions {
+interface PacerOptions {
   readonly baseMs: number;
   readonly maxMs: number;
   /** In [0, 1). Spreads the sidecars of one control plane, so that they do not reconnect all at once. */

@@ -1,7 +1,7 @@
 import type { SpoolFiles } from './spool_files.ts';
 import { Segment } from './spool_segment.ts';
 
-export interface SpoolOptions {
+interface SpoolOptions {
   /** `$SVC_HOME/sidecar/spool`. */
   readonly directory: string;
   /** At this size the spool is full for credentialed requests. */

@@ -29,7 +29,7 @@ const LEAF_MS = 30 * DAY_MS;
 /** A session lives as long as its launcher, which nothing limits. Only this session's programs trust its CA. */
 const AUTHORITY_MS = 3650 * DAY_MS;
 
-export interface KeyedCertificate {
+interface KeyedCertificate {
   readonly certificatePem: string;
   readonly keyPem: string;
 }

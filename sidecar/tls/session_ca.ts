@@ -21,7 +21,7 @@ export interface SessionCa {
   dispose(): Promise<void>;
 }
 
-export interface SessionCaOptions {
+interface SessionCaOptions {
   readonly sessionId: string;
   readonly maxLeaves: number;
   /** Milliseconds since the epoch. */

@@ -12,7 +12,7 @@ import { takeWholeReply } from './whole_reply.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
 /** Called for each reply or WebSocket message in which something was masked. */
-export type OnMasked = () => 'counted' | 'paused';
+type OnMasked = () => 'counted' | 'paused';
 
 /**
  * Relays an upstream's reply to the client: exactly on passthrough, scrubbed on a credentialed path. Waits for the rest of

@@ -8,7 +8,7 @@ export class BrokenReply extends Error {
 }
 
 /** A received piece of a reply's body: the bytes on the wire, and the payload in them. */
-export interface BodyBytes {
+interface BodyBytes {
   readonly raw: Buffer;
   readonly data: readonly Uint8Array[];
 }

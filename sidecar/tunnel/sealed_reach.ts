@@ -7,7 +7,7 @@ import { namesHost } from '../../shared/resolve/resolve.ts';
 import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
 
 /** What decides a session's reach. */
-export interface ReachPorts {
+interface ReachPorts {
   readonly policy: PolicySource;
   readonly credentials: Pick<CredentialSource, 'isStored'>;
 }

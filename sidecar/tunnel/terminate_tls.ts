@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 
 import { Connection } from '../../machine/connection/connection.ts';
 
-export interface TerminatedTls {
+interface TerminatedTls {
   readonly connection: Connection;
   /** The server name that the client sent, if any. */
   readonly sni: string | null;

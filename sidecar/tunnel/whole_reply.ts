@@ -7,7 +7,7 @@ import { scrubHeadBytes } from '../exchange/scrub_head.ts';
 import { contentDecoders } from './content_decoder.ts';
 
 /** The bytes for one write, and whether something in them was masked. */
-export interface WholeReply {
+interface WholeReply {
   readonly bytes: Buffer;
   readonly masked: boolean;
 }

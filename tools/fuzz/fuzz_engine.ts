@@ -11,7 +11,7 @@ export interface FuzzTarget {
   check(input: string): string | null;
 }
 
-export interface FuzzOptions {
+interface FuzzOptions {
   readonly seed: number;
   /** Whether to continue, called between batches. */
   goOn(runs: number): boolean;
@@ -19,7 +19,7 @@ export interface FuzzOptions {
   blocksRun?: () => ReadonlySet<string>;
 }
 
-export interface FuzzResult {
+interface FuzzResult {
   readonly runs: number;
   /** Inputs that were kept because they reached new code. */
   readonly kept: number;
@@ -139,7 +139,7 @@ class FuzzRun {
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-export function problemOf(target: FuzzTarget, input: string): string | null {
+function problemOf(target: FuzzTarget, input: string): string | null {
   try {
     return target.check(input);
   } catch (error) {

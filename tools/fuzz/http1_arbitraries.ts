@@ -27,16 +27,16 @@ const whitespace = textOf(' \t', 0, 3);
 const innerText = textOf(`${VISIBLE} \t`, 0, 30);
 
 /** A legal header line without its CRLF. */
-export const fieldLine: fc.Arbitrary<string> = fc
+const fieldLine: fc.Arbitrary<string> = fc
   .tuple(fieldName, whitespace, innerText, whitespace)
   .map(([name, before, value, after]) => `${name}:${before}${value}${after}`);
 
-export const method: fc.Arbitrary<string> = fc.oneof(
+const method: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'OPTIONS') },
   { weight: 1, arbitrary: textOf(TOKEN, 1, 10).filter((name) => name !== 'CONNECT' && name !== 'HEAD') },
 );
 
-export const target: fc.Arbitrary<string> = fc.oneof(
+const target: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: textOf(latin1(0x21, 0x7e), 0, 30).map((rest) => `/${rest}`) },
   { weight: 1, arbitrary: textOf(VISIBLE, 1, 30) },
 );

@@ -105,7 +105,7 @@ const isChunked = (message: ReadMessage): boolean =>
   message.fields.some(([name]) => name.toLowerCase() === 'transfer-encoding');
 
 /** Everything that llhttp refuses and we accept, with the reason. Any other input that only we accept is a disagreement. */
-export const MORE_LENIENT: readonly Leniency[] = [
+const MORE_LENIENT: readonly Leniency[] = [
   {
     codes: ['HPE_INVALID_METHOD'],
     applies: () => true,

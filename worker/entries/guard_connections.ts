@@ -18,7 +18,7 @@ export function serverDeadlines({ firstHeadSeconds }: Pick<ConnectionLimits, 'fi
   return { headersTimeout, requestTimeout, connectionsCheckingInterval: CHECK_MS };
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly limits: Pick<ConnectionLimits, 'maxWaitingConnections' | 'maxWaitingPerPeer'>;
   /** The limit of all connections; null if the system gives none. */
   readonly maxOpen: number | null;

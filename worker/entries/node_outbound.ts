@@ -28,7 +28,7 @@ export interface PinnedAddress {
 }
 
 /** Resolves a name to all its addresses, like `lookup` of Node. */
-export type ResolveName = (
+type ResolveName = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,

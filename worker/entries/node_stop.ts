@@ -8,7 +8,7 @@ import type { Clients } from './node_database.ts';
 import { refuse } from './program_error.ts';
 
 /** What a program has to end, in this order. */
-export interface Stoppable {
+interface Stoppable {
   readonly server: Server;
   /** Passes its connections to `server`; null if there is none. */
   readonly twin: NetServer | null;

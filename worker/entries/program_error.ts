@@ -1,7 +1,7 @@
 import type { LogEntry } from '../routes/http/app_env.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
-export const EXIT_REFUSED = 1;
+const EXIT_REFUSED = 1;
 export const EXIT_USAGE = 2;
 export const EXIT_PORT_TAKEN = 3;
 

@@ -26,7 +26,7 @@ export interface RotationReport {
 
 type RotationRefusalReason = 'wrong_vault_key' | 'database_empty' | 'rotation_conflict';
 
-export interface RotationHow {
+interface RotationHow {
   readonly clock: Clock;
   /** Receives progress messages. */
   readonly onProgress: (progress: string) => void;

@@ -54,7 +54,7 @@ export async function commit<T>(
 }
 
 /** The value, and the chain's head before and after the write. */
-export interface Committed<T> {
+interface Committed<T> {
   readonly value: T;
   readonly before: ChainHead;
   readonly after: ChainHead;

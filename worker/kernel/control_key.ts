@@ -12,7 +12,7 @@ export interface ControlPlane {
 }
 
 /** The signing key as stored: the vault encrypts the private half. */
-export interface StoredControlKey {
+interface StoredControlKey {
   readonly publicKey: string;
   readonly sealedPrivateKey: string;
 }

@@ -1,5 +1,5 @@
 /** Work that a reply does not wait for, with a name for the log. If it fails, only the log shows it. */
-export type Defer = (what: string, work: () => Promise<unknown>) => void;
+type Defer = (what: string, work: () => Promise<unknown>) => void;
 
 /** The lifetime of the program or request that serves a call. */
 export interface Lifetime {
@@ -10,7 +10,7 @@ export interface Lifetime {
 }
 
 /** Receives the error of deferred work that failed. */
-export type FailureListener = (what: string, error: unknown) => void;
+type FailureListener = (what: string, error: unknown) => void;
 
 /** The lifetime of a program that serves all requests (Node, Deno). Deferred work is drained when it stops. */
 export class ProgramLifetime implements Lifetime {

@@ -12,7 +12,7 @@ const KINDS = {
   'audit verification': { most: 2, lastsMs: 10 * 60_000 },
   'audit pruning': { most: 2, lastsMs: 10 * 60_000 },
 } as const;
-export type LongCall = keyof typeof KINDS;
+type LongCall = keyof typeof KINDS;
 
 /** Frees a call's slot. May be called more than once. */
 export type Leave = () => void;

@@ -39,7 +39,7 @@ export type OutboundFailureReason =
   | 'upstream_response_too_large';
 
 /** The limits of one call. */
-export interface CallLimits {
+interface CallLimits {
   readonly maxReplyBytes: number;
   readonly timeoutMs: number;
 }

@@ -14,7 +14,7 @@ import { toMarketplaceInput, toPreview } from './install_preview.ts';
 const NO_SERVER = 'mcp_00000000000000000000000000';
 
 /** An entry, and the way it is installed. */
-export interface Planned extends FoundEntry {
+interface Planned extends FoundEntry {
   readonly plan: InstallationPlan;
 }
 

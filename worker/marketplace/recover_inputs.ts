@@ -3,7 +3,7 @@ import type { InstallationPlan, PlanArgument, PlanField, Template } from '../../
 import { hasReference } from '../../shared/mcp/references.ts';
 
 /** The part of a configuration that a plan creates. */
-export interface MadeConfiguration {
+interface MadeConfiguration {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly url: string | null;
@@ -11,7 +11,7 @@ export interface MadeConfiguration {
 }
 
 /** The inputs of a configuration. */
-export interface Recovered {
+interface Recovered {
   readonly values: InputValues;
   /** False: the plan does not create this command or URL, so somebody has changed it. */
   readonly isOfPlan: boolean;

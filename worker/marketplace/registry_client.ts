@@ -30,7 +30,7 @@ export interface RegistryFailure {
   readonly retryAfterSeconds: number | null;
 }
 
-export interface ListRequest {
+interface ListRequest {
   readonly cursor: string | null;
   /** The registry's own search, which covers only names. */
   readonly search: string | null;

@@ -14,7 +14,7 @@ export interface ServerQuery {
 }
 
 /** Which write of a mirror a copy has, and when it was taken. */
-export interface CopiedState {
+interface CopiedState {
   readonly change: number;
   readonly nowMs: number;
 }

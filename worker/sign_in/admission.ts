@@ -8,7 +8,7 @@ import type { Identity } from './provider.ts';
 const names = z.array(z.string());
 
 /** An enterprise's rules about who may sign in, and how. */
-export interface AdmissionRules {
+interface AdmissionRules {
   /** Empty: any. */
   readonly allowedDomains: readonly string[];
   /** Null: every configured one. */

@@ -21,7 +21,7 @@ export interface SignInMethods {
 }
 
 /** What sign-in needs besides the settings. */
-export interface SignInParts {
+interface SignInParts {
   readonly outbound: Outbound;
   readonly isLocal: boolean;
   readonly printMail: PrintMail | null;

@@ -22,14 +22,14 @@ export const FLOW_SECONDS = 10 * 60;
 export const CLIENT_BEGINS = { kind: 'provider sign-in by client', most: 300, windowSeconds: 15 * 60 };
 
 /** A started sign-in: where the browser goes, and its two cookies. */
-export interface BegunSignIn {
+interface BegunSignIn {
   readonly url: string;
   readonly state: string;
   readonly extraState: string;
 }
 
 /** How a sign-in is started. */
-export interface SignInPurpose {
+interface SignInPurpose {
   readonly redirectURL: string;
   readonly returnTo: string;
   /** The user whose account the identity is added to; null for a sign-in. */
@@ -73,7 +73,7 @@ export async function hasSignIn(context: ServiceContext, { name }: AuthProvider,
 }
 
 /** The request of a browser that returns from a provider. */
-export interface SignInAnswer {
+interface SignInAnswer {
   /** From the URL. */
   readonly state: string;
   readonly code: string | null;

@@ -26,7 +26,7 @@ export function createPrintedMail(print: PrintMail): Mail {
   };
 }
 
-export interface MailService {
+interface MailService {
   readonly url: string;
   readonly token: Secret;
   readonly from: string;

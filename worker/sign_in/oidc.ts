@@ -34,7 +34,7 @@ import { outboundFetch } from '../services/oauth/oauth_fetch.ts';
 import { attempt, type ClientVariables, ProviderError } from './provider_client.ts';
 
 /** An OpenID provider, and our client there. */
-export interface OidcSettings extends ClientVariables {
+interface OidcSettings extends ClientVariables {
   readonly name: string;
   readonly title: string;
   readonly issuer: string;

@@ -16,7 +16,7 @@ export const PASSWORD_TRIES = { kind: 'password', most: 10, windowSeconds: 15 * 
 export const CLIENT_TRIES = { kind: 'password by client', most: 100, windowSeconds: 15 * 60 };
 
 /** The client: its name for itself and its address. */
-export interface SignInClient {
+interface SignInClient {
   readonly client: string;
   readonly address: string | null;
 }

@@ -24,7 +24,7 @@ import type { Identity } from './provider.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
 
 /** A sign-in: the identity and the way it was proven. */
-export interface SignInMethod extends SessionMeta {
+interface SignInMethod extends SessionMeta {
   /** Extra statements of the write that starts the browser session. */
   readonly before?: (userId: string) => readonly Statement[];
 }

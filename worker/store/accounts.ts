@@ -21,7 +21,7 @@ export async function findAccount(database: Database, userId: string): Promise<A
 }
 
 /** The fields of a new account; omitted ones get their defaults. */
-export interface NewAccount {
+interface NewAccount {
   readonly user: typeof users.$inferInsert;
   readonly enterprise: typeof enterprises.$inferInsert;
 }

@@ -4,7 +4,7 @@ import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { browserSessions, signInLinks } from './tables.ts';
 
 export type BrowserSessionRow = typeof browserSessions.$inferSelect;
-export type SignInLinkRow = typeof signInLinks.$inferSelect;
+type SignInLinkRow = typeof signInLinks.$inferSelect;
 
 /** Stores a sign-in link by the hash of its code, and deletes expired ones. */
 export function insertSignInLink(database: Database, row: SignInLinkRow, nowSeconds: number): Statement[] {

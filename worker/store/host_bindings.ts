@@ -49,7 +49,7 @@ export async function findHostBindingsOn(
 }
 
 /** Where a page of bindings continues. */
-export type BindingPosition = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
+type BindingPosition = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
 
 /** Bindings of these owners in the order of owner, host and id, after a position. */
 export async function listHostBindings(

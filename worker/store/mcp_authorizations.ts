@@ -9,7 +9,7 @@ import { connectorCredentials, mcpServers, oauthFlows, secrets } from './tables.
  * The oauth2 credential of a remote MCP server is a row of `connector_credentials` under the server's id, so that the
  * same code refreshes both kinds.
  */
-export interface McpAuthorization {
+interface McpAuthorization {
   readonly server: McpServerRow;
   readonly credential: ConnectorCredentialRow | null;
 }

@@ -5,7 +5,7 @@ import { type Database, guard, type Statement } from './database.ts';
 import { mcpHealth, mcpReferences, mcpServerRevisions, mcpServers, secrets } from './tables.ts';
 
 export type McpServerRow = typeof mcpServers.$inferSelect;
-export type McpRevisionRow = typeof mcpServerRevisions.$inferSelect;
+type McpRevisionRow = typeof mcpServerRevisions.$inferSelect;
 
 export async function findMcpServer(
   database: Database,
@@ -60,7 +60,7 @@ export async function findMcpServersFrom(
 }
 
 /** Where a page of servers continues. */
-export type McpServerPosition = Pick<McpServerRow, 'ownerId' | 'name'>;
+type McpServerPosition = Pick<McpServerRow, 'ownerId' | 'name'>;
 
 /** Servers of these owners in the order of owner and name, after a position. */
 export async function listMcpServers(
@@ -91,7 +91,7 @@ export async function listMcpServers(
 /**
  * The data of a server change: its row, who made it, and the vault paths that it refers to, in its owner's namespace.
  */
-export interface McpServerWrite {
+interface McpServerWrite {
   readonly row: McpServerRow;
   readonly changedBy: string;
   readonly paths: readonly string[];

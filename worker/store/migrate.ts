@@ -54,7 +54,7 @@ async function applyPending(
 }
 
 /** The version of a database compared with this program's schema. */
-export interface SchemaStatus {
+interface SchemaStatus {
   /** The number of the newest step that the database has; 0 for an empty one. */
   readonly schema: number;
   /** How many of this program's steps it lacks. */

@@ -5,7 +5,7 @@ import { insertExpiring } from './expiring_rows.ts';
 import { revokeFamiliesOf } from './refresh_tokens.ts';
 import { deviceCodes, passwords, signups } from './tables.ts';
 
-export type PasswordRow = typeof passwords.$inferSelect;
+type PasswordRow = typeof passwords.$inferSelect;
 export type SignupRow = typeof signups.$inferSelect;
 
 /** Null if no user with this address has a password. */

@@ -15,7 +15,7 @@ const ALGORITHM = 'EdDSA';
  * token.
  */
 const accessClaims = z.object({ sub: id('usr'), family: z.string() });
-export type AccessClaims = z.infer<typeof accessClaims>;
+type AccessClaims = z.infer<typeof accessClaims>;
 
 /**
  * Creates an access token for a user's sign-in: a JWT signed by the current key, with this control plane as issuer and

@@ -31,7 +31,7 @@ const FAMILY_SECONDS = 90 * DAY_SECONDS;
 const REFRESH_TOKEN_SECONDS = 30 * DAY_SECONDS;
 
 /** A program's sign-in before it is stored; its tokens are valid once the statements are written. */
-export interface NewProgramSignIn {
+interface NewProgramSignIn {
   readonly family: TokenFamilyRow;
   readonly statements: readonly Statement[];
   readonly tokens: TokenPair;

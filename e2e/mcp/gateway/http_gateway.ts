@@ -17,7 +17,7 @@ export interface HttpGateway {
   stop(): Promise<void>;
 }
 
-export interface HttpGatewayOptions {
+interface HttpGatewayOptions {
   readonly ports: FakePorts;
   readonly home: string;
   readonly limits?: Partial<GatewayLimits>;

@@ -20,14 +20,14 @@ export type GatewayEndpoint =
   | { readonly kind: 'http'; readonly url: URL; readonly headers: Readonly<Record<string, string>> };
 
 /** The parts of a client's answers that a test checks. */
-export interface ToolAnswer {
+interface ToolAnswer {
   readonly content: readonly { readonly type: string; readonly text?: string }[];
   readonly isError?: boolean;
   readonly structuredContent?: unknown;
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onprogress?: (progress: { readonly progress: number; readonly message?: string | undefined }) => void;
 }

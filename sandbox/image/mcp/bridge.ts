@@ -4,7 +4,7 @@ import { BRIDGE_ERROR, errorText, INVALID_REQUEST, type Message, PARSE_ERROR, re
 import { messageHeaders, ownVersion } from './message_headers.ts';
 import { SessionLink } from './session_link.ts';
 
-export interface BridgePorts {
+interface BridgePorts {
   readonly endpoint: Endpoint;
   /** Writes a line to the client; resolves when the next can be written. */
   readonly write: (line: string) => Promise<void>;

@@ -1,7 +1,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 
 /** One call of the sidecar. */
-export interface EndpointCall {
+interface EndpointCall {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;

@@ -1,5 +1,5 @@
 /** A server-sent event with data. */
-export interface StreamEvent {
+interface StreamEvent {
   /** Defaults to `message`. */
   readonly type: string;
   readonly data: string;

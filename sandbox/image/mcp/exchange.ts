@@ -27,7 +27,7 @@ export interface ExchangePorts {
   readonly warn: (text: string) => void;
 }
 
-export interface Outgoing {
+interface Outgoing {
   readonly text: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;

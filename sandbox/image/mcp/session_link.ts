@@ -3,7 +3,7 @@ import type { Endpoint } from './endpoint.ts';
 import { fieldsOf, type Fields, type Message } from './message.ts';
 import { type ClientSession, sessionHeaders } from './message_headers.ts';
 
-export interface SessionLinkPorts {
+interface SessionLinkPorts {
   readonly endpoint: Endpoint;
   /** Passes a message to the client. */
   readonly hand: (text: string) => Promise<void>;

@@ -7,7 +7,7 @@ export const IMAGE_ID = `sha256:${'a'.repeat(64)}`;
 export const CONTAINER_ID = 'c'.repeat(64);
 
 /** One use of the program. */
-export interface DockerUse {
+interface DockerUse {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }

@@ -31,7 +31,7 @@ function throwUnused(): never {
 }
 
 /** What a step's command does: it gets its child and ends it. */
-export type StepBehaviour = (child: FakeChild, spec: ExecSpec) => void;
+type StepBehaviour = (child: FakeChild, spec: ExecSpec) => void;
 
 /** An engine with one container, whose steps do what the test says; every call is written down. */
 export class FakeEngine {

@@ -64,7 +64,7 @@ const BY_NAME: ReadonlyMap<string, DockerOption> = new Map(
 );
 
 /** The parsed arguments of `docker run`. */
-export interface DockerRun {
+interface DockerRun {
   readonly options: readonly { readonly name: string; readonly value: string | null }[];
   readonly image: string;
   /** The arguments for the program in the container. */

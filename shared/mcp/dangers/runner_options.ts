@@ -28,7 +28,7 @@ export const VERSION = /^[\w.@+-]+$/;
 export const PATH = /^(?:\/|[a-z]:[\\/])[^\p{Cc}]*$/iu;
 
 /** The parsed words of a runner. */
-export interface RunnerReading {
+interface RunnerReading {
   readonly packages: readonly string[];
   /** The first word that is not an option, and those after it. */
   readonly target: readonly string[];

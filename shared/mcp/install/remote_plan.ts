@@ -6,7 +6,7 @@ import type { InputTarget, NotInstallable, PlanField, PlanUrl, Template } from '
 import type { PlanBuilder } from './plan_builder.ts';
 
 /** The URL and headers of a remote server. */
-export interface RemoteParts {
+interface RemoteParts {
   readonly url: PlanUrl;
   readonly headers: readonly PlanField[];
 }

@@ -7,7 +7,7 @@ import { readOciReference } from '../oci_reference.ts';
 import type { RegistryArgument } from '../registry/registry_input.ts';
 
 /** The parts of an entry's docker arguments. */
-export interface DockerArguments {
+interface DockerArguments {
   readonly options: readonly PlanArgument[];
   /** Arguments after the image's name, for its program. */
   readonly afterImage: readonly RegistryArgument[];

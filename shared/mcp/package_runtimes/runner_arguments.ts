@@ -5,7 +5,7 @@ import type { PlanBuilder } from '../install/plan_builder.ts';
 import type { RegistryArgument } from '../registry/registry_input.ts';
 
 /** Which words may go to a runner, and which belong to the package. */
-export interface RunnerWords {
+interface RunnerWords {
   readonly program: string;
   /** Words that the derived command already has. */
   readonly implied: ReadonlySet<string>;

@@ -38,7 +38,7 @@ export function withoutReferences(text: string): string {
 }
 
 /** The fields of a configuration that may contain references. */
-export interface ReferringFields {
+interface ReferringFields {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly url: string | null;

@@ -14,7 +14,7 @@ import { requestChart } from './request_chart.ts';
 
 export const AUDIT_FILTERS = ['type', 'host', 'session', 'connector', 'since', 'until'] as const;
 
-export interface AuditView {
+interface AuditView {
   readonly form: FormState;
   /** Null if a filter is invalid. */
   readonly events: ListPage<StoredAuditEvent> | null;

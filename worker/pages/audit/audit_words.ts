@@ -9,7 +9,7 @@ import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { BadgeKind } from '../components/badge.ts';
 
 /** What happened, in two or three words. */
-export interface EventWords {
+interface EventWords {
   readonly kind: BadgeKind;
   readonly word: string;
 }

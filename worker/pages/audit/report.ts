@@ -17,7 +17,7 @@ import { sealingWays } from './report_ways.ts';
 /** The limit of cards; the command shows more. */
 const MOST_SHOWN = 100;
 
-export interface ReportView {
+interface ReportView {
   readonly report: SealabilityReport;
   readonly nowMs: number;
 }

@@ -13,7 +13,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-export interface ApprovalsView {
+interface ApprovalsView {
   /** Pending approvals, or decided and expired ones. */
   readonly state: 'pending' | 'all';
   readonly approvals: ListPage<ApprovalRecord>;

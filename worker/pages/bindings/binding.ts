@@ -14,7 +14,7 @@ import { exactTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-export interface BindingView {
+interface BindingView {
   readonly details: BindingDetails;
   readonly done: string | undefined;
   readonly nowMs: number;

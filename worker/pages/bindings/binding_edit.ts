@@ -12,7 +12,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
-export interface BindingEditView {
+interface BindingEditView {
   readonly details: BindingDetails;
   readonly form: FormState;
   readonly scheme: InjectionScheme;

@@ -52,7 +52,7 @@ const LABELS: Readonly<Record<string, string>> = {
   keep_cookies: 'Cookies of replies',
 };
 
-export interface BindingFormView {
+interface BindingFormView {
   readonly form: FormState;
   readonly scheme: InjectionScheme;
   /** References of stored secrets to choose from. */

@@ -16,7 +16,7 @@ import { ownerField } from './owner_field.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
 
-export interface SecretsView {
+interface SecretsView {
   readonly secrets: ListPage<SecretRecord>;
   readonly cursor: string | undefined;
   readonly done: string | undefined;

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Content, Html } from '../frame/html.ts';
 
-export type AlertKind = 'good' | 'warn' | 'bad' | 'info';
+type AlertKind = 'good' | 'warn' | 'bad' | 'info';
 
 /** A message about a change or an error. Screen readers announce an error at once. */
 export function alert(kind: AlertKind, content: Content): Html {

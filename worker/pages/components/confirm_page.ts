@@ -4,7 +4,7 @@ import { layout, type Page } from '../frame/layout.ts';
 import { type FormState, formRefusal, textField } from './form_field.ts';
 import { pageHeader } from './page_header.ts';
 
-export interface Confirmation {
+interface Confirmation {
   readonly title: string;
   /** What the action destroys. */
   readonly consequence: Content;

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 
-export interface Tab {
+interface Tab {
   readonly path: string;
   readonly title: string;
   readonly isCurrent: boolean;

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 
 const INSTALL_STEPS = ['Review', 'Settings', 'Credentials', 'Use it'] as const;
-export type InstallStep = (typeof INSTALL_STEPS)[number];
+type InstallStep = (typeof INSTALL_STEPS)[number];
 
 /** The current step of an install. */
 export function installSteps(current: InstallStep): Html {

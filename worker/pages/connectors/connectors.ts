@@ -38,7 +38,7 @@ export function activeBadge({ active }: Pick<ConnectorSummary, 'active'>): Html 
   return active ? badge('good', 'active') : badge('warn', 'inactive');
 }
 
-export interface ConnectorsView {
+interface ConnectorsView {
   readonly connectors: ListPage<ConnectorSummary>;
   readonly cursor: string | undefined;
   readonly done: string | undefined;

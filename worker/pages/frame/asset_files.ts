@@ -1,5 +1,5 @@
 /** An asset and its file in worker/. */
-export interface AssetFile {
+interface AssetFile {
   readonly name: string;
   readonly file: string;
 }

@@ -5,7 +5,7 @@ export interface AssetSource {
   readonly text: string;
 }
 
-export interface Asset {
+interface Asset {
   /** `/assets/<name>.<hash>.<ext>`: changed content has another URL, so browsers may cache it forever. */
   readonly url: string;
   readonly contentType: string;

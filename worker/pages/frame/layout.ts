@@ -5,7 +5,7 @@ import type { Html } from './html.ts';
 export type { Html } from './html.ts';
 
 /** The width of a page: `card` for a question or a message, `narrow` for text and forms. */
-export type PageWidth = 'card' | 'narrow' | 'wide';
+type PageWidth = 'card' | 'narrow' | 'wide';
 
 /** A page without its frame (shell.ts). */
 export interface Page {

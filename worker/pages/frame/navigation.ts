@@ -9,7 +9,7 @@ export interface NavigationEntry {
   readonly role?: Role;
 }
 
-export interface NavigationGroup {
+interface NavigationGroup {
   readonly title: string;
   readonly entries: readonly NavigationEntry[];
 }

@@ -14,7 +14,7 @@ export interface Person {
 }
 
 /** The frame around a page. */
-export interface Frame {
+interface Frame {
   readonly assets: Assets;
   /** Null on public pages. */
   readonly person: Person | null;

@@ -20,7 +20,7 @@ import { replaceHidden, showHidden } from '../../../shared/model/shown_text.ts';
 const ABOVE = { path: '/marketplace', title: 'Marketplace' };
 const MAX_VERSIONS_SHOWN = 30;
 
-export interface EntryView {
+interface EntryView {
   readonly entry: MarketplaceDetail;
   /** Whether a user is signed in. */
   readonly isSignedIn: boolean;

@@ -22,7 +22,7 @@ export interface AskedCredential {
   readonly isRequired: boolean;
 }
 
-export interface CredentialsView {
+interface CredentialsView {
   readonly server: McpServerRecord;
   readonly asked: readonly AskedCredential[];
   /** True if it is a step of an install. */
@@ -86,7 +86,7 @@ const CLIENTS = [
   { title: 'VS Code', name: 'vscode' },
 ];
 
-export interface ConnectView {
+interface ConnectView {
   readonly server: McpServerRecord;
   readonly done: string | undefined;
   readonly nowMs: number;

@@ -22,7 +22,7 @@ import { logPanel } from './mcp_server_log.ts';
 import { healthWords } from './mcp_server_words.ts';
 import { signInPanel } from './mcp_sign_in.ts';
 
-export interface McpServerView {
+interface McpServerView {
   readonly server: McpServerRecord;
   readonly revisions: McpRevisionsReply['items'];
   /** The registry's current version, if it differs. */

@@ -108,7 +108,7 @@ function changeTable(changes: readonly ChangedValue[]): Html {
   });
 }
 
-export interface UpgradeView {
+interface UpgradeView {
   readonly server: McpServerRecord;
   readonly upgrade: UpgradeReply;
   readonly form: FormState;

@@ -63,7 +63,7 @@ export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean):
   return layout('Register a server', content, 'narrow');
 }
 
-export interface EditView {
+interface EditView {
   readonly server: McpServerRecord;
   readonly form: FormState;
   /** What saving would change, if somebody changed the server meanwhile. */

@@ -12,7 +12,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { healthWords } from './mcp_server_words.ts';
 
-export interface McpServersView {
+interface McpServersView {
   readonly servers: ListPage<McpServerRecord>;
   /** The registry's current versions by server id, if they differ. */
   readonly newer: ReadonlyMap<string, string>;

@@ -69,7 +69,7 @@ function stateWords(authorization: McpServerRecord['authorization'], nowMs: numb
 export const SIGN_IN_SECRETS = ['client_secret'];
 const FIELDS = ['client_id', 'client_secret', 'client_authentication', 'scopes'];
 
-export interface SignInView {
+interface SignInView {
   readonly server: McpServerRecord;
   readonly form: FormState;
   /** The redirect URL; null if it is not known. */

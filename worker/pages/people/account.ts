@@ -16,7 +16,7 @@ import { layout, type Page } from '../frame/layout.ts';
 
 export const ACCOUNT_PAGE = { path: '/account', title: 'Sign-ins and tokens' };
 
-export interface AccountView {
+interface AccountView {
   readonly me: MeReply;
   readonly signIns: ListPage<SignInRecord>;
   readonly tokens: ListPage<TokenRecord>;

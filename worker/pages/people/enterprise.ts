@@ -37,7 +37,7 @@ const SHOWN = [
   'oidc_domains',
 ];
 
-export interface EnterpriseView {
+interface EnterpriseView {
   readonly settings: EnterpriseSettings;
   /** The ways to sign in that can be selected. */
   readonly methods: readonly Choice[];

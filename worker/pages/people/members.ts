@@ -18,7 +18,7 @@ import { layout, type Page } from '../frame/layout.ts';
 
 const ABOVE = { path: '/members', title: 'Members' };
 
-export interface MembersView {
+interface MembersView {
   readonly members: ListPage<MemberRecord>;
   readonly callerId: string;
   readonly isLocal: boolean;

@@ -17,7 +17,7 @@ import { layout, type Page } from '../frame/layout.ts';
 /** A connected sidecar calls at least this often; the last call is known to the minute. */
 const CONNECTED_MS = 3 * 60_000;
 
-export interface SidecarsView {
+interface SidecarsView {
   readonly sidecars: ListPage<SidecarRecord>;
   readonly cursor: string | undefined;
   readonly done: string | undefined;

@@ -6,7 +6,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 /** The data of the page. */
-export interface SignInView {
+interface SignInView {
   readonly methods: ProvidersReply;
   readonly isLocal: boolean;
   /** One of our own pages to return to. */

@@ -11,7 +11,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 /** The data of the page. */
-export interface IdentitiesView {
+interface IdentitiesView {
   readonly identities: readonly IdentityRecord[];
   /** The providers that can be added. */
   readonly providers: readonly { readonly name: string; readonly title: string }[];

@@ -6,7 +6,7 @@ import type { AppContext } from '../http/app_env.ts';
 import { publicOrigin } from './public_origin.ts';
 
 /** A provider and its callback URL. */
-export interface ProviderCallback {
+interface ProviderCallback {
   readonly provider: AuthProvider;
   readonly redirectURL: string;
 }

@@ -53,7 +53,7 @@ function unquoteLine(line: string): string | null {
 }
 
 /** The result of a form. */
-export interface ReadServer {
+interface ReadServer {
   /** Null if there is a problem. */
   readonly input: ValidMcpServer | null;
   /** The form to show again, without values that look like secrets. */

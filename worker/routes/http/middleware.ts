@@ -46,7 +46,7 @@ export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
 };
 
 /** What pages need besides the services. */
-export interface PageFiles {
+interface PageFiles {
   readonly assets: Assets;
   readonly templates: () => readonly BindingTemplate[];
 }
@@ -80,7 +80,7 @@ export const demandHttps: MiddlewareHandler<AppEnv> = async (c, next) => {
 };
 
 /** What a runtime knows about the caller. */
-export interface KnownClient {
+interface KnownClient {
   readonly address: (c: AppContext) => string | null;
   readonly isOtherUser: (c: AppContext) => Promise<boolean>;
 }

@@ -28,7 +28,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 /** A request that needs an approval. */
-export interface AskedRequest {
+interface AskedRequest {
   /** Identifies this request: asking again with the same id has no further effect. */
   readonly requestId: string;
   readonly subject: ApprovalSubject;

@@ -23,7 +23,7 @@ const LAST_RETRY_MS = HOUR_MS;
 export const TURN_LIMITS = { enterprises: 200, failures: 3 };
 
 /** The result of a turn. */
-export interface AnchorTurn {
+interface AnchorTurn {
   readonly sent: number;
   readonly failed: number;
 }

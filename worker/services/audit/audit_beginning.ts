@@ -5,7 +5,7 @@ import { isSealedBeginning } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The beginning of a chain: the event before its first one. */
-export interface Beginning {
+interface Beginning {
   readonly row: AuditBeginningRow | null;
   readonly start: ChainHead;
 }

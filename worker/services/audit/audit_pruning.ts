@@ -82,7 +82,7 @@ async function countRemovable(context: ServiceContext, enterpriseId: string, bef
   return count;
 }
 
-export interface PruneOrder {
+interface PruneOrder {
   readonly enterpriseId: string;
   /** The user who removes them; null for the configured retention. */
   readonly actor: string | null;
@@ -90,7 +90,7 @@ export interface PruneOrder {
   readonly limits: PruneLimits;
 }
 
-export interface Pruned {
+interface Pruned {
   readonly removed: number;
   /** How many of the planned writes were made. */
   readonly writes: number;

@@ -11,7 +11,7 @@ const EVERY_MS = 3_600_000;
 const TURN_LIMITS: PruneLimits = { ...PRUNE_LIMITS, writes: 20 };
 
 /** The result of a turn; null if another worker has it or had it less than an hour ago. */
-export interface Retained {
+interface Retained {
   readonly removed: number;
   /** False if the next turn should start at once. */
   readonly finished: boolean;

@@ -14,7 +14,7 @@ import { randomToken } from '../../kernel/encoding.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The request of an operation, as it would be sent. */
-export interface RequestToApprove {
+interface RequestToApprove {
   readonly row: ConnectorRow;
   readonly match: ConnectorOperation;
   readonly parts: OperationRequestParts;

@@ -89,7 +89,7 @@ export function toInstalled(row: WithCredential<ConnectorRow>): InstalledConnect
 }
 
 /** The vault path of a connector's credential: its own place, unless a secret of its owner serves it. */
-export function credentialPath({ connector, credential }: WithCredential<ConnectorSummaryRow>): string {
+function credentialPath({ connector, credential }: WithCredential<ConnectorSummaryRow>): string {
   return credential?.path ?? connectorVaultPath(connector.fqn);
 }
 

@@ -36,7 +36,7 @@ import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-export interface Installed {
+interface Installed {
   readonly reply: InstallReply;
   readonly isNew: boolean;
 }

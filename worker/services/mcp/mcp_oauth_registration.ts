@@ -7,7 +7,7 @@ import type { Outbound } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 
 /** A client that an authorization server registered. */
-export interface RegisteredClient {
+interface RegisteredClient {
   readonly clientId: string;
   readonly clientSecret: Secret | null;
   readonly clientAuthentication: OAuthClient['client_authentication'];

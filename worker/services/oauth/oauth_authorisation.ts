@@ -128,7 +128,7 @@ async function beginDevice(
 }
 
 /** The parameters of a provider's redirect. */
-export interface Callback {
+interface Callback {
   readonly state: string;
   readonly code: string | null;
   /** The provider's error code, if there is no code. */
@@ -152,7 +152,7 @@ interface NotFinished {
 }
 
 /** The outcome of an authorisation, for the person at the browser. */
-export type Finished = Result<FinishedFor, NotFinished>;
+type Finished = Result<FinishedFor, NotFinished>;
 
 /**
  * Completes an authorisation with the parameters of the callback. It uses up the state, whatever the outcome. `browser`

@@ -9,7 +9,7 @@ import { type HeldCredential, readHeld } from './oauth_tokens.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** An authorisation that is starting. */
-export interface NewFlow {
+interface NewFlow {
   readonly id: string;
   readonly grant: OAuthFlowRow['grant'];
   readonly redirectUri: string | null;
@@ -40,7 +40,7 @@ export async function beginFlow(
 }
 
 /** What is needed to complete an authorisation. */
-export interface ResumedFlow {
+interface ResumedFlow {
   readonly held: HeldCredential;
   /** The verifier, or the device's code. */
   readonly secret: Secret;

@@ -75,7 +75,7 @@ export function deviceGrant(grantee: Grantee, deviceCode: Secret): Granted {
 }
 
 /** Requests a device code, with what a person needs to approve it (RFC 8628 section 3.2). */
-export interface DeviceAuthorisation {
+interface DeviceAuthorisation {
   readonly deviceCode: Secret;
   readonly userCode: string;
   readonly verificationUri: string;

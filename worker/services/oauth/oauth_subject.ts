@@ -38,7 +38,7 @@ export interface OAuthSubject {
 }
 
 /** A subject with its credential; null if none is stored. */
-export interface FoundSubject {
+interface FoundSubject {
   readonly subject: OAuthSubject;
   readonly credential: ConnectorCredentialRow | null;
 }

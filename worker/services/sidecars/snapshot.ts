@@ -25,7 +25,7 @@ export type SnapshotReply =
   | { readonly kind: 'snapshot'; readonly version: number; readonly jws: string }
   | { readonly kind: 'unchanged'; readonly version: number; readonly proof: string };
 
-export interface SnapshotPoll {
+interface SnapshotPoll {
   readonly held: number | null;
   readonly waitSeconds: number;
   readonly signal: AbortSignal;

@@ -29,7 +29,7 @@ import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-export interface SecretToStore {
+interface SecretToStore {
   readonly path: string;
   readonly value: Secret;
   readonly description?: string | undefined;

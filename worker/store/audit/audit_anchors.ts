@@ -3,7 +3,7 @@ import type { AnchorWay } from '../../../shared/wire/audit_heads.ts';
 import { type Database, guard, type Statement } from '../database.ts';
 import { auditAnchors, enterprises } from '../tables.ts';
 
-export type AuditAnchorRow = typeof auditAnchors.$inferSelect;
+type AuditAnchorRow = typeof auditAnchors.$inferSelect;
 
 /** Whose heads are sent, and how. */
 export interface AnchorKey {

@@ -23,7 +23,7 @@ export interface AuditFilter {
 }
 
 /** A position in the order of time and arrival. */
-export interface AuditPosition {
+interface AuditPosition {
   readonly time: string;
   readonly position: number;
 }
