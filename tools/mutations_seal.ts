@@ -156,17 +156,17 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Uninstall: state directory',
     holds: 'only a state directory is deleted',
-    file: 'cli/up/uninstall_command.ts',
+    file: 'cli/teardown/uninstall_command.ts',
     text: 'if (isState && !isAbove && isOwn) return names;',
     replacement: 'if (!isAbove && isOwn) return names;',
-    tests: ['cli/up/uninstall_command.test.ts'],
+    tests: ['cli/teardown/uninstall_command.test.ts'],
   },
   {
     row: 'Uninstall: state directory',
     holds: 'nothing that contains the home directory is deleted',
-    file: 'cli/up/uninstall_command.ts',
+    file: 'cli/teardown/uninstall_command.ts',
     text: 'if (isState && !isAbove && isOwn) return names;',
     replacement: 'if (isState && isOwn) return names;',
-    tests: ['cli/up/uninstall_command.test.ts'],
+    tests: ['cli/teardown/uninstall_command.test.ts'],
   },
 ];

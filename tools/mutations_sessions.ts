@@ -5,11 +5,11 @@ const SAVED = 'sidecar/session/saved_session.ts';
 const SEAL = 'sidecar/control/session_seal.ts';
 const SESSIONS = 'sidecar/session/sessions.ts';
 const KEEPER_TEST = 'sidecar/session/session_keeper.test.ts';
-const PANIC = 'cli/up/panic_command.ts';
-const LAUNCHERS = 'cli/up/launcher_processes.ts';
+const PANIC = 'cli/teardown/panic_command.ts';
+const LAUNCHERS = 'cli/launch/launcher_processes.ts';
 const FOLDERS = 'cli/up/session_folders.ts';
-const PANIC_TEST = 'cli/up/panic_command.test.ts';
-const LAUNCHERS_TEST = 'cli/up/launcher_processes.test.ts';
+const PANIC_TEST = 'cli/teardown/panic_command.test.ts';
+const LAUNCHERS_TEST = 'cli/launch/launcher_processes.test.ts';
 const PANIC_ROW = 'svc panic';
 const ROW = 'Restored sessions';
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { prepareHome, homeOf } from '../up/home.ts';
-import { findLauncherAbove } from '../up/launcher_processes.ts';
+import { findLauncherAbove } from './launcher_processes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

@@ -1,6 +1,6 @@
 import type { HostBinding } from '../model/host_binding.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
-import { compilePolicy } from '../resolve/resolve.ts';
+import { compilePolicy } from './resolve.ts';
 
 /** A secret that bindings send, with the patterns of these bindings. */
 export interface SentSecret {

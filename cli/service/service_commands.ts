@@ -6,12 +6,12 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
-import { backgroundArgs, carriedVariables } from './background.ts';
-import { homeOf, prepareHome } from './home.ts';
+import { backgroundArgs, carriedVariables } from '../up/background.ts';
+import { homeOf, prepareHome } from '../up/home.ts';
 import { findServiceManager, isInstalled, type ServiceManager } from './service_manager.ts';
 import { findUnwritable, type ServicePlan } from './service_unit.ts';
-import { UpLock } from './up_lock.ts';
-import { parsePort } from './up_programs.ts';
+import { UpLock } from '../up/up_lock.ts';
+import { parsePort } from '../up/up_programs.ts';
 
 interface InstallOptions {
   readonly controlPort: string;

@@ -5,9 +5,9 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { askLine } from '../terminal/ask.ts';
-import { homeOf } from './home.ts';
-import { findInstalledService } from './service_commands.ts';
-import { UpLock } from './up_lock.ts';
+import { homeOf } from '../up/home.ts';
+import { findInstalledService } from '../service/service_commands.ts';
+import { UpLock } from '../up/up_lock.ts';
 
 interface UninstallOptions {
   readonly yes?: boolean;

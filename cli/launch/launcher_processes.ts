@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
 import { bootId, identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { pause } from '../../machine/pause.ts';
-import { listSessionFolders, readRegularFile } from './session_folders.ts';
+import { listSessionFolders, readRegularFile } from '../up/session_folders.ts';
 
 /** The part of a saved session's signed text that names its launcher. Who may restore it is the sidecar's to check. */
 const launcher = z.object({
