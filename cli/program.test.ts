@@ -11,7 +11,7 @@ function helpOf(command: Command): string[] {
 
 describe('of the commands', () => {
   test.each(namesIn(whole).filter((name) => name !== 'completion'))(
-    '%s alone is what it is in the whole tree',
+    '%s loaded alone is the same as in the whole tree',
     async (name) => {
       const program = await referenceProgram(['--json', '--home', 'up', '--control=http://x', name, 'run', '--help']);
       const alone = program.commands.find((command) => command.name() === name);
@@ -22,7 +22,7 @@ describe('of the commands', () => {
   );
 
   test.each([['--help'], ['help', 'run'], ['completion', 'bash'], ['rnu'], ['--unknown', 'run'], ['--json']])(
-    'all are there for svc %s',
+    'svc %s loads all commands',
     async (...argv) => {
       expect(namesIn(await referenceProgram(argv))).toEqual(namesIn(whole));
     },

@@ -219,7 +219,7 @@ describe('the control API', () => {
   it.each([
     ['no key', {}],
     ['another key', { authorization: `Bearer svc_local_${'A'.repeat(43)}` }],
-    ['a key that is none', { authorization: 'Basic abc' }],
+    ['a key in another format', { authorization: 'Basic abc' }],
   ])('refuses a caller with %s', async (_, headers) => {
     const seen = await fetch(`${svc.runFile.control_url}/v1/secrets`, { headers });
     expect(seen.status).toBe(401);

@@ -139,7 +139,7 @@ describe('a left-over run.json', () => {
   it.each([
     ['garbage', 'garbage'],
     [
-      'of processes that are gone',
+      'of processes that have ended',
       JSON.stringify({
         control_url: 'http://127.0.0.1:1',
         proxy_url: 'http://127.0.0.1:2',
@@ -185,7 +185,7 @@ describe('a start that is impossible', () => {
     ['a setting', { SVC_MAX_HEAD_BYTES: 'lots' }, [], /SVC_MAX_HEAD_BYTES/],
     ['a flag', {}, ['--proxyport', '1'], /--proxyport/],
     ['a port', {}, ['--control-port', '99999'], /99999/],
-    ['a file of roots that is not there', {}, ['--upstream-ca', '/nonexistent/ca.pem'], /\/nonexistent\/ca\.pem/],
+    ['a file of roots that does not exist', {}, ['--upstream-ca', '/nonexistent/ca.pem'], /\/nonexistent\/ca\.pem/],
     ['a --resolve', {}, ['--resolve', 'no-address'], /no-address/],
   ])('because %s is wrong names it', async (_, env, flags, message) => {
     expect(describeStart(await up(env, flags))).toEqual(refusal(message));

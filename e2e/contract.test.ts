@@ -48,7 +48,7 @@ describe('a violated contract', () => {
     ['a host outside the allowed hosts', OTHER, 'GET', [], 'host_not_allowed'],
     ['POST under read', READ, 'POST', ['Content-Length: 0'], 'effect_not_allowed'],
     ['DELETE under read', READ, 'DELETE', [], 'effect_not_allowed'],
-    ['a method nobody knows under read', READ, 'PURGE', [], 'effect_not_allowed'],
+    ['an unknown method under read', READ, 'PURGE', [], 'effect_not_allowed'],
     ['a lower-case get under read', READ, 'get', [], 'effect_not_allowed'],
     ['an upgrade under read', READ, 'GET', ['Connection: Upgrade', 'Upgrade: websocket'], 'effect_not_allowed'],
     ['an overridden method under read', READ, 'GET', ['X-HTTP-Method-Override: DELETE'], 'effect_not_allowed'],

@@ -54,7 +54,7 @@ describe('the start time from ps', () => {
   it.each([
     ['it prints nothing', 'true'],
     ['it fails', 'echo x; exit 1'],
-  ])('is not known if %s', (_, script) => {
+  ])('is unknown if %s', (_, script) => {
     expect(startTimeFromPs(42, fakePs(script))).toBeNull();
   });
 

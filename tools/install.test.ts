@@ -31,8 +31,8 @@ describe('staleness', () => {
   test.each([
     ['no record of a complete install', null, there, 'missing'],
     ['another version', { 'node_modules/a': { version: '1.0.1', integrity: 'sha512-a' } }, there, 'stale'],
-    ['another content', { 'node_modules/a': { version: '1.0.0', integrity: 'sha512-b' } }, there, 'stale'],
-    ['a package that is not there', {}, there, 'stale'],
+    ['different content', { 'node_modules/a': { version: '1.0.0', integrity: 'sha512-b' } }, there, 'stale'],
+    ['a package that is missing', {}, there, 'stale'],
     ['a package whose folder was removed', full, (): boolean => false, 'stale'],
   ])('%s needs an install', (_name, installed, isThere, reason) => {
     expect(staleness(locked, installed, 'production', isThere)).toBe(reason);

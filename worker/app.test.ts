@@ -42,9 +42,9 @@ describe('the API refuses', () => {
     ['a field it does not know', { path: 'a', value: 'v', ttl: 1 }, 'ttl', 'is not a field here'],
     ['a missing field', { path: 'a' }, 'value', 'is missing'],
     ['a field of another type', { path: 'a', value: 5 }, 'value', 'must be a string'],
-    ['a value out of a closed set', { path: 'a', value: 'v', owner: 'me' }, 'owner', 'personal, enterprise'],
+    ['a value outside a closed set', { path: 'a', value: 'v', owner: 'me' }, 'owner', 'personal, enterprise'],
     [
-      'too long a text',
+      'a text that is too long',
       { path: 'a', value: 'v', description: 'x'.repeat(501) },
       'description',
       'at most 500 characters',
@@ -143,7 +143,7 @@ describe('a signed-in browser', () => {
     ['another origin', { origin: 'https://evil.test' }],
     ['another port of this machine', { origin: 'http://127.0.0.1:9999', 'sec-fetch-site': 'same-site' }],
     ['a cross-site page', { 'sec-fetch-site': 'cross-site' }],
-    ['no page that says where it is from', {}],
+    ['a page that does not say where it is from', {}],
   ])('cannot change anything from %s', async (_, headers) => {
     expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'cross_site_request' });
   });

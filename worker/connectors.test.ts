@@ -222,7 +222,7 @@ describe('a run', () => {
   });
 
   test.each(['', ' x', 'a b', 'a\nb', 'a\u202eb', 'ä', 'x'.repeat(129), '-x', '{"a":1}', 7, null])(
-    'with the tool %j is refused: a tool is a name, and is logged',
+    'with the tool %j is refused: a tool is a name that is logged',
     async (tool) => {
       await bind();
       const error = await refusal(run('get-item', { id: '1' }, { tool }));

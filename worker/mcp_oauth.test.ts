@@ -296,7 +296,7 @@ describe("a server that names somebody else's authorization server", () => {
     ['nothing', () => ({ authorization_hosts: undefined })],
     ['another host', () => ({ authorization_hosts: [new URL(provider.origin).host] })],
     ['a host with another port', () => ({ authorization_hosts: ['127.0.0.1'] })],
-  ])('sends nobody there who agreed only to %s', async (_what, body) => {
+  ])('redirects nobody who agreed only to %s', async (_what, body) => {
     const refused = await refusal(begin(body()));
     expect(refused).toMatchObject({
       code: 'authorization_server_unconfirmed',
@@ -337,8 +337,8 @@ describe("a server that names somebody else's authorization server", () => {
     ['several others', ['https://victim.example.test/api', 'https://victim.example.test/userinfo'], false],
     ['this server', () => resource(), true],
     ['this server among others', () => ['https://victim.example.test/api', resource()], true],
-    ['a name that is no host', 'account', true],
-  ])('gets no token that is for %s', async (_what, aud, isTaken) => {
+    ['a name that is not a host', 'account', true],
+  ])('gets a token unless it names only other servers: %s', async (_what, aud, isTaken) => {
     victim.token = {
       access_token: tokenFor(typeof aud === 'function' ? aud() : aud),
       token_type: 'bearer',
@@ -364,7 +364,7 @@ describe("a server that names somebody else's authorization server", () => {
     'request_uri=https://evil.example.test/r',
     'resource=https://victim.example.test/api',
     'Prompt=none',
-  ])('sends nothing that its URL requests by itself: %s', async (query) => {
+  ])('drops what its URL itself requests: %s', async (query) => {
     victim.more = { authorization_endpoint: `${victim.origin}/authorize?${query}` };
     expect((await refusal(begin(agreedHosts()))).message).toContain('which only the client may set');
   });

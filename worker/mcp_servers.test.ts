@@ -271,19 +271,22 @@ describe('a credential', () => {
     ['another path of its host', REMOTE, { ...REMOTE, url: 'https://mcp.example.test/somebody-else' }],
     ['a program', REMOTE, { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }],
     ['a URL, once it was a program', { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }, REMOTE],
-  ])('is deleted when its target changes: the server that becomes %s has it no more', async (_what, before, after) => {
-    const sidecar = await control.enrolSidecar();
-    const { id } = await create(before);
-    await credential(id, 'TOKEN');
-    const server = await parseReply(mcpServerRecord, put(id, after));
-    expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
-    expect(await secretPaths()).toEqual([]);
-    expect(await events('control.mcp_server.credential_deleted')).toHaveLength(1);
-    const path = `mcp-servers/${id}/TOKEN`;
-    expect((await release(sidecar, [path])).credentials).toEqual([]);
-    await control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 });
-    expect((await got(id)).credentials).toMatchObject([{ name: 'TOKEN', set: false }]);
-  });
+  ])(
+    'is deleted when its target changes: the server that becomes %s no longer has it',
+    async (_what, before, after) => {
+      const sidecar = await control.enrolSidecar();
+      const { id } = await create(before);
+      await credential(id, 'TOKEN');
+      const server = await parseReply(mcpServerRecord, put(id, after));
+      expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
+      expect(await secretPaths()).toEqual([]);
+      expect(await events('control.mcp_server.credential_deleted')).toHaveLength(1);
+      const path = `mcp-servers/${id}/TOKEN`;
+      expect((await release(sidecar, [path])).credentials).toEqual([]);
+      await control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 });
+      expect((await got(id)).credentials).toMatchObject([{ name: 'TOKEN', set: false }]);
+    },
+  );
 
   test('is kept while the server has the same target', async () => {
     const { id } = await create(REMOTE);

@@ -171,9 +171,9 @@ describe('the image of an agent', () => {
   });
 
   test.each([
-    ['the base is another one now', { 'svc.base': 'sha256:older' }, false],
-    ['a person wants it', { 'svc.base': 'sha256:base' }, true],
-  ])('is made anew where %s, and the old one goes', async (_why, labels, rebuild) => {
+    ['the base has changed', { 'svc.base': 'sha256:older' }, false],
+    ['a person asks for it', { 'svc.base': 'sha256:base' }, true],
+  ])('is rebuilt if %s, and the old one is removed', async (_why, labels, rebuild) => {
     images.set(TAG, config('sha256:old', labels));
     expect(await find({ rebuild })).toBe(TAG);
     expect(commands()).toEqual(['build', 'image']);
@@ -218,7 +218,7 @@ describe('the image of an agent', () => {
   test.each([
     ['', 'no Node'],
     ['node=v20.11.0\n', 'Node 20'],
-  ])('is not made from a base with %j', async (said, has) => {
+  ])('is not built from a base with %j', async (said, has) => {
     probe = said;
     await expect(find()).rejects.toMatchObject({
       message: `the base image ${BASE} has ${has}, and agents need Node 22 or newer`,
@@ -229,7 +229,7 @@ describe('the image of an agent', () => {
   test.each([
     ['npm fails', 'npm'],
     ['the build fails', 'build'],
-  ] as const)('is not there if %s, and the reason is shown', async (_what, which) => {
+  ] as const)('does not exist if %s, and the reason is shown', async (_what, which) => {
     ended[which] = { code: 7, output: `${'more\n'.repeat(20)}the \u001b[31mreason\n` };
     const failed = find();
     await expect(failed).rejects.toMatchObject({ message: expect.stringContaining('ended with 7') });

@@ -140,12 +140,12 @@ describe('a profile', () => {
     'Acme',
     '@a/b/c',
     '',
-  ])('puts into an image only a package of npm, not %j', (name) => {
+  ])('installs only npm packages in an image, not %j', (name) => {
     expect(problemsOf({ container: { package: name, version: '1.2.3' } })).not.toEqual([]);
   });
 
   test.each(['latest', '^1.2.3', '1.2', '1.x', '>=1.2.3', ''])(
-    'puts into an image an exact version, not %j',
+    'installs an exact version in an image, not %j',
     (version) => {
       expect(problemsOf({ container: { package: 'acme', version } })).not.toEqual([]);
     },
@@ -163,7 +163,7 @@ describe('a profile', () => {
   });
 
   test.each(['../x', '/bin/sh', 'a/../b', 'a/./b', '.bin/x', 'a/.hidden', 'a', 'a/{home}', 'a/b c', 'a//b'])(
-    'does not take %j for the program of a package',
+    'does not accept %j as the program of a package',
     (program) => {
       expect(problemsOf({ container: { package: 'acme', version: '1.2.3', program } })).not.toEqual([]);
     },
@@ -201,7 +201,7 @@ describe('a profile', () => {
     [{ bindings: [] }, 'logins.0.bindings'],
     [{ title: 'two\nlines' }, 'logins.0.title'],
     [{ title: 'hidden \u202e text' }, 'logins.0.title'],
-  ])('names the field of a login that is wrong: %j', (fields, field) => {
+  ])('names the wrong field of a login: %j', (fields, field) => {
     expect(loginProblems(fields).join('\n')).toContain(field);
   });
 

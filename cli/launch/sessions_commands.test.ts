@@ -75,7 +75,7 @@ describe('svc sessions', () => {
     [{ allowed_hosts: ['a.test', '*.b.test'] }, 'reaches\tbound hosts, a.test, *.b.test\n'],
     [{ allowed_hosts: [] }, 'reaches\tbound hosts\n'],
     [{ allowed_hosts: null }, null],
-  ])('show says which hosts %j reaches', async (change, line) => {
+  ])('show lists the hosts that a session with %j reaches', async (change, line) => {
     const shown: Answer = () => ({ status: 200, body: { ...plain, ...change, items: [{ ...plain, ...change }] } });
     const run = await runCli(home, ['sessions', 'show', plain.session_id], { answer: shown });
     expect(run.code).toBe(0);

@@ -200,9 +200,9 @@ describe('svc mcp consent', () => {
   });
 
   test.each([
-    ['is not asked for if given', listedServer(server, { consent: 'given' }), 'already'],
+    ['has the consent already', listedServer(server, { consent: 'given' }), 'already'],
     ['needs none', listedServer(remoteServer()), 'no program'],
-  ])('says so for a server that %s', async (_, item, said) => {
+  ])('says so if the server %s', async (_, item, said) => {
     const run = await consent([item], ['demo', '--yes']);
     expect(listWrites(run)).toEqual([]);
     expect(run).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });

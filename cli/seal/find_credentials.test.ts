@@ -94,12 +94,12 @@ test.each<[FileFormat, string, string]>([
   ['any', `{"url":"otherSecret:${GITHUB}"}`, 'github'],
   ['dotenv', `${GITHUB}=${OPENAI}\n`, 'openai'],
   ['npmrc', `//${GITHUB}/:_authToken=of-no-known-shape\n`, 'npm'],
-])('%s: the name of a credential is no other secret: case %#', (format, text, name) => {
+])('%s: the name of a credential is not taken for another secret: case %#', (format, text, name) => {
   expect(findIn(format, text).at(-1)).toMatchObject({ name });
 });
 
 test.each([`https://${GITHUB}:x-oauth-basic@github.com\n`, `https://${GITHUB}:a-filler@github.com\n`])(
-  'a token in the place of the user is the credential, and not the filler behind it: case %#',
+  'a token in the place of the user is the credential, not the filler after it: case %#',
   (text) => expect(findIn('git-credentials', text).map(({ value }) => value)).toEqual([GITHUB]),
 );
 
@@ -136,7 +136,7 @@ test.each<[FileFormat, string]>([
 });
 
 test.each(['dotenv', 'npmrc', 'netrc', 'git-credentials', 'aws', 'docker', 'any'] as const)(
-  '%s: a hostile file costs no time that grows faster than its size',
+  '%s: the time for a hostile file grows no faster than its size',
   (format) => {
     const hostile = [
       'machine a login b '.repeat(20_000),

@@ -80,7 +80,7 @@ describe('the list', () => {
     expect(readFileSync(path, 'utf8')).toContain('of-no-known-shape');
   });
 
-  test.each([['--yes'], ['--stdin'], ['--from=HOME'], ['--as=user/x']])('takes no %s', async (option) => {
+  test.each([['--yes'], ['--stdin'], ['--from=HOME'], ['--as=user/x']])('does not accept %s', async (option) => {
     const run = await seal([option]);
     expect(run).toMatchObject({ code: 2, calls: [] });
   });

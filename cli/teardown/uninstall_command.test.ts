@@ -88,7 +88,7 @@ describe('svc uninstall', () => {
   });
 
   test.each([
-    ['a folder that is no state directory', () => folder],
+    ['a folder that is not a state directory', () => folder],
     ['a folder that does not exist', () => join(folder, 'gone')],
     ['a program with a folder called sidecar', () => join(folder, 'program')],
     ['a link to a state directory', () => join(folder, 'link')],

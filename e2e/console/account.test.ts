@@ -72,7 +72,7 @@ describe('without JavaScript', () => {
     expect(await page.getByLabel('Name').inputValue()).toBe('nothing');
   });
 
-  test('another browser signs a browser out, effective with its next call', async () => {
+  test('one browser signs out another, which takes effect with its next call', async () => {
     const [page, other] = [
       await suite.open(null, withoutScripts),
       await suite.open(null, { userAgent: 'Browser of a test/1.0' }),

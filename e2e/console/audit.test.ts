@@ -35,7 +35,7 @@ test('a day of requests is a chart whose bars link to their events, without Java
   await page.waitForURL('**/audit?type=sandbox.proxy.');
 });
 
-test('by keyboard alone: a bar, and the same in the table', async () => {
+test('by keyboard alone: a bar and its table row can be reached', async () => {
   const page = await suite.open('/audit');
   await tabTo(page, 'credential added');
   await page.keyboard.press('Enter');

@@ -79,7 +79,7 @@ describe('without JavaScript', () => {
     expect(await page.getByRole('alert').innerText()).toContain('is not JSON');
   });
 
-  test('a spec is checked and nothing is changed; another version says which host is new', async () => {
+  test('a spec is checked without a change; a new version names its new host', async () => {
     const page = await suite.open(null, withoutScripts);
     const more = itemsSpec('1.1.0', { hosts: [...ITEMS_SPEC.hosts, 'more.example.test'] });
     await page.goto('/connectors/install');
@@ -92,7 +92,7 @@ describe('without JavaScript', () => {
     expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
   });
 
-  test('other content under an installed version is refused with the reason', async () => {
+  test('different content under an installed version is refused with the reason', async () => {
     const page = await suite.open('/connectors/install', withoutScripts);
     const changed = { ...OAUTH_SPEC, hosts: ['other.example.test'] };
     await page.getByLabel('Connector spec').fill(JSON.stringify(changed));

@@ -20,7 +20,7 @@ test('a page needs sign-in, and is shown after it', async () => {
 });
 
 describe('by keyboard alone', () => {
-  test('the content comes after one key, and the navigation reaches everything', async () => {
+  test('one Tab reaches the content, and the navigation reaches every page', async () => {
     const page = await suite.open();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
@@ -101,7 +101,7 @@ describe('without JavaScript', () => {
     expect(await page.locator('#explanation').innerText()).toContain('effect_not_allowed');
   });
 
-  test('a refused secret is not returned', async () => {
+  test('a refused secret is not sent back', async () => {
     const page = await suite.open('/secrets/new', withoutScripts);
     await page.getByLabel('Path').fill('Not A Path');
     await page.getByLabel('Value').fill(`${PLANTED_SECRET}-4`);
@@ -111,7 +111,7 @@ describe('without JavaScript', () => {
     expect(await page.content()).not.toContain(PLANTED_SECRET);
   });
 
-  test('the audit log is filtered by its URL, and says why', async () => {
+  test('the URL filters the audit log, which says why', async () => {
     const page = await suite.open('/audit', withoutScripts);
     await page.getByLabel('What').selectOption({ label: 'Refused requests' });
     await page.getByRole('button', { name: 'Show' }).click();
@@ -121,7 +121,7 @@ describe('without JavaScript', () => {
     expect(await page.locator('main').innerText()).toContain('The binding is read-only');
   });
 
-  test('an approval is decided, once', async () => {
+  test('an approval is decided only once', async () => {
     const page = await suite.open('/approvals', withoutScripts);
     await page.getByRole('button', { name: 'Deny acme/items delete-item, Items: delete item 42' }).click();
     await page.waitForURL('**/approvals?done=denied');
@@ -144,7 +144,7 @@ describe('live', () => {
     expect(await row.count()).toBe(1);
   });
 
-  test('an explanation follows the input, and so does the URL', async () => {
+  test('the explanation and the URL follow the input', async () => {
     const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');
     await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();

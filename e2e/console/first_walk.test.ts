@@ -48,7 +48,7 @@ beforeEach(({ skip }) => {
 const main = () => page.getByRole('main');
 const open = (name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true }).first().click();
 
-it('the link that svc up prints signs in, once', async () => {
+it('the link that svc up prints signs in once', async () => {
   await waitFor('the link', () => /\/auth\/link\/\S+/.test(world.svc.output));
   const link = /http:\S+\/auth\/link\/[\w-]+/.exec(world.svc.output)?.[0] ?? '';
   await page.goto(link);

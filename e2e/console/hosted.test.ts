@@ -134,7 +134,7 @@ describe('an owner', () => {
       },
     ],
   ] as const)(
-    'is told at %s that the change would lock the owner out, and nothing is changed',
+    'is told beside %s that the change would lock the owner out, and nothing is changed',
     async (field, change) => {
       const page = await openAs('alice', { javaScriptEnabled: false });
       await page.goto('/enterprise');
@@ -161,7 +161,7 @@ describe('an admin', () => {
     expect([name, oidc?.issuer, oidc?.domains]).toEqual(['Acme Ltd', world.openId.origin, [DOMAIN]]);
   });
 
-  test('is refused the provider when the form is forged', async () => {
+  test('is refused the provider if the form is forged', async () => {
     const page = await openAs('bob');
     const forged = { name: 'X', providers: 'every', oidc_issuer: 'https://id.evil.test', oidc_client_id: 'evil' };
     expect(await forge(page, '/enterprise', { ...forged, oidc_client_secret: 'x', oidc_domains: DOMAIN })).toBe(403);
@@ -195,7 +195,7 @@ describe('an admin', () => {
 });
 
 describe('a member', () => {
-  test('sees the settings without forms; no list of members, and no link to it', async () => {
+  test('sees the settings without forms, and neither the list of members nor a link to it', async () => {
     const page = await openAs('carol', { javaScriptEnabled: false });
     await page.goto('/enterprise');
     expect(await page.locator('main').innerText()).toContain('Acme Ltd');
@@ -206,7 +206,7 @@ describe('a member', () => {
     expect(await page.locator('main').innerText()).not.toContain(ids.alice);
   });
 
-  test('may create only personal bindings, and change none of the enterprise', async () => {
+  test('may create only personal bindings, and cannot change those of the enterprise', async () => {
     const alice = await openAs('alice');
     const binding = {
       scheme: 'bearer',

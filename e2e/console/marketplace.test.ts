@@ -44,7 +44,7 @@ describe('the marketplace, without sign-in', () => {
     await seedMirror(control.database, registry.url, [...generated, WEATHER_VERSIONS.at(-1)!, HOSTILE_ENTRY]);
   });
 
-  test('searches while typing, and the URL is that of the results', async () => {
+  test('searches while a person types, and keeps the URL up to date', async () => {
     const page = await visit('/marketplace');
     await page.getByLabel('Search').pressSequentially('rain and snow');
     await page.waitForURL('**/marketplace?q=rain+and+snow');
@@ -54,7 +54,7 @@ describe('the marketplace, without sign-in', () => {
     expect([await page.getByLabel('Search').inputValue(), await names(page)]).toEqual(['rain and snow', [WEATHER]]);
   });
 
-  test('searches for what was typed before the script was there', async () => {
+  test('searches for what was typed before the script loaded', async () => {
     const page = await visit('/marketplace');
     const typed = Promise.withResolvers<void>();
     await page.route(/search[^/]*\.js/, async (route) => {
@@ -140,7 +140,7 @@ describe('the marketplace, without sign-in', () => {
     expect(await out.getAttribute('rel')).toBe('noopener noreferrer nofollow');
   });
 
-  test('says that the registry does not answer, or that there is no such entry', async () => {
+  test('says if the registry does not answer or has no such entry', async () => {
     const gone = await visit('/marketplace/io.example.none/gone');
     expect(await gone.getByRole('main').innerText()).toContain('io.example.none/gone');
     await registry.stop();

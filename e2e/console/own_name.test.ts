@@ -39,7 +39,7 @@ test.each(['127.0.0.1', 'localhost', 'svc.localhost'])(
   },
 );
 
-test('it would get the cookie under the console’s own name, which it does not know', async () => {
+test('a server of another user would get the cookie under the console’s own name, which it does not know', async () => {
   expect(await visit(new URL(suite.world.consoleUrl).hostname)).toContain('svc_session=');
 });
 
@@ -55,7 +55,7 @@ test('a stolen cookie is useless under a well-known name', async () => {
   expect((await suite.world.send('/v1/me', { headers: { cookie } })).status).toBe(200);
 });
 
-test('nobody else can listen at the address that a browser tries first for that name', async () => {
+test('nobody else can listen at the address that a browser tries first for the console’s own name', async () => {
   const squatter = createTcpServer();
   squatter.listen(Number(new URL(suite.world.control.url).port), '::1');
   const [error] = await once(squatter, 'error');

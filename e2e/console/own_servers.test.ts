@@ -113,7 +113,7 @@ describe('a custom local server', () => {
     });
   });
 
-  test('is refused beside the field with the reason, also if its name is taken', async () => {
+  test('is refused with the reason beside the field, also if its name is taken', async () => {
     await register('taken', local());
     const page = await suite.open('/mcp-servers/new', withoutScripts);
     await page.getByLabel('Name', { exact: true }).fill('taken');
@@ -228,7 +228,7 @@ describe('a custom remote server', () => {
     expect(made?.url).toBe(`https://mcp.example.com/mcp?api_key=vault://mcp-servers/${made?.id}/api_key`);
   });
 
-  test('is signed in to from its page, and comes back to it', async () => {
+  test('is signed in to from its page, to which the browser returns', async () => {
     const id = await register('hub', signIn('open'));
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     expect(await mainText(page)).toContain('Nobody is signed in');
@@ -343,7 +343,7 @@ describe('the pages of custom servers', () => {
     await expectFits(page);
   });
 
-  test('accept a change from no page of another site', async () => {
+  test('refuse changes from pages of other sites', async () => {
     const [own, hub] = [await register('untouched', local()), await register('untouched-too', signIn('open'))];
     const page = await suite.open('/mcp-servers');
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');

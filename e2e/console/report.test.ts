@@ -12,7 +12,7 @@ const suite = consoleSuite();
 const main = (page: Page) => page.locator('main').innerText();
 const card = (page: Page, ref: string) => page.getByRole('article').filter({ hasText: ref });
 
-test('of an empty vault says what to do next', async () => {
+test('the report of an empty vault says what to do next', async () => {
   const page = await suite.open('/report', { javaScriptEnabled: false });
   expect(await main(page)).toContain('There are no credentials yet');
   expect(await main(page)).toContain('svc secret set user/demo');
@@ -20,7 +20,7 @@ test('of an empty vault says what to do next', async () => {
   await page.waitForURL('**/secrets/new');
 });
 
-describe('of a vault with secrets', () => {
+describe('the report of a vault with secrets', () => {
   beforeAll(async () => {
     if (chromiumProblem() !== null) return;
     const { world } = suite;
@@ -41,7 +41,7 @@ describe('of a vault with secrets', () => {
     });
   });
 
-  test('is led to by the navigation and, where a credential left, by the overview', async () => {
+  test('is linked from the navigation and, if a credential was released, from the overview', async () => {
     const page = await suite.open();
     expect(await main(page)).toContain('2 credentials were released');
     await page.getByRole('link', { name: 'See where it was used' }).click();
@@ -50,7 +50,7 @@ describe('of a vault with secrets', () => {
     expect(await page.locator('nav a[aria-current=page]:visible').innerText()).toContain('Sealability');
   });
 
-  test('says which left, when, to which session and image, for which host, and why', async () => {
+  test('says which credentials were released, when, to which session and image, for which host, and why', async () => {
     const page = await suite.open('/report', { javaScriptEnabled: false });
     const words = await card(page, 'vault://user/stripe').innerText();
     for (const part of ['Released', 'ses_demo', 'api.stripe.com', REASON, 'acme/agent<U+202E>:1']) {
@@ -71,7 +71,7 @@ describe('of a vault with secrets', () => {
     await page.waitForURL('**/bindings/bnd_*');
   });
 
-  test('leads to the binding that seals one, filled in; the next report says so', async () => {
+  test('links to a filled-in form of the binding that seals one; the next report lists it as sealed', async () => {
     const page = await suite.open('/report', { javaScriptEnabled: false });
     await card(page, 'vault://user/stripe').getByRole('link', { name: 'A binding by the template' }).click();
     expect(await page.getByLabel('Host', { exact: true }).inputValue()).toBe('api.stripe.com');
@@ -92,7 +92,7 @@ describe('of a vault with secrets', () => {
     expect(await page.getByRole('table', { name: 'released in plaintext' }).innerText()).toContain('api.stripe.com');
   });
 
-  test('axe finds nothing and nothing overflows, in every look', async () => {
+  test('axe finds nothing and nothing overflows, at every width and colour scheme', async () => {
     const page = await suite.open('/report');
     expect(await page.locator('h1').count()).toBe(1);
     await expectGoodInEveryLook(page);

@@ -62,7 +62,7 @@ async function addCodeHost(page: Page, email: string, look: (name: string) => Pr
 }
 
 describe('the pages of a sign-in', () => {
-  test('can be used by everybody', async () => {
+  test('are accessible', async () => {
     const page = await open();
     const walk = await PageWalk.in(page, world.origin);
     const found: Record<string, readonly string[]> = {};
@@ -77,7 +77,7 @@ describe('the pages of a sign-in', () => {
     expect(Object.keys(found)).toHaveLength(7);
   });
 
-  test('work without scripts, every form of them', async () => {
+  test('work without scripts, in every form', async () => {
     const page = await open({ javaScriptEnabled: false });
     const sent: string[] = [];
     page.on('request', (request) => {

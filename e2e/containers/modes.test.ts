@@ -58,7 +58,7 @@ describeContainers('the proxy of a launch', () => {
     ['with on', ['--sandbox-proxy=on'], {}],
     ['with on from the environment', [], { SVC_SANDBOX_PROXY: 'on' }],
     ['when the flag says on and the environment off', ['--sandbox-proxy=on'], { SVC_SANDBOX_PROXY: 'off' }],
-  ])('is there %s, in the variables of the specification', async (_, flags, env) => {
+  ])('is used %s, through the variables of the specification', async (_, flags, env) => {
     const events = await listDisabled(async () => {
       const done = await world.launch(flags, VARIABLES, { env });
       expect(done.code).toBe(0);
@@ -84,7 +84,7 @@ describeContainers('the proxy of a launch', () => {
     ['by the flag', ['--sandbox-proxy=off'], {}],
     ['by the environment', [], { SVC_SANDBOX_PROXY: 'off' }],
     ['when the flag says off and the environment on', ['--sandbox-proxy=off'], { SVC_SANDBOX_PROXY: 'on' }],
-  ])('is not used if it is off %s, recorded as user_opt_out', async (_, flags, env) => {
+  ])('is not used if it is switched off %s, which is recorded as user_opt_out', async (_, flags, env) => {
     const events = await listDisabled(async () => {
       const done = await world.launch(
         [...flags, '--image', world.bench.images.debianBase],

@@ -63,8 +63,8 @@ describeContainers.each(['debian', 'busybox'] as const)('the start of a containe
 
   it.each([
     ['its own', ['sh', '-c', 'exit 42'], 42],
-    ['127 for a command that is not there', ['no-such-command'], 127],
-    ['127 for one with a leading dash that is not there', ['-x'], 127],
+    ['127 for a command that does not exist', ['no-such-command'], 127],
+    ['127 for one with a leading dash that does not exist', ['-x'], 127],
     ['126 for one that cannot be executed', ['/etc/passwd'], 126],
     ['2 for none', [], 2],
   ])('ends with %s', async (_what, command, code) => {

@@ -29,7 +29,7 @@ beforeEach(() => world.upstream.reset());
 describe.each([
   { kind: 'without a credential', host: PLAIN },
   { kind: 'with one', host: BOUND },
-])('a client $kind that does not read', ({ host }) => {
+])('a client $kind that stops reading', ({ host }) => {
   it('delays no other client, costs no memory, and gets its whole reply when it finally reads', async () => {
     let written = 0;
     world.upstream.onRequest(async (exchange) => {

@@ -297,7 +297,7 @@ test.each([
   ['code in an argument', { command: ['node', '-e', '1'] }, 'command_refused'],
   ['variables that load code', { env: { NODE_OPTIONS: '--require /tmp/x.js' } }, 'command_refused'],
   ['a privileged container', { command: ['docker', 'run', '--privileged', 'x'] }, 'command_refused'],
-  ['a program that there is not', { command: ['no-such-program-anywhere'] }, 'spawn_failed'],
+  ['a program that does not exist', { command: ['no-such-program-anywhere'] }, 'spawn_failed'],
 ])('%s is not started', async (_name, changes, reason) => {
   const ports = new FakePorts([hostile('well', changes)]);
   const client = await open(ports);

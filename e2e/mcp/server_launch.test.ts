@@ -310,7 +310,7 @@ describe('a changed configuration', () => {
   it.each([
     ['command', { command: [process.execPath, EVERYTHING] }],
     ['environment', { env: { MARK, TOKEN: 'vault://mcp-servers/{id}/TOKEN', NODE_ENV: 'production' } }],
-  ])('in its %s is stopped until a person has consented again', async (_, change) => {
+  ])('in its %s is stopped until a person consents again', async (_, change) => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
     const changes = over.toolChanges();

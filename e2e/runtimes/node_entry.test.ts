@@ -94,8 +94,8 @@ describe('the control worker on Node', () => {
   test.each([
     ['with its length', 'content-length: 12582912', 'authorization: Bearer KEY'],
     ['in chunks', 'transfer-encoding: chunked', 'authorization: Bearer KEY'],
-    ['of nobody we know', 'content-length: 12582912', 'x-other: 1'],
-  ])('lets a client finish that sends 12 MiB %s before it reads, and explains the refusal', async (_, length, who) => {
+    ['as an unknown caller', 'content-length: 12582912', 'x-other: 1'],
+  ])('lets a client that sends 12 MiB %s before it reads finish, and explains the refusal', async (_, length, who) => {
     const control = await startNodeAt(home);
     const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
     const { host } = new URL(control.url);

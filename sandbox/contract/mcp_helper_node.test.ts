@@ -25,7 +25,7 @@ describe('the Node of svc-mcp', () => {
     [{ ...OWN, platform: 'darwin' }, 'Linux with glibc'],
     [{ ...OWN, isGlibc: false }, 'Linux with glibc'],
     [{ ...OWN, architecture: 'arm64' }, 'another processor'],
-  ])("is not svc's own if that is for %j", (own, reason) => {
+  ])("is not svc's own if that was built for %j", (own, reason) => {
     expect(mcpHelperNode(DEBIAN, AMD64, own)).toMatchObject({ kind: 'none', reason: expect.stringContaining(reason) });
   });
 

@@ -21,7 +21,7 @@ describe('an unsealed credential', () => {
     ['with an empty reason', 'A=vault://x/y,host=h.example.com,reason= '],
     ['with a reason of two lines', 'A=vault://x/y,host=h.example.com,reason=a\nb'],
     ['without a host', 'A=vault://x/y,reason=r'],
-    ['with a host that is none', 'A=vault://x/y,host=a b,reason=r'],
+    ['with an invalid host', 'A=vault://x/y,host=a b,reason=r'],
     ['with a reserved path', 'A=vault://connectors/y,host=h.example.com,reason=r'],
     ['in a variable that loads code', 'LD_PRELOAD=vault://x/y,host=h.example.com,reason=r'],
     ['in a variable of svc', 'SVC_TOKEN=vault://x/y,host=h.example.com,reason=r'],

@@ -144,7 +144,7 @@ describe('what is collected', () => {
     ['too many bytes', [DIR, { name: 'dir/a', content: 'x'.repeat(1001) }], 'more than 1000 bytes'],
     ['too many files', [DIR, ...Array.from({ length: 20 }, (_, n) => ({ name: `dir/${n}` }))], 'more than 20 files'],
     ['nothing', [], 'is not there'],
-  ])('is not taken with %s', async (_what, entries, problem) => {
+  ])('is refused with %s', async (_what, entries, problem) => {
     await expect(collect(entries)).rejects.toThrow(problem);
     for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
       expect(lstatSync(join(root, name)).isSymbolicLink()).toBe(false);

@@ -269,7 +269,7 @@ describe('a plan', () => {
     ['more hosts', { hosts: [HOST, 'evil.example.com'] }],
     ['another host', { hosts: ['evil.example.com'] }],
     ['another effect', { effect: 'write' }],
-  ])('a scope with %s than was sealed is given back, and the step is not run', async (_what, change) => {
+  ])('a scope with %s than was sealed is closed, and the step is not run', async (_what, change) => {
     scope = () => Promise.resolve(ok({ ...SCOPE, ...change }));
     expect(await run([SCOPED])).toMatchObject([{ outcome: 'not_run' }]);
     expect(engine.steps).toEqual([]);

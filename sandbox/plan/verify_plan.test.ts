@@ -49,7 +49,7 @@ describe('verifying a frozen plan', () => {
     ['effect: read', 'effect: write', 'steps[0].effect is "write", and "read" is frozen'],
     ['agent-tools:1', 'agent-tools:2', 'image.name is "agent-tools:2", and "agent-tools:1" is frozen'],
     ['name: nightly', 'name: nightly # now', 'only its layout or comments were changed'],
-  ])('a plan with %j as %j is told apart', async (from, to, expected) => {
+  ])('a plan with %j instead of %j is noticed', async (from, to, expected) => {
     expect(await findProblems(PLAN_TEXT.replace(from, to), lockText)).toEqual(
       [`plan.yaml: ${expected}`].map((text) => expect.stringContaining(text)),
     );

@@ -45,7 +45,7 @@ describe('the operation of a document', () => {
     ['mutation { deleteRepository { id } }', 'other'],
     ['mutation { __typename merge }', 'merge'],
     ['mutation { __typename }', 'other'],
-  ])('is the one that lists its fields, else the catch-all: %s', (query, name) => {
+  ])('is the one that lists its fields, otherwise the catch-all: %s', (query, name) => {
     expect(recognise(of(query))).toBe(name);
   });
 
@@ -55,7 +55,7 @@ describe('the operation of a document', () => {
     ['one in a fragment', 'mutation { addComment { id } ...F } fragment F on Mutation { merge { id } }'],
     ['one that is skipped', 'mutation { addComment { id } merge @skip(if: true) { id } }'],
     ['one of another operation of the document', 'mutation A { addComment { id } } mutation B { merge { id } }'],
-  ])('is none if it also contains %s', (_what, query) => {
+  ])('is not found if it also contains %s', (_what, query) => {
     expect(recognise(of(query, query.includes(' A ') ? { operationName: 'A' } : {}))).toBe(
       'graphql_operation_not_allowed',
     );

@@ -46,11 +46,11 @@ describe('a request for tokens', () => {
     ['with its own code', changed({ grant_type: 'authorization_code', refresh_token: undefined, code: 'c' })],
     ['with nothing', ''],
     ['that is no object', '7'],
-  ])('%s is its own matter', (_what, body) => {
+  ])('%s is left to the program', (_what, body) => {
     expect(decide(body)).toEqual({ kind: 'own' });
   });
 
-  test('with a placeholder of another login is its own matter', () => {
+  test('with a placeholder of another login is left to the program', () => {
     expect(decide(JSON.stringify(FIELDS), [], [`${PLACEHOLDER.slice(0, -1)}x`])).toEqual({ kind: 'own' });
   });
 });

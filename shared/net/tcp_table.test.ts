@@ -46,7 +46,7 @@ test.each([
   ['another address', { local: '0200007F:D431' }],
   ['a connection to another listener', { remote: '0100007F:1F91' }],
   ['a connection that is closing', { state: '06' }],
-  ['a socket that no process holds any more, which shows user 0', { uid: '0', inode: '0' }],
+  ['a socket that no process holds any longer, which shows user 0', { uid: '0', inode: '0' }],
   ['a line that is not understood', { uid: 'root' }],
 ])('finds no user for %s', (_what, change) => {
   expect(uidOf(table(change), ENDS)).toBeNull();

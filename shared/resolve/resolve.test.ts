@@ -38,7 +38,7 @@ describe('resolution', () => {
     ['x.b.api.example.com', 'bnd_*.api.example.com'],
     ['x.a.api.example.com', 'bnd_*.a.api.example.com'],
     ['a.api.example.com', 'bnd_*.api.example.com'],
-  ])('exact beats wildcard, the longest suffix wins: %s', (host, winner) => {
+  ])('an exact host wins over a wildcard, then the longest suffix wins: %s', (host, winner) => {
     expect(winners(bindings, host)).toEqual([winner]);
   });
 

@@ -108,7 +108,7 @@ describe('a connector spec', () => {
     [withOperation({ audit: [{ name: 'x', source: 'query.q' }] }), 'operations.0.audit.0.redact must be true'],
     [withOperation({ summary: 'a\u202eb' }), 'operations.0.summary contains a control character'],
     [null, ' must be a connector spec, an object'],
-  ])('%# is refused with a message that names the field and the fix', (value, message) => {
+  ])('spec %# is refused with a message that names the field and the fix', (value, message) => {
     expect(messages(value).filter((each) => each.startsWith(message))).not.toEqual([]);
   });
 
@@ -191,7 +191,7 @@ describe('operations at a GraphQL endpoint', () => {
     [[other, { ...merge, graphql: other.graphql }], '1.path is the method and path of operations[0] too'],
     [[merge, { ...other, graphql: undefined, effect: 'write', audit: [] }], '1.graphql is missing'],
     [[{ ...operation, audit: merge.audit }], '0.audit.0.source names no input'],
-  ])('%# are refused with a message that names the field and the fix', (operations, message) => {
+  ])('operations %# are refused with a message that names the field and the fix', (operations, message) => {
     const found = messages(withOperations(...operations));
     expect(found.filter((each) => each.startsWith(`operations.${message}`))).not.toEqual([]);
   });

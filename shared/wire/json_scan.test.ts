@@ -13,7 +13,7 @@ describe('the names of an object', () => {
   });
 
   test.each(['', ' ', 'null', '"text"', '[{"a":1}]', '{"a":1', '{"a":1}}', '{"a":1} x', '{"a":1}{"b":2}', '7'])(
-    'are none for %j, which is not an object',
+    'are not found in %j, which is not an object',
     (text) => {
       expect(memberNames(text)).toEqual([]);
     },
@@ -38,7 +38,7 @@ describe('JSON that is too costly to parse', () => {
 
   test.each([
     ['one long string of brackets', JSON.stringify('[{,'.repeat(400_000))],
-    ['128 lists in each other', '['.repeat(128) + ']'.repeat(128)],
+    ['128 nested lists', '['.repeat(128) + ']'.repeat(128)],
     ['90,000 numbers', `[${'1,'.repeat(90_000)}1]`],
     ['escaped quotes', JSON.stringify('"\\'.repeat(1000) + '['.repeat(1000))],
   ])('%s is not', (_name, text) => {

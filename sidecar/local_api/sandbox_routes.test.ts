@@ -66,7 +66,7 @@ describe('a session with a sandbox', () => {
   it.each([
     [[mcpServer({ name: 'issues' })], 'invalid_input', 'mcp_servers: "isues" is no MCP server: did you mean "issues"?'],
     [null, 'control_plane_unavailable', 'mcp_servers: they are not known yet'],
-  ] as const)('is not created with a server that does not exist: of %j', async (servers, code, message) => {
+  ] as const)('is not created with a server that does not exist among %j', async (servers, code, message) => {
     bench.mcpServers = servers;
     const reply = await bench.call('POST', SESSIONS, { mcp_servers: ['isues'] });
     expect(reply).toMatchObject({ code, body: { error: { message } } });

@@ -86,7 +86,7 @@ describe('an unusable file', () => {
     ['not JSON', '{'],
     ['another shape', '[]'],
     ['an unknown field', JSON.stringify({ version: 1, consents: [{ ...SAMPLE, consented_at: '', all: true }] })],
-  ])('counts as no consent, is reported once, and is not replaced: %s', async (_, text) => {
+  ])('gives no consent, is reported once, and is not replaced: %s', async (_, text) => {
     await consents.give(SAMPLE);
     writeFileSync(path, text);
     expect(consents.listAll()).toEqual([]);

@@ -136,8 +136,8 @@ test.each([
 });
 
 test.each([
-  ['names the host no more', () => [loginConnector(['other.example.test'])]],
-  ['is of another kind now', () => [sampleConnector([OPERATION], { fqn: 'login/claude', hosts: [HOST] })]],
+  ['no longer names the host', () => [loginConnector(['other.example.test'])]],
+  ['is now of another kind', () => [sampleConnector([OPERATION], { fqn: 'login/claude', hosts: [HOST] })]],
   ['belongs to the enterprise', () => [{ ...loginConnector(), owner: 'enterprise' as const }]],
   ['is gone', () => []],
 ])('a binding gets no access token if its connector %s', async (_what, connectors) => {

@@ -418,7 +418,7 @@ describe('in a session with allowed hosts', () => {
   });
 
   test.each([
-    ['typed for the session', [], ['localhost'], true],
+    ['allowed for the session by name', [], ['localhost'], true],
     ['on its list', ['localhost'], [], false],
     ['covered by its wildcard', ['*.localhost.test'], [], false],
   ])('a host that is %s may lead to a private address, or not', (_name, patterns, named, expected) => {

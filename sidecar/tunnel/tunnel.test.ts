@@ -143,7 +143,7 @@ test("answers 407 without a session's credentials and lets the client try again"
 });
 
 test.each([
-  ['is there twice', ['token', 'token']],
+  ['is sent twice', ['token', 'token']],
   ['is followed by another one', ['token', 'wrong']],
   ['follows another one', ['wrong', 'token']],
 ])('answers 407 when the credential %s', async (_name, passwords) => {

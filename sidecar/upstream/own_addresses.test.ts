@@ -17,7 +17,7 @@ test.each(['8.8.8.8', '::ffff:8.8.8.8', '::ffff:808:808', '2a00:1450::8', '2A00:
   },
 );
 
-test.each(['8.8.4.4', '::ffff:8.8.4.4', '2a00:1450::9', '::1'])('%s is not', (address) => {
+test.each(['8.8.4.4', '::ffff:8.8.4.4', '2a00:1450::9', '::1'])('%s is not the machine itself', (address) => {
   expect(readOwnAddresses(INTERFACES, NO_PROC).has(address)).toBe(false);
 });
 
@@ -59,7 +59,7 @@ test.each([
   ['2a00:1450:1::1', true],
   ['2a00:1450:1::2', false],
   ['::ffff:11.22.33.1', true],
-])('%s is known from the routing tables of Linux to be its own or not: %s', (address, isOwn) => {
+])('the routing tables of Linux tell whether %s is its own: %s', (address, isOwn) => {
   expect(readOwnAddresses({}, (path) => PROC[path] ?? null).has(address)).toBe(isOwn);
 });
 

@@ -184,7 +184,7 @@ describe('a host name called by a hosted control plane', () => {
 });
 
 test.each(['localhost', 'localhost.', 'vault', 'vault.'])(
-  'a hosted control plane does not call %s, which is no public name, on any runtime',
+  'a hosted control plane calls %s, which is not a public name, on no runtime',
   async (host) => {
     const request = { method: 'GET', url: `https://${host}/`, headers: {}, body: null };
     const called = await fetchOutbound(false).call(request);

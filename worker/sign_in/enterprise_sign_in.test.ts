@@ -446,8 +446,8 @@ describe('settings that some users could not sign in with', () => {
   });
 
   test.each([
-    ['is gone', () => ({ oidc: null })],
-    ['is another one', () => ({ oidc: oidc({ issuer: 'https://other-id.acme.test' }) })],
+    ['was removed', () => ({ oidc: null })],
+    ['was replaced', () => ({ oidc: oidc({ issuer: 'https://other-id.acme.test' }) })],
   ])("end sign-ins by the enterprise's own provider when it %s", async (_, more) => {
     openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
     await signIn(other, enterprise.id);

@@ -350,9 +350,9 @@ describe('a sign-in is refused', () => {
   });
 
   test.each([
-    ['longer than any', 'x'.repeat(256)],
-    ['with what is no letter of ASCII', 'al\u0131ce'],
-    ['of nothing', ''],
+    ['that is too long', 'x'.repeat(256)],
+    ['that is not ASCII', 'al\u0131ce'],
+    ['that is empty', ''],
   ])('with a subject %s', async (_, sub) => {
     const back = await agree('general');
     const provider = control.context.signIn.providers.get('general')!;
@@ -400,7 +400,7 @@ describe('the callback URL', () => {
     ['a forged X-Forwarded-Host', { host: HOST, 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' }],
     ['another port', { 'x-forwarded-host': `${HOST}:8443`, 'x-forwarded-proto': 'https' }],
     ['plain http', { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'http' }],
-  ])('is never made from %s', async (_, headers) => {
+  ])('is never taken from %s', async (_, headers) => {
     const reply = await newBrowser(headers).get('/auth/general/login');
     expect([reply.status, reply.headers.get('location')]).toEqual([421, null]);
   });

@@ -106,10 +106,10 @@ describe('an access token', () => {
 
   test.each([
     ['of another issuer', { claims: { iss: 'https://other.example.test' } }],
-    ['for somebody else', { claims: { aud: 'https://other.example.test' } }],
+    ['for another audience', { claims: { aud: 'https://other.example.test' } }],
     ['of another type', { header: { typ: 'svc-sidecar+jwt' } }],
     ['of no type', { header: { typ: undefined } }],
-    ['without an end', { claims: { exp: undefined } }],
+    ['without an expiry', { claims: { exp: undefined } }],
     ['that lives for longer', { claims: { iat: 1, exp: 99_999_999_999 } }],
     ['with an unknown key', { header: { kid: 'unknown' } }],
     ['without a key', { header: { kid: undefined } }],

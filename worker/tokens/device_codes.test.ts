@@ -125,7 +125,7 @@ describe('a program that requests a sign-in', () => {
 
   test.each([
     ['set another password', endAllSignIns],
-    ['was suspended, and let in again', signOutEverywhere],
+    ['was suspended and resumed', signOutEverywhere],
   ])('is not signed in as a user who approved it and then %s', async (_what, end) => {
     const device = await ask();
     await decide(device.user_code, 'approve');

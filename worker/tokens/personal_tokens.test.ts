@@ -117,8 +117,8 @@ describe('a personal token', () => {
     ['no scope', { scopes: [] }, 'scopes'],
     ['an unknown scope', { scopes: ['everything'] }, 'scopes.0'],
     ['no name', { name: ' ' }, 'name'],
-    ['no end', { expires_in_days: 367 }, 'expires_in_days'],
-    ['an end in the past', { expires_in_days: 0 }, 'expires_in_days'],
+    ['no expiry', { expires_in_days: 367 }, 'expires_in_days'],
+    ['an expiry in the past', { expires_in_days: 0 }, 'expires_in_days'],
   ])('cannot be created with %s', async (_, change, field) => {
     const reply = await user.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'], ...change });
     expect(await reply.json()).toMatchObject({ error: { code: 'invalid_input', details: { fields: [{ field }] } } });

@@ -54,7 +54,7 @@ describe('the home of an agent', () => {
   test.each([
     ['is not valid JSON', '{ "a": '],
     ['is no JSON object', '[1]'],
-  ])('is left alone where a file %s, and a line says so', (why, text) => {
+  ])('is left unchanged if a file %s, and a line says so', (why, text) => {
     writeFileSync(at('.agent.json'), text);
     expect(prepare()).toEqual([`~/.agent.json ${why}, so it was not changed: the agent may ask about its placeholder`]);
     expect(readFileSync(at('.agent.json'), 'utf8')).toBe(text);
@@ -80,7 +80,7 @@ describe('the home of an agent', () => {
   test.each([
     ['a login of its own', '{"refresh":"planted"}'],
     ['the placeholder of an earlier login', '{"key":"placeholder-0"}'],
-  ])('with %s is named: the agent may use it', (_what, text) => {
+  ])('with %s is reported: the agent may use it', (_what, text) => {
     mkdirSync(at('.agent'));
     writeFileSync(at('.agent', 'auth.json'), text);
     chmodSync(at('.agent', 'auth.json'), 0o600);

@@ -4,7 +4,7 @@ import { storySentences } from './audit_story.ts';
 import { decisionSentences } from './audit_words.ts';
 
 describe('the explanation of an event', () => {
-  test.each(AUDIT_EVENT_TYPES)('%s is in sentences', (type) => {
+  test.each(AUDIT_EVENT_TYPES)('%s is described in sentences', (type) => {
     const data = { 'svc.proxy.reason': 'effect_not_allowed', 'svc.proxy.upstream.status': 200 } as const;
     const sentences = [...storySentences({ type, data, actor: 'usr_1' }), ...decisionSentences({ type, data })];
     expect(sentences.length).toBeGreaterThan(0);

@@ -14,7 +14,7 @@ const INJECTED: AuditEventData = {
 };
 
 describe('an event in words', () => {
-  test.each(AUDIT_EVENT_TYPES)('%s has some', (type) => {
+  test.each(AUDIT_EVENT_TYPES)('%s has words', (type) => {
     expect(eventWords({ type, data: {} }).word).toMatch(/^[A-Z]/);
   });
 

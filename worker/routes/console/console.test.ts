@@ -41,7 +41,7 @@ describe('a form of the console', () => {
 
   test.each([
     ['of another site', { origin: 'https://evil.test' }],
-    ['of nobody', {}],
+    ['of an unknown origin', {}],
   ])('%s changes nothing', async (_, headers) => {
     const reply = await submit('/secrets', { path: 'user/two', value: PLANTED, owner: 'personal' }, headers);
     expect(reply.status).toBe(403);

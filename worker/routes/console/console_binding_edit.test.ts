@@ -117,7 +117,7 @@ describe('two users who edit one binding', () => {
 
   test.each([
     ['no revision', {}],
-    ['one of another time', { revision: '2020-01-01T00:00:00.000Z' }],
+    ['an outdated revision', { revision: '2020-01-01T00:00:00.000Z' }],
   ])('a form with %s changes nothing', async (what, revision) => {
     const made = await bind(`${what.replaceAll(' ', '-')}.example.test`);
     const fields = { scheme: 'bearer', host: made.host, credential_ref: 'vault://user/two' };

@@ -92,7 +92,7 @@ describe('the intake', () => {
     ['an unknown type', { ...event(1), type: 'sandbox.proxy.nonsense' }],
     ['a key that is not in the table', { ...event(1), data: { 'http.authorization': 'x' } }],
     ['a query string in the path', event(1, { data: { 'svc.proxy.upstream.path': '/a?token=b' } })],
-    ['nothing of an event', 'x'],
+    ['an empty event', 'x'],
   ])('rejects %s and accepts the rest', async (_, bad) => {
     const reply = await send(bad, event(2));
     expect(reply).toMatchObject({ accepted: [event(2).id], rejected: [{ index: 0 }] });
@@ -133,8 +133,8 @@ describe('the intake', () => {
   });
 
   test.each([
-    ['hosts that are no list', { 'svc.reach.hosts': 'a.test' }],
-    ['hosts that are no texts', { 'svc.reach.hosts': [['a.test']] }],
+    ['hosts that are not a list', { 'svc.reach.hosts': 'a.test' }],
+    ['hosts that are not texts', { 'svc.reach.hosts': [['a.test']] }],
     ['a text where true or false belongs', { 'svc.reach.enforced': 'true' }],
   ])('rejects %s', async (_, data) => {
     const bad = { ...event(1), type: 'flightplan.launch.reach', data };
@@ -200,9 +200,9 @@ describe('verification', () => {
   test.each([
     ['an altered event', `UPDATE audit_events SET actor = 'x' WHERE writer = ? AND sequence = 2`, 2, 'wrong_hash'],
     ['altered data', `UPDATE audit_events SET data = '{}' WHERE writer = ? AND sequence = 2`, 2, 'wrong_hash'],
-    ['an event taken out', `DELETE FROM audit_events WHERE writer = ? AND sequence = 2`, 2, 'missing_event'],
+    ['a removed event', `DELETE FROM audit_events WHERE writer = ? AND sequence = 2`, 2, 'missing_event'],
     ['the last event cut off', `DELETE FROM audit_events WHERE writer = ? AND sequence = 3`, 3, 'missing_event'],
-    ['the whole chain taken out', `DELETE FROM audit_events WHERE writer = ?`, 1, 'missing_event'],
+    ['a removed chain', `DELETE FROM audit_events WHERE writer = ?`, 1, 'missing_event'],
     ['a lost head', `DELETE FROM audit_heads WHERE writer = ?`, 0, 'wrong_head'],
   ])('finds %s', async (_, statement, sequence, reason) => {
     await sql(statement, writer());

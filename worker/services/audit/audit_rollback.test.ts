@@ -289,7 +289,7 @@ describe('a database of a version with weaker seals', () => {
       () => sql('DELETE FROM audit_heads WHERE writer = ?', owner.enterpriseId),
       () => owner.enterpriseId,
     ],
-  ])('keeps %s as it is, and names it', async (_, alter, writerOf) => {
+  ])('leaves %s unchanged, and names it', async (_, alter, writerOf) => {
     await makeFormer();
     await alter();
     expect(await takeOver()).toEqual([{ enterpriseId: owner.enterpriseId, writer: writerOf() }]);

@@ -74,8 +74,8 @@ describe('checked values', () => {
 
   test.each([
     ['too many', Array(65).fill('v')],
-    ['no list', 'v'],
-    ['no texts', [1]],
+    ['not a list', 'v'],
+    ['not texts', [1]],
   ])('are refused if they are %s', async (_, values) => {
     const reply = await ask(values);
     const { error } = errorBody.parse(await reply.json());
