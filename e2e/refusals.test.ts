@@ -203,7 +203,7 @@ describe('a session with allowed hosts', () => {
     const done = await world.svc.cli(['run', '--allow-only', PLAIN, '--', 'sh', '-c', script]);
     expect(done).toMatchObject({ code: 0, stdout: '200 403 ' });
     expect(done.stderr).toMatch(
-      /^svc: refused a host that the agent chose: other\.example\.test \(1\)\. To allow some of them here: svc allow --from-session ses_\w{26}\n$/,
+      /^svc: refused a host that the agent chose: other\.example\.test \(1\)\. To allow some of them here: svc allow --from-session ses_\w{26} --folder \S+\n$/,
     );
   });
 

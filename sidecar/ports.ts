@@ -110,8 +110,12 @@ export interface LiveSession {
   readonly reach?: SealedReach;
   /** Besides bound hosts and those of active connectors, the session reaches only these; null or absent: every host. */
   readonly allowed?: AllowedHosts | null;
+  /** Exact hosts that the person who started the session typed. Only these may lead to private addresses. */
+  readonly named?: ReadonlySet<string>;
   /** True for a container whose only way out is the proxy (`--egress=sealed` and `--egress=sealed,public`). */
   readonly sealed?: boolean;
+  /** True for a session of `svc doctor`: it reaches nothing but the sidecar's own answer to the probe. */
+  readonly selfTest?: boolean;
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**
    * Counts a tunnel and calls `close` when the session ends. Returns the function to call when the tunnel ends, or null if

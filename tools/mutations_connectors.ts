@@ -130,4 +130,12 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     replacement: 'return path !== fqn;',
     tests: ['worker/connectors.test.ts'],
   },
+  {
+    row: SERVED,
+    holds: 'a worker of an earlier version deletes no secret that a binding or a connector uses',
+    file: 'worker/store/migrations.ts',
+    text: "SELECT RAISE(ABORT, 'the secret is in use')",
+    replacement: "SELECT RAISE(IGNORE) WHERE OLD.path = ''",
+    tests: ['worker/store/migrate.test.ts'],
+  },
 ];

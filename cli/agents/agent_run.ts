@@ -171,6 +171,7 @@ const MOST_READ_BYTES = 64 * 1024;
 
 /** A session with more events than this is counted as "more than". */
 const MOST_COUNTED = 10_000;
+const COUNT_MS = 5_000;
 
 export async function printSummary(call: Call<{ readonly quiet?: boolean }>, sessionId: string): Promise<void> {
   const { context, options, print } = call;
@@ -182,7 +183,7 @@ export async function printSummary(call: Call<{ readonly quiet?: boolean }>, ses
       '/v1/audit-events',
       auditEventsPage,
       { session: sessionId },
-      MOST_COUNTED,
+      { most: MOST_COUNTED, signal: AbortSignal.timeout(COUNT_MS) },
     );
     print.note(`svc: ${countText(events)}; svc audit list --session ${sessionId}`);
   } catch (error) {

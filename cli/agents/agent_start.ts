@@ -5,9 +5,13 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { backgroundArgs, bringUp, environmentOfSvc } from '../up/background.ts';
 import { homeOf } from '../up/home.ts';
+import { findSavedPort } from '../launch/launcher_processes.ts';
 import { requireFreePort } from '../up/up_programs.ts';
 
-/** Starts svc in the background if it is down. The ports are those of `svc up`, or free ones if another program has them. */
+/**
+ * Starts svc in the background if it is down. The ports are those of an earlier run whose sessions still have their agents, which
+ * hold the proxy's address; else those of `svc up`, or free ones if another program has them.
+ */
 export async function ensureStarted(call: Call): Promise<void> {
   const home = homeOf(call.context, call.options);
   if (findRunning(home) !== null) return;
@@ -17,13 +21,13 @@ export async function ensureStarted(call: Call): Promise<void> {
       'Start it: svc sidecar',
     ]);
   }
-  const ports = await usualPorts();
+  const ports = await usualPorts(home);
   const env = environmentOfSvc(call.context);
   try {
     await bringUp(call, home, argsFor(home, ports), env);
   } catch (error) {
     // Another program may have taken a port since, for example another person's svc.
-    const now = await usualPorts();
+    const now = await usualPorts(home);
     if (!(error instanceof CliError) || (now.control === ports.control && now.proxy === ports.proxy)) throw error;
     await bringUp(call, home, argsFor(home, now), env);
   }
@@ -40,8 +44,9 @@ function argsFor(home: string, { control, proxy }: Ports): readonly string[] {
   return backgroundArgs({ home, port: proxy, controlPort: control, ...rest });
 }
 
-async function usualPorts(): Promise<Ports> {
-  const [control, proxy] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(DEFAULT_PROXY_PORT)]);
+async function usualPorts(home: string): Promise<Ports> {
+  const proxyPort = findSavedPort(home) ?? DEFAULT_PROXY_PORT;
+  const [control, proxy] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(proxyPort)]);
   return { control, proxy };
 }
 

@@ -151,7 +151,9 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
     until: time('--until', options.until),
   };
   const most = options.all === true ? Number.POSITIVE_INFINITY : parseWholeNumber('--limit', options.limit, 1);
-  const items = await fetchAllPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, most);
+  const items = await fetchAllPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, {
+    most,
+  });
   const { columns = WIDE_TERMINAL } = context.stdout;
   const isNarrow = call.print.person && columns < WIDE_TERMINAL;
   call.print.rows({ items }, items, isNarrow ? narrowColumns(columns) : COLUMNS, 'No matching events.');

@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -11,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
+import { UpLock } from '../up/up_lock.ts';
 import { storedEvent } from '../testing/stored_event.ts';
 import { runCli, TestHome, type Answer, type RunOptions } from '../testing/run_cli.ts';
 import { refusedHostsLine, listTriedHosts } from './refused_hosts.ts';
@@ -27,7 +29,7 @@ afterEach(() => home.remove());
 const FILE = 'allowed_hosts.json';
 
 function allow(argv: readonly string[], options: RunOptions = {}): ReturnType<typeof runCli> {
-  return runCli(home, ['allow', ...argv], { workingDirectory: project, ...options });
+  return runCli(home, ['allow', ...argv], { workingDirectory: project, userHome: '/nonexistent', ...options });
 }
 
 function stored(): unknown {
@@ -39,6 +41,10 @@ const refused = (host: string) =>
 const passed = (host: string) => storedEvent({ 'svc.proxy.upstream.host': host, 'svc.proxy.mediation': 'passthrough' });
 const TRIED = [refused('a.test'), passed('b.test'), refused('a.test'), refused('10.0.0.1'), refused('c.test')];
 const answer: Answer = () => ({ status: 200, body: { items: TRIED, next_cursor: null } });
+const answerMore: Answer = () => ({
+  status: 200,
+  body: { items: [...TRIED, refused('x.d.test')], next_cursor: null },
+});
 
 describe('svc allow', () => {
   test('stores hosts for the folder and lists them there and below', async () => {
@@ -110,6 +116,47 @@ describe('svc allow', () => {
       expect(() => stored()).toThrow('ENOENT');
     },
   );
+
+  test('names the folder whose list has a host that is to be removed', async () => {
+    await allow(['a.test'], { workingDirectory: project });
+    const run = await allow(['--remove', 'a.test'], { workingDirectory: join(project, 'below') });
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(`--remove a.test --folder ${project}`)]);
+  });
+
+  test.each(['/', 'the home directory', 'a folder of everybody'])(
+    'asks for --folder before it changes %s',
+    async (what) => {
+      const folder = { '/': '/', 'the home directory': realpathSync(home.path) }[what] ?? project;
+      if (folder === project) chmodSync(project, 0o1777);
+      const userHome = join(home.path, ...(folder === '/' ? ['x'] : []));
+      const options = { workingDirectory: folder, userHome };
+      const run = await allow(['a.test'], options);
+      expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('unless you name it')]);
+      const learned = await allow(['--from-session', 'ses_1'], { ...options, answer, terminal: true, typed: ['all'] });
+      expect(learned.code).toBe(1);
+      expect(existsSync(join(home.path, FILE))).toBe(false);
+      expect((await allow(['a.test', '--folder', '.'], options)).code).toBe(0);
+      expect(stored()).toEqual({ version: 1, folders: { [folder]: ['a.test'] } });
+      expect((await allow(['--remove', 'a.test'], options)).code).toBe(0);
+    },
+  );
+
+  test('--all-folders shows every list, also of a folder that is gone', async () => {
+    await allow(['a.test']);
+    rmSync(project, { recursive: true });
+    const run = await allow(['--all-folders'], { workingDirectory: home.path });
+    expect(run.stdout).toMatch(/project \(does not exist\)\s+a\.test/);
+    expect((await allow(['--all-folders', 'b.test'], { workingDirectory: home.path })).code).toBe(2);
+  });
+
+  test('changes nothing while another command changes the list', async () => {
+    const held = UpLock.take(home.path, process.ppid, 'allowed_hosts.lock');
+    const run = await allow(['a.test']);
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('another command is changing the list')]);
+    expect(existsSync(join(home.path, FILE))).toBe(false);
+    if (held.kind === 'taken') held.lock.release();
+    expect((await allow(['a.test'])).code).toBe(0);
+  });
 
   test('changes nothing from inside a session', async () => {
     const run = await allow(['a.test'], { env: { SVC_SESSION_ID: 'ses_1' } });
@@ -199,8 +246,8 @@ describe('svc allow --from-session', () => {
   });
 
   test('proposes only what is not allowed yet', async () => {
-    await allow(['a.test'], { workingDirectory: home.path });
-    const run = await allow([...argv, '--json'], { answer });
+    await allow(['a.test', '*.d.test'], { workingDirectory: home.path });
+    const run = await allow([...argv, '--json'], { answer: answerMore });
     expect(JSON.parse(run.stdout)).toEqual({
       session_id: 'ses_1',
       folder: project,
@@ -234,12 +281,14 @@ describe('svc allow --from-session', () => {
   });
 });
 
+const ENDED = { sessionId: 'ses_1', folder: "/work/it's" };
+
 describe('the last line of a session', () => {
   test('names the hosts that were refused, with the command that proposes them', () => {
-    expect(refusedHostsLine(listTriedHosts(TRIED.slice(0, 3)), 'ses_1')).toBe(
-      'refused a host that the agent chose: a.test (2). To allow some of them here: svc allow --from-session ses_1',
+    expect(refusedHostsLine(listTriedHosts(TRIED.slice(0, 3)), ENDED)).toBe(
+      "refused a host that the agent chose: a.test (2). To allow some of them here: svc allow --from-session ses_1 --folder '/work/it'\\''s'",
     );
-    expect(refusedHostsLine(listTriedHosts([passed('b.test')]), 'ses_1')).toBeNull();
+    expect(refusedHostsLine(listTriedHosts([passed('b.test')]), ENDED)).toBeNull();
   });
 
   test('adds what an event stands for, and names no host that cannot be allowed', () => {
@@ -261,6 +310,6 @@ describe('the last line of a session', () => {
 
   test('an agent that tries many hosts fills no screen', () => {
     const many = Array.from({ length: 100 }, (_each, n) => refused(`h${n}.test`));
-    expect(refusedHostsLine(listTriedHosts(many), 'ses_1')).toContain('h12.test (1) and 95 more. To allow');
+    expect(refusedHostsLine(listTriedHosts(many), ENDED)).toContain('h12.test (1) and 95 more. To allow');
   });
 });

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { allowedHosts, allowsHost, parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
 import { prepareHome, homeOf } from '../up/home.ts';
 import { findLauncherAbove } from './launcher_processes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
@@ -6,13 +8,15 @@ import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askLine } from '../terminal/ask.ts';
 import {
+  changeFolderHosts,
+  type FolderHosts,
   findListedFolder,
   hostsAllowedIn,
-  parseAllowedHost,
+  quoteForShell,
   readFolderHosts,
   realFolder,
   refuseTooManyHosts,
-  writeFolderHosts,
+  whyTooBroad,
 } from './allowed_hosts.ts';
 import { readTriedHosts, type TriedHost } from './refused_hosts.ts';
 
@@ -24,6 +28,7 @@ interface AllowOptions {
   readonly remove?: boolean;
   readonly all?: boolean;
   readonly folder?: string;
+  readonly allFolders?: boolean;
 }
 
 /** `svc allow`. */
@@ -36,14 +41,21 @@ export function addAllowCommand(line: CommandLine): void {
     .option('--from-session <session>', 'propose the hosts that a session tried, and ask which to allow')
     .option('--remove', 'remove the hosts from the list')
     .option('--all', 'with --remove: remove every host of the folder')
-    .option('--folder <dir>', 'another folder than the working directory');
+    .option('--folder <dir>', 'another folder than the working directory')
+    .option('--all-folders', 'show the lists of all folders');
   handle<AllowOptions>(line, allow, async (call) => {
-    const { fromSession, remove = false, all = false, folder } = call.options;
+    const { fromSession, remove = false, all = false, folder, allFolders = false } = call.options;
     const { workingDirectory } = call.context;
     const home = homeOf(call.context, call.options);
+    if (allFolders) {
+      const others = [fromSession, folder].some((each) => each !== undefined) || remove || all || call.args.length > 0;
+      if (others) throw new CliError(EXIT.usage, '--all-folders only shows the lists: give nothing else');
+      return listFolders(call, home);
+    }
     const path = resolve(workingDirectory, folder ?? '.');
     const adds = fromSession !== undefined || (call.args.length > 0 && !remove);
     const place = { home, folder: adds ? realFolder(path) : findListedFolder(path, readFolderHosts(home)) };
+    if (adds && folder === undefined) refuseBroadFolder(call, place.folder);
     if (all && (!remove || call.args.length > 0)) {
       throw new CliError(EXIT.usage, '--all goes with --remove alone: svc allow --remove --all');
     }
@@ -61,6 +73,30 @@ interface Place {
   readonly home: string;
   /** A real path. */
   readonly folder: string;
+}
+
+/** A new terminal starts in the home directory, where a host would count for all projects. */
+function refuseBroadFolder({ context }: Call, folder: string): void {
+  const why = whyTooBroad(folder, context.userHome);
+  if (why === null) return;
+  throw new CliError(EXIT.failed, `nothing is allowed in ${folder} unless you name it: ${why}`, [
+    'Run it in the folder of the project, or add --folder DIR.',
+  ]);
+}
+
+function listFolders(call: Call, home: string): undefined {
+  const items = Object.entries(readFolderHosts(home)).map(([folder, hosts]) => {
+    return { folder, exists: existsSync(folder), hosts };
+  });
+  call.print.rows(
+    { items },
+    items,
+    [
+      { title: 'FOLDER', cell: (row) => (row.exists ? row.folder : `${row.folder} (does not exist)`) },
+      { title: 'HOSTS', cell: (row) => row.hosts.join(' ') },
+    ],
+    'No folder has a list: svc allow HOST',
+  );
 }
 
 function listHosts(call: Call, { home, folder }: Place): undefined {
@@ -83,18 +119,26 @@ async function changeHosts(
 ): Promise<undefined> {
   requireOutside(call, home);
   prepareHome(home, process.getuid?.());
-  const folders = readFolderHosts(home);
-  const before = folders[folder] ?? [];
-  const missing = hosts.find((host) => remove && !before.includes(host));
-  if (missing !== undefined) {
-    throw new CliError(EXIT.failed, `${missing} is not on the list of ${folder}`, ['`svc allow` shows the list.']);
-  }
-  const after = remove ? before.filter((host) => !hosts.includes(host)) : [...before, ...hosts];
-  if (!remove) refuseTooManyHosts({ ...folders, [folder]: after });
-  await writeFolderHosts(home, { ...folders, [folder]: after });
+  const now = await changeFolderHosts(home, (folders) => {
+    const before = folders[folder] ?? [];
+    const missing = hosts.find((host) => remove && !before.includes(host));
+    if (missing !== undefined) throw notListed(missing, folder, folders);
+    const after = remove ? before.filter((host) => !hosts.includes(host)) : [...before, ...hosts];
+    if (!remove) refuseTooManyHosts({ ...folders, [folder]: after });
+    return { ...folders, [folder]: after };
+  });
   const done = remove ? 'no longer allowed' : 'allowed';
-  call.print.data({ folder, hosts: hostsAllowedIn(readFolderHosts(home), folder).map(({ host }) => host) }, () => '');
+  call.print.data({ folder, hosts: hostsAllowedIn(now, folder).map(({ host }) => host) }, () => '');
   call.print.note(`${hosts.join(', ')}: ${done} in ${folder}, from the next session on`);
+}
+
+function notListed(missing: string, folder: string, folders: FolderHosts): CliError {
+  const above = hostsAllowedIn(folders, folder).find(({ host }) => host === missing);
+  const fix =
+    above === undefined
+      ? '`svc allow` shows the list.'
+      : `It is on the list of ${above.folder}: svc allow --remove ${missing} --folder ${quoteForShell(above.folder)}`;
+  return new CliError(EXIT.failed, `${missing} is not on the list of ${folder}`, [fix]);
 }
 
 /**
@@ -106,9 +150,10 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
   if (args.length > 0 || options.remove === true) {
     throw new CliError(EXIT.usage, '--from-session proposes the hosts itself: give neither hosts nor --remove');
   }
-  const allowed = hostsAllowedIn(readFolderHosts(place.home), place.folder).map(({ host }) => host);
+  const patterns = hostsAllowedIn(readFolderHosts(place.home), place.folder).map(({ host }) => host);
+  const allowed = allowedHosts(patterns, []);
   const { tried, complete } = await readTriedHosts(call, sessionId);
-  const items = tried.filter(({ host }) => !allowed.includes(host));
+  const items = tried.filter(({ host }) => !allowsHost(allowed, host));
   const shown = items.slice(0, MOST_PROPOSED);
   print.rows(
     { session_id: sessionId, folder: place.folder, items },

@@ -1,13 +1,12 @@
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { MAX_ALLOWED_HOSTS, type AllowList } from '../../shared/model/egress.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { err, ok, type Result } from '../../shared/model/result.ts';
-import { formatHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
-import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
+import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { UpLock } from '../up/up_lock.ts';
 
 /**
  * In the state directory, which no container reaches: the hosts that a person allowed for a folder of this machine and
@@ -24,16 +23,7 @@ const content = z.strictObject({
 });
 
 /** Allowed hosts by the real path of their folder. */
-type FolderHosts = Readonly<Record<string, readonly string[]>>;
-
-/** A host or a pattern such as `*.example.com`, in canonical form. */
-export function parseAllowedHost(text: string): Result<string, string> {
-  const pattern = parseHostPattern(text);
-  if (!pattern.ok) return err(`is ${JSON.stringify(text)}, which ${pattern.error.message}`);
-  const host = formatHostPattern(pattern.value);
-  if (!isRefusedIpLiteral(host)) return ok(host);
-  return err(`is ${host}, a private address, which no request without a credential reaches: give a host name`);
-}
+export type FolderHosts = Readonly<Record<string, readonly string[]>>;
 
 export function readFolderHosts(home: string): FolderHosts {
   const path = join(home, FILE);
@@ -48,7 +38,26 @@ export function readFolderHosts(home: string): FolderHosts {
   ]);
 }
 
-export async function writeFolderHosts(home: string, folders: FolderHosts): Promise<void> {
+/** Changes the list under a lock: two commands at once would each undo what the other has stored. */
+export async function changeFolderHosts(
+  home: string,
+  change: (before: FolderHosts) => FolderHosts,
+): Promise<FolderHosts> {
+  const take = () => UpLock.take(home, process.pid, 'allowed_hosts.lock');
+  const first = take();
+  const outcome = first.kind === 'stale' ? take() : first;
+  if (outcome.kind !== 'taken') {
+    throw new CliError(EXIT.failed, 'another command is changing the list: nothing was changed', ['Run it again.']);
+  }
+  try {
+    await writeFolderHosts(home, change(readFolderHosts(home)));
+    return readFolderHosts(home);
+  } finally {
+    outcome.lock.release();
+  }
+}
+
+async function writeFolderHosts(home: string, folders: FolderHosts): Promise<void> {
   const kept = Object.entries(folders).filter(([, hosts]) => hosts.length > 0);
   const sorted = kept.map(([folder, hosts]) => [folder, [...new Set(hosts)].toSorted()] as const);
   const text = JSON.stringify({ version: 1, folders: Object.fromEntries(sorted) }, null, 2);
@@ -80,6 +89,11 @@ function tooManyHosts(what: string, count: number): CliError {
   ]);
 }
 
+/** A path as one word of a shell's command line. */
+export function quoteForShell(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
 /** The folder without links, also one that no longer exists but has a list. */
 export function findListedFolder(path: string, folders: FolderHosts): string {
   return Object.hasOwn(folders, resolve(path)) ? resolve(path) : realFolder(path);
@@ -92,6 +106,20 @@ export function realFolder(path: string): string {
   } catch {
     throw new CliError(EXIT.failed, `the folder ${JSON.stringify(path)} does not exist`);
   }
+}
+
+/**
+ * Why a host should not be allowed for a folder that nobody typed: what is allowed there counts for every project below it, or for
+ * folders that another user made. Null for a folder of one project.
+ */
+export function whyTooBroad(folder: string, userHome: string): string | null {
+  const isAbove = (path: string): boolean => path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`);
+  if (isAbove(existingFolder(userHome))) return 'every project of yours is below it';
+  return (statSync(folder).mode & 0o002) === 0 ? null : 'every user of this machine can make folders in it';
+}
+
+function existingFolder(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
 }
 
 /** The allow list of a new session: what was typed for it, what the folder has, and more hosts, such as an agent's own. */

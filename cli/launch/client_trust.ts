@@ -1,12 +1,10 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { SELF_TEST_HOST } from '../../shared/model/egress.ts';
 
-/**
- * A private address: the proxy refuses it right after the TLS handshake with the client (design section 5, invariant 7). So a
- * probe contacts no outside host, and any HTTP status shows that the client trusts the session's CA.
- */
-const PROBE_URL = 'https://10.255.255.1/';
+/** In a self-test session the sidecar answers for it; without the proxy the name does not resolve. So a probe contacts no host. */
+const PROBE_URL = `https://${SELF_TEST_HOST}/`;
 
 /** An HTTPS client, and a command line that makes one call with it and prints the reply's status. */
 export interface Client {
@@ -79,14 +77,18 @@ export async function probeClient(client: Client, env: Readonly<Record<string, s
   return outcomeOf(await outputOf(client, env));
 }
 
-/** Interprets a probe's output. A refusal's status comes from the proxy, through TLS. */
+/** Interprets a probe's output. The answer's status comes from the proxy, through TLS. */
 export function outcomeOf(output: string): TrustOutcome {
   if (/No module named/.test(output)) return 'not_installed';
   if (/\b403\b/.test(output)) return 'trusted';
   // The session's certificate always names the host: a certificate for another host is not from the proxy.
   if (/ALTNAME|does not match|hostname mismatch|no alternative certificate/i.test(output)) return 'past_the_proxy';
   if (/certificate|self.signed|\bSSL\b|\bTLS\b|CERT_|UNABLE_TO/i.test(output)) return 'untrusted';
-  if (/refused|resolve|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|timed? ?out|unreachable/i.test(output))
+  if (
+    /refused|resolve|name resolution|not known|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|timed? ?out|unreachable/i.test(
+      output,
+    )
+  )
     return 'past_the_proxy';
   return 'unclear';
 }

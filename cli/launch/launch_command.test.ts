@@ -201,6 +201,10 @@ describe('a launch with the proxy', () => {
     const shared = await launch(['--egress=sealed,public', '--', 'tool']);
     expect(shared.calls[1]?.body).toMatchObject({ sandbox: { egress: 'sealed,public' } });
     expect(shared.calls[1]?.body).not.toHaveProperty('allowed_hosts');
+    const named = await launch(['--egress=sealed,public', '--allow', 'A.test.', '--', 'tool']);
+    expect(named.calls[1]?.body).toMatchObject({ allowed_hosts: [], named_hosts: ['a.test'] });
+    const pattern = await launch(['--egress=sealed,public', '--allow=*.a.test', '--', 'tool']);
+    expect([pattern.code, pattern.stderr]).toEqual([2, expect.stringContaining('name a private one exactly')]);
     expect(findCreate()?.args.join(' ')).toContain('--network none');
   });
 
@@ -219,7 +223,7 @@ describe('a launch with the proxy', () => {
     const run = await launch(['--egress=sealed', '--', 'tool'], { answer });
     expect([run.code, run.stderr]).toEqual([
       5,
-      'svc: refused 2 hosts that the agent chose: a.test (2), b.test (1). To allow some of them here: svc allow --from-session ses_1\n',
+      `svc: refused 2 hosts that the agent chose: a.test (2), b.test (1). To allow some of them here: svc allow --from-session ses_1 --folder ${home.path}\n`,
     ]);
     const open = await launch(['--', 'tool'], { answer });
     expect(open.stderr).toBe('');

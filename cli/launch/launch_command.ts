@@ -39,7 +39,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     )
     .option(
       '--allow <host>',
-      'with --egress=sealed: also allow this host, such as *.example.com (repeatable)',
+      'with sealed egress: also allow this host, such as *.example.com, or a private one by its exact name (repeatable)',
       collectValue,
     )
     .option('--image <image>', 'image to run (default: $SVC_SANDBOX_IMAGE)')

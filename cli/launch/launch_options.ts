@@ -16,7 +16,7 @@ import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
-import { parseAllowedHost } from './allowed_hosts.ts';
+import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
 import { valueOrUsageError } from '../command_options.ts';
 
 /** The options of `svc launch` as typed. */
@@ -131,9 +131,14 @@ function refuseTwice({ envNames, unsealed }: LaunchRequest): void {
   }
 }
 
-/** With another egress every host can be reached, and a list would only seem to limit it. */
+/** With another egress every public host can be reached, and a list would only seem to limit it. A typed host may be private. */
 function refuseUselessAllow({ allow, egress }: LaunchRequest): void {
   if (allow.length === 0 || egress === 'sealed') return;
+  const pattern = allow.find((host) => host.includes('*'));
+  if (egress === 'sealed,public' && pattern === undefined) return;
+  if (egress === 'sealed,public') {
+    throw new CliError(EXIT.usage, `--allow ${pattern}: every public host can be reached; name a private one exactly`);
+  }
   throw new CliError(EXIT.usage, `--allow needs --egress=sealed: with --egress=${egress} every host can be reached`);
 }
 

@@ -5,6 +5,7 @@ import { launchContainer, type ContainerLaunch, type LaunchEnd } from '../../san
 import { LaunchError, type LaunchProblem } from '../../sandbox/launch/launch_error.ts';
 import type { SandboxSessions } from '../../sandbox/launch/launch_ports.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
+import type { AllowList } from '../../shared/model/egress.ts';
 import { identify } from '../../machine/process_identity.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
@@ -92,7 +93,7 @@ async function containerLaunch(
       name,
       ttlSeconds,
       egress,
-      allowList: egress === 'sealed' ? allowListFor(place, allow) : null,
+      allowList: egress === 'sealed' ? allowListFor(place, allow) : namedOnly(allow),
       unsealed,
       mcpServers,
       owner: identify(process.pid),
@@ -110,6 +111,11 @@ async function containerLaunch(
     relay,
     tty: wantsTty(call, request),
   };
+}
+
+/** With `sealed,public` a list limits nothing: it names the hosts that may lead to private addresses. */
+function namedOnly(allow: readonly string[]): AllowList | null {
+  return allow.length === 0 ? null : { hosts: [], named: [...new Set(allow)] };
 }
 
 /** The gateway runs MCP servers on the machine, not in the container's closed network. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bootId, identify, type ProcessIdentity } from '../../machine/process_identity.ts';
-import { findLaunchers, FrozenProcesses } from './launcher_processes.ts';
+import { findLaunchers, findSavedPort, FrozenProcesses } from './launcher_processes.ts';
 
 const SESSION = `ses_${'a'.repeat(26)}`;
 
@@ -49,7 +49,7 @@ async function start(
 function save(owner: ProcessIdentity, boot: string | null, id = SESSION): string {
   const folder = join(home, 'sessions', id);
   mkdirSync(folder, { recursive: true });
-  const payload = Buffer.from(JSON.stringify({ bootId: boot, owner })).toString('base64url');
+  const payload = Buffer.from(JSON.stringify({ bootId: boot, owner, proxyPort: 9100 })).toString('base64url');
   writeFileSync(join(folder, 'session.jws'), `e30.${payload}.sig`);
   return folder;
 }
@@ -59,12 +59,12 @@ describe('the launchers of saved sessions', () => {
 
   test('are those that run', () => {
     save(own, bootId());
-    expect(findLaunchers(home)).toEqual([own]);
+    expect([findLaunchers(home), findSavedPort(home)]).toEqual([[own], 9100]);
   });
 
   test('are not those of an earlier run of the system', () => {
     save(own, 'another boot');
-    expect(findLaunchers(home)).toEqual([]);
+    expect([findLaunchers(home), findSavedPort(home)]).toEqual([[], null]);
   });
 
   test('are not read from a pipe, through a link or from a folder of another name', () => {

@@ -7,8 +7,9 @@ import { bootId, identify, isRunning, isSurelyRunning, type ProcessIdentity } fr
 import { pause } from '../../machine/pause.ts';
 import { listSessionFolders, readRegularFile } from '../up/session_folders.ts';
 
-/** The part of a saved session's signed text that names its launcher. Who may restore it is the sidecar's to check. */
+/** The part of a saved session's signed text that names its launcher and the proxy. Who may restore it is the sidecar's to check. */
 const launcher = z.object({
+  proxyPort: z.number().int().min(1).max(65_535).optional(),
   bootId: z.string().nullable(),
   owner: z.object({ pid: z.number().int().min(2), started: z.string() }).nullable(),
 });
@@ -20,10 +21,21 @@ const MOST_PASSES = 200;
 
 /** The running `svc run` and `svc launch` of the saved sessions. Start times of an earlier run of the system do not count. */
 export function findLaunchers(home: string): readonly ProcessIdentity[] {
+  return findSaved(home).flatMap(({ owner }) => (owner === null ? [] : [owner]));
+}
+
+/** The proxy's port of a saved session whose launcher runs; null if there is none. */
+export function findSavedPort(home: string): number | null {
+  return findSaved(home).find(({ proxyPort }) => proxyPort !== undefined)?.proxyPort ?? null;
+}
+
+function findSaved(home: string): readonly z.infer<typeof launcher>[] {
   const boot = bootId();
   const saved = listSessionFolders(home).map(({ path }) => readLauncher(join(path, 'session.jws')));
-  const found = saved.flatMap((each) => (each?.owner && each.bootId === boot ? [each.owner] : []));
-  return found.filter((each) => isSurelyRunning(each));
+  return saved.flatMap((each) => {
+    const runs = each !== null && each.bootId === boot && each.owner !== null && isSurelyRunning(each.owner);
+    return runs ? [each] : [];
+  });
 }
 
 /** The launcher of a saved session that this process runs below; null if there is none. */

@@ -2,8 +2,9 @@ import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
-import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-import { parseAllowedHost } from './allowed_hosts.ts';
+import { type FetchLimits, fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
+import { quoteForShell } from './allowed_hosts.ts';
 
 interface SeenEvent {
   readonly data: {
@@ -32,17 +33,18 @@ interface TriedHosts {
 const MOST_EVENTS = 10_000;
 /** For the last line, for which no command should wait long. */
 const MOST_EVENTS_AT_END = 1_000;
+const AT_END_MS = 5_000;
 const MOST_SHOWN = 5;
 
 /** The hosts that a session was refused or reached without a credential, by name. */
 export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHosts> {
-  return readHosts(call, sessionId, 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough', MOST_EVENTS);
+  return readHosts(call, sessionId, 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough', { most: MOST_EVENTS });
 }
 
-async function readHosts(call: Call, session: string, type: string, most: number): Promise<TriedHosts> {
+async function readHosts(call: Call, session: string, type: string, limits: FetchLimits): Promise<TriedHosts> {
   const client = controlClient(call.context, call.options);
-  const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session, type }, most);
-  return { tried: listTriedHosts(events), complete: events.length < most };
+  const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session, type }, limits);
+  return { tried: listTriedHosts(events), complete: events.length < (limits.most ?? Infinity) };
 }
 
 /**
@@ -64,20 +66,24 @@ export function listTriedHosts(events: readonly SeenEvent[]): readonly TriedHost
 }
 
 /** The last line of a session that was refused hosts, with the command that proposes them; null if there is none. */
-export function refusedHostsLine(tried: readonly TriedHost[], sessionId: string): string | null {
+export function refusedHostsLine(
+  tried: readonly TriedHost[],
+  { sessionId, folder }: { readonly sessionId: string; readonly folder: string },
+): string | null {
   const refused = tried.filter((each) => each.refused > 0);
   if (refused.length === 0) return null;
   const shown = refused.slice(0, MOST_SHOWN).map((each) => `${each.host} (${each.refused})`);
   const rest = refused.length > MOST_SHOWN ? ` and ${refused.length - MOST_SHOWN} more` : '';
   const hosts = refused.length === 1 ? 'a host' : `${refused.length} hosts`;
-  return `refused ${hosts} that the agent chose: ${shown.join(', ')}${rest}. To allow some of them here: svc allow --from-session ${sessionId}`;
+  return `refused ${hosts} that the agent chose: ${shown.join(', ')}${rest}. To allow some of them here: svc allow --from-session ${sessionId} --folder ${quoteForShell(folder)}`;
 }
 
 /** Prints that line for a session that has ended. The command's exit status counts, so a failure prints nothing. */
 export async function printRefusedHosts(call: Call, sessionId: string): Promise<void> {
   try {
-    const { tried } = await readHosts(call, sessionId, 'sandbox.proxy.trust_denied', MOST_EVENTS_AT_END);
-    const line = refusedHostsLine(tried, sessionId);
+    const limits = { most: MOST_EVENTS_AT_END, signal: AbortSignal.timeout(AT_END_MS) };
+    const { tried } = await readHosts(call, sessionId, 'sandbox.proxy.trust_denied', limits);
+    const line = refusedHostsLine(tried, { sessionId, folder: call.context.workingDirectory });
     if (line !== null) call.print.note(`svc: ${line}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;

@@ -101,7 +101,7 @@ describe('svc run', () => {
         : both(call);
     const run = await runCli(home, ['run', '--allow-only=a.test', '--', '/bin/true'], { answer });
     expect(run.stderr).toContain(
-      'svc: refused a host that the agent chose: x.test (1). To allow some of them here: svc allow --from-session ses_1\n',
+      `svc: refused a host that the agent chose: x.test (1). To allow some of them here: svc allow --from-session ses_1 --folder ${home.path}\n`,
     );
     expect((await runCli(home, ['run', '--', '/bin/true'], { answer })).stderr).not.toContain('refused');
   });

@@ -21,7 +21,7 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
     )
     .option(
       '--allow-only <host>',
-      'the proxy allows only bound hosts and this one; a program can bypass the proxy (repeatable)',
+      'the proxy allows only bound hosts, those of `svc allow` and this one; a program can bypass it (repeatable)',
       collectValue,
     )
     .addOption(new Option('--egress <reach>').hideHelp())

@@ -37,6 +37,8 @@ export async function openSession(
     readonly mcpServers?: readonly string[];
     /** The hosts that the proxy allows besides bound ones; without it, every host. */
     readonly allowList?: AllowList;
+    /** It reaches nothing; see `SELF_TEST_HOST`. */
+    readonly selfTest?: boolean;
     /** Variables with a credential that the command inherits; each is recorded. */
     readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
   },
@@ -49,6 +51,7 @@ export async function openSession(
     ...(version !== null && { min_policy_version: version }),
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
     ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
+    ...(wanted.selfTest === true && { self_test: true }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
     owner: identify(process.pid),

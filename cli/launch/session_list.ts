@@ -26,6 +26,7 @@ export const sessionRecord = z.looseObject({
   state: z.string().default('live'),
   created_at: z.string(),
   expires_at: z.string(),
+  renews: z.boolean().default(false),
   open_tunnels: z.number(),
   owner_alive: z.boolean().nullish(),
   /** The process that the session depends on: its launcher. */

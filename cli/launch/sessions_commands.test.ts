@@ -53,6 +53,16 @@ const answer: Answer = ({ method, url }) => {
 };
 
 describe('svc sessions', () => {
+  test('show says that a session without a time limit ends with its launcher', async () => {
+    const renewing: Answer = () => ({ status: 200, body: { ...plain, items: [plain], renews: true } });
+    expect((await runCli(home, ['sessions', 'show', 'ses_1'], { answer: renewing })).stdout).toContain(
+      'expires\twhen its launcher ends\n',
+    );
+    expect((await runCli(home, ['sessions', 'show', 'ses_1'], { answer })).stdout).toContain(
+      `expires\t${plain.expires_at}\n`,
+    );
+  });
+
   test('list shows each session with its sandbox and egress', async () => {
     const run = await runCli(home, ['sessions', 'list'], { answer });
     expect(run.stdout.split('\n').slice(0, 2)).toEqual([

@@ -70,7 +70,7 @@ function factsOf(session: SessionRecord): string[][] {
     ['name', session.name ?? 'none'],
     ['state', session.state],
     ['created', session.created_at],
-    ['expires', session.expires_at],
+    ['expires', session.renews ? 'when its launcher ends' : session.expires_at],
     ['open tunnels', String(session.open_tunnels)],
     ['sandbox', sandboxText(session)],
     ...(box === null || box === undefined

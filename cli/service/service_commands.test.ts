@@ -15,6 +15,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { runCli, type RunResult, TestHome } from '../testing/run_cli.ts';
+import { findServiceManager } from './service_manager.ts';
 import { findUnwritable, launchdPlist, type ServicePlan, systemdUnit } from './service_unit.ts';
 
 const ODD = '/home/o d"d/$HOME/%h/back\\slash/<&>';
@@ -72,6 +73,23 @@ function verify(path: string): string {
     return errorCode(error) === 'ENOENT' ? 'not installed' : `refused: ${String(error)}`;
   }
 }
+
+test('a launchd agent that is loaded is unloaded before it is loaded anew', () => {
+  const calls = join(folder, 'calls');
+  const launchctl = join(folder, 'launchctl');
+  // As launchctl: what is loaded already is refused.
+  const script = `#!/bin/sh
+echo "$1" >> ${calls}
+case $1 in bootstrap) ! test -e ${calls}.on && touch ${calls}.on ;; bootout) rm ${calls}.on ;; esac
+`;
+  writeFileSync(launchctl, script, { mode: 0o755 });
+  const env = { PATH: `${folder}:${process.env['PATH']}` };
+  const manager = findServiceManager({ env, userHome: folder }, 'svc', 'darwin');
+  manager.install(PLAN);
+  manager.install({ ...PLAN, command: ['/bin/sh', '-c', 'exit 1'] });
+  expect(readFileSync(calls, 'utf8').split('\n')).toEqual(['bootout', 'bootstrap', 'bootout', 'bootstrap', '']);
+  expect(readFileSync(manager.path, 'utf8')).toContain('exit 1');
+});
 
 test('a launchd agent has every text escaped', () => {
   const plist = launchdPlist(PLAN);

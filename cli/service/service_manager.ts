@@ -6,6 +6,9 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { launchdLabel, launchdPlist, type ServicePlan, systemdUnit } from './service_unit.ts';
 
+/** Where the manager's programs and files are found. */
+type Place = Pick<CliContext, 'env' | 'userHome'>;
+
 /** The user's own service manager. Its methods throw `CliError` with what the manager said. */
 export interface ServiceManager {
   /** The file that describes the service. */
@@ -19,11 +22,7 @@ export interface ServiceManager {
 const CALL_MS = 60_000;
 
 /** Finds the service manager of this system for a service of this name; throws `CliError` if there is none. */
-export function findServiceManager(
-  context: CliContext,
-  name: string,
-  platform: string = process.platform,
-): ServiceManager {
+export function findServiceManager(context: Place, name: string, platform: string = process.platform): ServiceManager {
   if (platform === 'darwin') return launchd(context, name);
   if (platform === 'linux') return systemd(context, name);
   throw new CliError(EXIT.failed, `svc knows no service manager of this system (${platform})`, INSTEAD);
@@ -31,7 +30,7 @@ export function findServiceManager(
 
 const INSTEAD = ['Start svc in the background with "svc up --detach", for example when you sign in.'];
 
-function systemd(context: CliContext, name: string): ServiceManager {
+function systemd(context: Place, name: string): ServiceManager {
   const named = context.env['XDG_CONFIG_HOME'] ?? '';
   // A relative path is ignored, as the XDG base directory specification wants it.
   const folder = isAbsolute(named) ? named : join(context.userHome, '.config');
@@ -65,7 +64,7 @@ function systemd(context: CliContext, name: string): ServiceManager {
   };
 }
 
-function launchd(context: CliContext, name: string): ServiceManager {
+function launchd(context: Place, name: string): ServiceManager {
   const label = launchdLabel({ name });
   const path = join(context.userHome, 'Library', 'LaunchAgents', `${label}.plist`);
   const domain = `gui/${process.getuid?.() ?? 0}`;
@@ -74,6 +73,8 @@ function launchd(context: CliContext, name: string): ServiceManager {
     path,
     install: (plan) => {
       write(path, launchdPlist(plan));
+      // One that is loaded already would make bootstrap fail, and keep its old ports.
+      succeeds(() => launchctl('bootout', `${domain}/${label}`));
       launchctl('bootstrap', domain, path);
     },
     uninstall: () => {
@@ -104,7 +105,7 @@ function succeeds(work: () => unknown): boolean {
 }
 
 /** Runs a program of the service manager; throws `CliError` with its last words. */
-function call({ env }: CliContext, program: string, args: readonly string[]): string {
+function call({ env }: Place, program: string, args: readonly string[]): string {
   try {
     const options = { env, timeout: CALL_MS, encoding: 'utf8' } as const;
     return execFileSync(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { TokenPair } from '../../shared/wire/device.ts';
@@ -22,6 +22,8 @@ const NAME = 'sign_in.json';
 
 /** The sign-in of this state directory; null if there is none. A damaged file is an error and is never replaced. */
 export function readSignIn(home: string): SignInFile | null {
+  // What is no directory holds no sign-in: who creates the state directory says so.
+  if (!existsSync(home) || !statSync(home).isDirectory()) return null;
   const path = join(home, NAME);
   const text = readPrivateFile(path);
   if (!text.ok) throw new CliError(EXIT.failed, text.error.message);

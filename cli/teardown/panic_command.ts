@@ -11,7 +11,6 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-import type { HttpClient } from '../terminal/http_client.ts';
 import { stopSvc } from '../up/down_command.ts';
 import { homeOf } from '../up/home.ts';
 import { findLaunchers, FrozenProcesses, namesLauncher, type EndedProcesses } from '../launch/launcher_processes.ts';
@@ -269,11 +268,7 @@ async function findReleases({ context, options }: Call, sidecarId: string | null
     const query = { type: UNSEALED_EVENT };
     const client = controlClient(context, options);
     const signal = AbortSignal.timeout(RELEASES_MS);
-    const limited: HttpClient = {
-      ...client,
-      call: (method, path, schema, more) => client.call(method, path, schema, { ...more, signal }),
-    };
-    const events = await fetchAllPages(limited, '/v1/audit-events', auditEventsPage, query);
+    const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, query, { signal });
     return ownReleases(events, [sidecarId]).map(({ ref, host, session_id, time }) => ({ ref, host, session_id, time }));
   } catch {
     // Whatever the reason is, the report says that they are not known.

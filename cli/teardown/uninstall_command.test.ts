@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -40,6 +40,17 @@ describe('svc uninstall', () => {
     expect(run).toMatchObject({ code: 0, stdout: `deleted ${state}\n` });
     expect(run.stderr).toContain('Not deleted');
     expect(existsSync(state)).toBe(false);
+  });
+
+  test('leaves what svc did not make, and the directory with it', async () => {
+    const own = ['control.db', 'control.db-wal', 'run.json', 'run.json.4711', 'up.lock', 'local.key.0123456789ab.tmp'];
+    for (const name of [...own, 'control.db.backup', 'notes.txt']) writeFileSync(join(state, name), '');
+    mkdirSync(join(state, 'sidecar', 'spool'), { recursive: true });
+    mkdirSync(join(state, 'project'));
+    const run = await uninstall(state, ['--yes', '--json']);
+    expect(JSON.parse(run.stdout)).toEqual({ deleted: state, kept: ['control.db.backup', 'notes.txt', 'project'] });
+    expect(run.stderr).toContain(`${state} stays`);
+    expect(readdirSync(state)).toEqual(['control.db.backup', 'notes.txt', 'project']);
   });
 
   test('asks for the whole word at a terminal', async () => {

@@ -1,9 +1,10 @@
-import { existsSync, lstatSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { join, parse, relative, resolve } from 'node:path';
 import { listHomes } from '../agents/agent_homes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { askLine } from '../terminal/ask.ts';
 import { homeOf } from '../up/home.ts';
 import { findInstalledService } from '../service/service_commands.ts';
@@ -42,14 +43,46 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
   }
   await requireConsent(call, home, names);
   const volumes = (await listHomes(context.env, home, (problem) => print.warn(problem))).map(({ name }) => name);
-  rmSync(home, { recursive: true });
-  print.data({ deleted: home }, () => `deleted ${home}\n`);
+  const kept = names.filter((name) => !isOwnName(name));
+  for (const name of names) if (isOwnName(name)) rmSync(join(home, name), { recursive: true, force: true });
+  if (kept.length === 0) rmdirSync(home);
+  print.data(kept.length === 0 ? { deleted: home } : { deleted: home, kept }, () =>
+    kept.length === 0 ? `deleted ${home}\n` : `deleted what svc keeps in ${home}\n`,
+  );
+  if (kept.length > 0) print.warn(toPrintable(`${home} stays, because svc did not make this: ${kept.join(', ')}`));
   print.note('Not deleted, because svc did not put it there or you may still need it:');
   for (const text of listLeft(context.root, volumes)) print.note(`  ${text}`);
 }
 
 /** Every state directory has one of these files. A folder called `sidecar` alone may be part of a program's source. */
 const MARKS = ['local.key', 'control.db', join('sidecar', 'identity.json'), join('sidecar', 'host.token')];
+
+const OWN_NAMES = [
+  'agents',
+  'logs',
+  'mcp',
+  'sessions',
+  'sidecar',
+  'local.key',
+  'vault.key',
+  'vault.key.change',
+  'control.db',
+  'allowed_hosts.json',
+  'image_checks.json',
+  'run.json',
+  'sign_in.json',
+  'allowed_hosts.lock',
+  'import.lock',
+  'sign_in.lock',
+  'up.lock',
+];
+/** What a database adds to its name, and what an atomic write and a lock add to theirs. */
+const SUFFIX = /^(?:-wal|-shm|-journal|\.next|(?:\.stale)?\.\d+|\.[0-9a-f]{12}\.tmp)?$/;
+
+/** Whether svc makes something of this name in a state directory. */
+function isOwnName(name: string): boolean {
+  return OWN_NAMES.some((own) => name.startsWith(own) && SUFFIX.test(name.slice(own.length)));
+}
 
 /** The names in the state directory. Throws unless the directory is one, so that a mistyped --home deletes nothing else. */
 function requireState(home: string, kept: readonly string[]): readonly string[] {

@@ -4,13 +4,19 @@ import type { CallOptions, HttpClient } from './http_client.ts';
 
 const PAGE = 500;
 
-/** Reads all items of a paged list, up to `most`. */
+/** Limits of a read: the number of items, and a signal that ends it early. */
+export interface FetchLimits {
+  readonly most?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads all items of a paged list, up to the limit. */
 export async function fetchAllPages<T>(
   client: HttpClient,
   path: string,
   schema: z.ZodType<Page<T>>,
   query: NonNullable<CallOptions['query']> = {},
-  most = Number.POSITIVE_INFINITY,
+  { most = Number.POSITIVE_INFINITY, signal }: FetchLimits = {},
 ): Promise<T[]> {
   const items: T[] = [];
   let cursor: string | null = null;
@@ -18,6 +24,7 @@ export async function fetchAllPages<T>(
     const limit = Math.min(PAGE, most - items.length);
     const page: Page<T> = await client.call('GET', path, schema, {
       query: { ...query, limit, cursor: cursor ?? undefined },
+      ...(signal !== undefined && { signal }),
     });
     items.push(...page.items);
     cursor = page.items.length === 0 ? null : page.next_cursor;

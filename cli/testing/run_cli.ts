@@ -40,6 +40,8 @@ export interface RunOptions {
   readonly columns?: number;
   /** The working directory; by default the state directory. */
   readonly workingDirectory?: string;
+  /** The user's home directory; by default the state directory. */
+  readonly userHome?: string;
   readonly env?: CliContext['env'];
   readonly terminal?: boolean;
 }
@@ -83,7 +85,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
     interactive: options.terminal === true,
     stdout,
     stderr,
-    userHome: home.path,
+    userHome: options.userHome ?? home.path,
     workingDirectory: options.workingDirectory ?? home.path,
     root: fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
     version: '4.0.0',

@@ -185,12 +185,15 @@ describe('svc doctor', () => {
 describe("a client's probe", () => {
   test.each([
     ['403', 'trusted'],
-    ["fatal: unable to access 'https://10.255.255.1/': The requested URL returned error: 403", 'trusted'],
+    ["fatal: unable to access 'https://self-test.svc.invalid/': The requested URL returned error: 403", 'trusted'],
     ['curl: (60) SSL certificate problem: unable to get local issuer certificate', 'untrusted'],
     ['Error: UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'untrusted'],
     ['[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed', 'untrusted'],
     ["Hostname/IP does not match certificate's altnames", 'past_the_proxy'],
-    ['connect ETIMEDOUT 10.255.255.1:443', 'past_the_proxy'],
+    ['curl: (6) Could not resolve host: self-test.svc.invalid', 'past_the_proxy'],
+    ['Error: getaddrinfo EAI_AGAIN self-test.svc.invalid', 'past_the_proxy'],
+    ['<urlopen error [Errno -2] Name or service not known>', 'past_the_proxy'],
+    ['<urlopen error [Errno -3] Temporary failure in name resolution>', 'past_the_proxy'],
     ["ModuleNotFoundError: No module named 'requests'", 'not_installed'],
     ['', 'unclear'],
   ])('%j means %s', (output, outcome) => {
@@ -221,11 +224,12 @@ test('connectors: an inactive one is a warning, an active one without a usable c
   const revoked = { ...credential, kind: 'oauth2' as const, state: 'reauthorisation_required' as const };
   expect(
     connectorFindings([
-      { fqn, active: false, credential },
-      { fqn, active: true, credential },
-      { fqn, active: true, credential: revoked },
-      { fqn, active: true, credential: { ...credential, state: 'ready' } },
-    ]).map(({ level, text, fix }) => [level, text, fix?.split(',')[0]]),
+      { owner: 'personal', fqn, active: false, credential },
+      { owner: 'enterprise', fqn, active: true, credential },
+      { owner: 'personal', fqn, active: true, credential: revoked },
+      { owner: 'personal', fqn: 'login/claude', active: true, credential: revoked },
+      { owner: 'personal', fqn, active: true, credential: { ...credential, state: 'ready' } },
+    ]).map(({ level, text, fix }) => [level, text, fix?.split('  #')[0]]),
   ).toEqual([
     [
       'warning',
@@ -234,13 +238,18 @@ test('connectors: an inactive one is a warning, an active one without a usable c
     ],
     [
       'problem',
-      'acme/items has no usable credential (missing): its operations are refused',
-      `svc connector credential set ${fqn}`,
+      'acme/items of the enterprise has no usable credential (missing): its operations are refused',
+      `svc connector credential set ${fqn} --owner enterprise`,
     ],
     [
       'problem',
       'acme/items has no usable credential (reauthorisation required): its operations are refused',
       `svc connector authorize ${fqn}`,
+    ],
+    [
+      'problem',
+      'login/claude has no usable credential (reauthorisation required): its operations are refused',
+      'svc login claude --import',
     ],
   ]);
 });

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseSettings, SETTINGS } from '../../shared/model/settings.ts';
+import { programOfLogin } from '../../shared/model/connector.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
@@ -12,9 +13,8 @@ import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError } from '../exit_codes.ts';
 import { LOG_NAMES, logPath } from './log_files.ts';
-import { modeText } from './home.ts';
+import { fullDiskText, modeText } from './home.ts';
 import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
-import { credentialCommands } from '../connectors/connector_secret.ts';
 import { findMissingSecrets } from '../bindings/missing_secrets.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { knownPlaceholders } from '../launch/screen_environment.ts';
@@ -93,8 +93,14 @@ export function homeFindings(home: string, uid: number | undefined): readonly Fi
   }
   const logs = LOG_NAMES.map((name) => logPath(home, name));
   const paths = [home, ...PRIVATE_FILES.map((name) => join(home, name)), ...logs];
-  const findings = paths.flatMap((path) => fileFindings(path, uid));
+  const findings = [...diskFindings(home), ...paths.flatMap((path) => fileFindings(path, uid))];
   return findings.length > 0 ? findings : [{ check: 'state', level: 'ok', text: `${home} and its keys are private` }];
+}
+
+function diskFindings(home: string): readonly Finding[] {
+  const text = fullDiskText(home);
+  const fix = 'free some space; until then nothing can be stored, and no audit event';
+  return text === null ? [] : [{ check: 'state', level: 'problem', text, fix }];
 }
 
 function fileFindings(path: string, uid: number | undefined): readonly Finding[] {
@@ -259,19 +265,29 @@ async function bindingFindings(call: Call): Promise<readonly Finding[]> {
 
 /** Names the connectors without a usable credential: an inactive one changes nothing, an active one refuses its operations. */
 export function connectorFindings(
-  connectors: readonly Pick<ConnectorSummary, 'fqn' | 'active' | 'credential'>[],
+  connectors: readonly Pick<ConnectorSummary, 'owner' | 'fqn' | 'active' | 'credential'>[],
 ): readonly Finding[] {
   const check = 'connectors';
   const lacking = connectors.filter(({ credential }) => credential.state !== 'ready');
-  return lacking.map(({ fqn, active, credential }): Finding => {
-    const fix = credential.kind === 'api_key' ? credentialCommands(fqn) : `svc connector authorize ${fqn}`;
+  return lacking.map((connector): Finding => {
+    const { owner, fqn, active, credential } = connector;
+    const name = owner === 'enterprise' ? `${fqn} of the enterprise` : fqn;
+    const fix = credentialFix(connector);
     if (!active) {
-      const text = `${fqn} is inactive: it has no credential yet, so it changes nothing`;
+      const text = `${name} is inactive: it has no credential yet, so it changes nothing`;
       return { check, level: 'warning', text, fix };
     }
-    const text = `${fqn} has no usable credential (${credential.state.replaceAll('_', ' ')}): its operations are refused`;
+    const text = `${name} has no usable credential (${credential.state.replaceAll('_', ' ')}): its operations are refused`;
     return { check, level: 'problem', text, fix };
   });
+}
+
+function credentialFix({ owner, fqn, credential }: Pick<ConnectorSummary, 'owner' | 'fqn' | 'credential'>): string {
+  const program = programOfLogin(fqn);
+  if (program !== null) return `svc login ${program} --import`;
+  const [flag, who] = owner === 'enterprise' ? [' --owner enterprise', '  # an admin'] : ['', ''];
+  if (credential.kind !== 'api_key') return `svc connector authorize ${fqn}${flag}${who}`;
+  return `svc connector credential set ${fqn}${flag}${who === '' ? '  #' : `${who};`} --secret PATH takes a stored secret`;
 }
 
 /** Checks that nothing else uses the ports that svc starts on; only while svc is not running. */
@@ -333,7 +349,7 @@ export async function credentialFindings(
 /** Makes each installed client call the proxy in a session. */
 async function clientFindings(call: Call): Promise<readonly Finding[]> {
   try {
-    const opened = await openSession(call, { name: 'svc doctor', ttlSeconds: 300 });
+    const opened = await openSession(call, { name: 'svc doctor', ttlSeconds: 300, selfTest: true });
     const env = sessionEnvironment(call.context.env, opened.session);
     const findings: Finding[] = [];
     for (const client of CLIENTS) findings.push(...trustFindings(client, await probeClient(client, env)));

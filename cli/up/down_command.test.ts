@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { CONTAINER_ID, FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
 import { identify } from '../../machine/process_identity.ts';
@@ -18,6 +18,7 @@ beforeEach(async () => {
   await once(child, 'spawn');
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   child.kill('SIGKILL');
   await ended;
   home.remove();
@@ -50,6 +51,18 @@ describe('svc down', () => {
     expect(existsSync(join(home.path, 'up.lock'))).toBe(false);
     await ended;
     expect(child.signalCode).toBe('SIGTERM');
+  });
+
+  test('stops nothing that the files of another user name', async () => {
+    lock(identity());
+    const own = process.getuid?.() ?? 0;
+    vi.spyOn(process, 'getuid').mockReturnValue(own + 1);
+    const { code, stderr } = await runCli(home, ['down', '--yes'], { answer: sessions() });
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`belongs to user ${own}, not to you (${own + 1}): nothing was stopped`),
+    ]);
+    expect([runs(), existsSync(join(home.path, 'up.lock'))]).toEqual([true, true]);
   });
 
   test('with live sessions and no terminal is refused with their names, and stops nothing', async () => {

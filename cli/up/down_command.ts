@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { listHomes } from '../agents/agent_homes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { homeOf } from './home.ts';
+import { homeOf, requireOwnHome } from './home.ts';
 import { endLeftOvers } from './supervisor.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
@@ -36,6 +36,7 @@ export function addDownCommand(line: CommandLine): void {
 async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
+  requireOwnHome(home, process.getuid?.());
   const keepsSessions = options.keepSessions === true;
   const sessions = UpLock.readRunning(home) === null ? [] : await findLiveSessions(call);
   if (keepsSessions) {

@@ -26,17 +26,32 @@ export function prepareHome(home: string, uid: number | undefined): readonly str
   if (!found.isDirectory()) {
     throw new CliError(EXIT.failed, `${home} is not a directory`, ['Choose another one with --home DIR.']);
   }
-  if (uid !== undefined && found.uid !== uid) {
-    throw new CliError(
-      EXIT.failed,
-      `${home} belongs to user ${found.uid}, not to you (${uid}): its owner could read your keys`,
-      ['Choose a directory of your own with --home DIR.'],
-    );
-  }
+  refuseOther(home, found, uid);
   requireSpace(home);
   if ((found.mode & 0o077) === 0) return [];
   chmodSync(home, 0o700);
   return [`${home} was accessible to other users (mode ${modeText(found)}): changed to 0700`];
+}
+
+/**
+ * Refuses a state directory of another user, if it exists. What stops svc reads processes and containers to end from its files,
+ * which that user could have written.
+ */
+export function requireOwnHome(home: string, uid: number | undefined): void {
+  const found = statIfThere(home);
+  if (found === undefined || uid === undefined || found.uid === uid) return;
+  throw new CliError(EXIT.failed, `${home} belongs to user ${found.uid}, not to you (${uid}): nothing was stopped`, [
+    `Run the command as that user, or choose your own directory with --home DIR.`,
+  ]);
+}
+
+function refuseOther(home: string, found: Stats, uid: number | undefined): void {
+  if (uid === undefined || found.uid === uid) return;
+  throw new CliError(
+    EXIT.failed,
+    `${home} belongs to user ${found.uid}, not to you (${uid}): its owner could read your keys`,
+    ['Choose a directory of your own with --home DIR.'],
+  );
 }
 
 /** Creates the missing folders one by one: a recursive mkdir does not end where the system refuses new names, as in /proc. */
@@ -55,14 +70,20 @@ function createFolders(path: string): void {
 /** Less is used up by the first start. */
 const LEAST_FREE_BYTES = 4 * 1024 * 1024;
 
-/** Refuses a full disk before a program fails on it. */
-function requireSpace(home: string): void {
+/** That the disk of a directory is full; null if it is not. */
+export function fullDiskText(home: string): string | null {
   const { bavail, bsize } = statfsSync(home);
   const freeBytes = bavail * bsize;
-  if (freeBytes >= LEAST_FREE_BYTES) return;
-  throw new CliError(EXIT.failed, `the disk of ${home} is full: ${Math.floor(freeBytes / 1024)} KiB are free`, [
-    'Free some space, or choose another directory with --home DIR.',
-  ]);
+  return freeBytes >= LEAST_FREE_BYTES
+    ? null
+    : `the disk of ${home} is full: ${Math.floor(freeBytes / 1024)} KiB are free`;
+}
+
+/** Refuses a full disk before a program fails on it. */
+function requireSpace(home: string): void {
+  const full = fullDiskText(home);
+  if (full === null) return;
+  throw new CliError(EXIT.failed, full, ['Free some space, or choose another directory with --home DIR.']);
 }
 
 function statOf(path: string): Stats | null {

@@ -24,6 +24,12 @@ test.each(['--detach', '--in-background'])("svc up %s writes nothing into anothe
   expect(readdirSync(home.path)).toEqual(before);
 });
 
+test('svc up below a file says that the directory cannot be created', async () => {
+  const path = join(home.path, 'local.key', 'state');
+  const { code, stderr } = await runCli(home, ['--home', path, 'up', '--detach']);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`${path} cannot be created (ENOTDIR)`)]);
+});
+
 test('the supervisor handles signals before it takes the lock, so that none leaves the lock behind', async () => {
   const lock = join(home.path, 'up.lock');
   const wasLocked: boolean[] = [];

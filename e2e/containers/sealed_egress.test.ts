@@ -153,7 +153,7 @@ describeContainers('sealed egress', () => {
       expect(world.upstream.requests).toHaveLength(1);
       const line = `svc: refused 2 hosts that the agent chose: ${PACKAGES} (2), ${TELEMETRY} (1). To allow some of them here: svc allow --from-session `;
       expect(first.stderr).toContain(line);
-      const session = /--from-session (ses_[0-9a-z]{26})\n/.exec(first.stderr)?.[1] ?? '';
+      const session = /--from-session (ses_[0-9a-z]{26}) --folder \S+\n/.exec(first.stderr)?.[1] ?? '';
       const events = (await world.svc.events()).filter(({ session_id: of }) => of === session);
       const refused = events.filter(({ data }) => data['svc.proxy.reason'] === 'egress_host_not_allowed');
       expect(refused.map(({ type }) => type)).toEqual(Array.from({ length: 3 }, () => 'sandbox.proxy.trust_denied'));

@@ -21,7 +21,7 @@ export interface NewSandboxSession {
   readonly runtime: { readonly program: string; readonly endpoint: string };
   readonly detached: boolean;
   readonly egress: Egress;
-  /** Set if the egress is `sealed`. */
+  /** Set if the egress is `sealed`; for `sealed,public` only with named hosts. */
   readonly allowList: AllowList | null;
   readonly unsealed: readonly UnsealedCredential[];
   /** Names or ids of the MCP servers that the agent may use. */

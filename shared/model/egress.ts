@@ -8,6 +8,9 @@ export type Egress = (typeof EGRESS_MODES)[number];
 /** A plan's steps reach exactly the hosts of their lock, so for them `sealed,public` would say nothing else than `sealed`. */
 export type PlanEgress = Exclude<Egress, 'sealed,public'>;
 
+/** The only name that a self-test reaches. The sidecar answers for it, and `.invalid` leads nowhere else (RFC 2606, section 2). */
+export const SELF_TEST_HOST = 'self-test.svc.invalid';
+
 /** The hosts that a session may reach besides bound ones and those of active connectors (decision 0062). It never changes. */
 export interface AllowList {
   /** Host patterns. */

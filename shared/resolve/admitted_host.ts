@@ -1,19 +1,28 @@
 import { operationHosts } from '../model/connector.ts';
 import type { CredentialRef } from '../model/host_binding.ts';
-import { matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
+import { err, ok, type Result } from '../model/result.ts';
+import { formatHostPattern, matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
+import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { Policy } from './resolve.ts';
 
 /** The hosts that a session may reach besides bound ones and those of connectors with a credential (decision 0062). */
 export interface AllowedHosts {
   readonly patterns: readonly HostPattern[];
-  /** Exact hosts that the person who started the session typed. Only these may lead to private addresses. */
-  readonly named: ReadonlySet<string>;
+}
+
+/** A host or a pattern such as `*.example.com`, in canonical form; messages are predicates for the field's name. */
+export function parseAllowedHost(text: string): Result<string, string> {
+  const pattern = parseHostPattern(text);
+  if (!pattern.ok) return err(`is ${JSON.stringify(text)}, which ${pattern.error.message}`);
+  const host = formatHostPattern(pattern.value);
+  if (!isRefusedIpLiteral(host)) return ok(host);
+  return err(`is ${host}, a private address, which no request without a credential reaches: give a host name`);
 }
 
 /** Compiles stored texts. Named hosts are allowed too; a pattern that is not valid allows nothing. */
 export function allowedHosts(patterns: readonly string[], named: readonly string[]): AllowedHosts {
   const parsed = [...patterns, ...named].map(parseHostPattern);
-  return { patterns: parsed.flatMap((each) => (each.ok ? [each.value] : [])), named: new Set(named) };
+  return { patterns: parsed.flatMap((each) => (each.ok ? [each.value] : [])) };
 }
 
 /** Whether the list itself has a canonical host, whatever the policy says. */

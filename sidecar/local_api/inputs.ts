@@ -58,6 +58,8 @@ export const sessionInput = z.strictObject({
   allowed_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
   /** Allowed too, and they may lead to private addresses: exact hosts that a person typed for this session. */
   named_hosts: z.array(allowedHostText).max(MAX_ALLOWED_HOSTS).optional(),
+  /** It reaches nothing; the sidecar itself answers its probes, and records none. */
+  self_test: z.literal(true).optional(),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
   /** Variables with a credential that a person told the launch to pass on; the reference is known for a stored one. */

@@ -94,12 +94,20 @@ describe('a session with a sandbox', () => {
       ['c.test', '*.a.test', 'b.test'],
     ],
     ['the given hosts, without a sandbox too', { allowed_hosts: ['b.test'] }, ['b.test']],
+    [
+      'every host, if it only names private ones',
+      { sandbox: sandboxInput({ egress: 'sealed,public' }), named_hosts: ['b.test'] },
+      null,
+    ],
   ] as const)('allows %s', async (_what, body, expected) => {
     const { id } = await bench.createSession(body);
     const shown = await bench.call('GET', `${SESSIONS}/${id}`);
     expect(shown.body).toMatchObject({ allowed_hosts: expected });
     const session = bench.sessions.get(id);
     expect(session?.allowed?.patterns.length ?? null).toBe(expected?.length ?? null);
+    expect([...(session?.named ?? [])]).toEqual(
+      'named_hosts' in body ? body.named_hosts.map((host) => host.toLowerCase()) : [],
+    );
     expect(session?.sealed).toBe(
       'sandbox' in body && body.sandbox !== undefined && JSON.stringify(body.sandbox).includes('sealed'),
     );
@@ -108,8 +116,20 @@ describe('a session with a sandbox', () => {
   it.each([
     ['a list that its egress ignores', { sandbox: sandboxInput(), allowed_hosts: ['a.test'] }],
     ['an empty list that its egress ignores', { sandbox: sandboxInput({ egress: 'sealed,public' }), named_hosts: [] }],
+    [
+      'a list beside the names that its egress takes',
+      { sandbox: sandboxInput({ egress: 'sealed,public' }), allowed_hosts: ['a.test'], named_hosts: ['b.test'] },
+    ],
+    [
+      'an unsealed credential for a host that it cannot reach',
+      { sandbox: sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] }), allowed_hosts: [`x.${UNSEALED.host}`] },
+    ],
     ['every host', { allowed_hosts: ['*'] }],
     ['a wildcard among the typed hosts', { named_hosts: ['*.a.test'] }],
+    ['a self-test that reaches hosts', { self_test: true, allowed_hosts: ['a.test'] }],
+    ['a self-test in a container', { self_test: true, sandbox: sandboxInput() }],
+    ['a self-test with a credential', { self_test: true, kept_env: [{ env: 'KEY', reference: 'vault://user/demo' }] }],
+    ['a self-test with MCP servers', { self_test: true, mcp_servers: ['issues'] }],
     ['a plan that reaches every host', { sandbox: sandboxInput({ egress: 'sealed,public' }), plan: { lock: 'x' } }],
     [
       'a plan with hosts besides its lock',
@@ -122,7 +142,13 @@ describe('a session with a sandbox', () => {
 
   it('is shown with its sandbox, without tokens or paths', async () => {
     const sandbox = sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] });
-    const { id, token } = await bench.createSession({ name: 'demo', sandbox, owner: identify(process.pid) });
+    const named_hosts = [UNSEALED.host];
+    const { id, token } = await bench.createSession({
+      name: 'demo',
+      sandbox,
+      named_hosts,
+      owner: identify(process.pid),
+    });
     await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
     const shown = await bench.call('GET', `${SESSIONS}/${id}`);
     expect(shown.body).toEqual({
@@ -131,6 +157,7 @@ describe('a session with a sandbox', () => {
       state: 'live',
       created_at: '2026-01-02T03:04:05.678Z',
       expires_at: '2026-01-03T03:04:05.678Z',
+      renews: true,
       open_tunnels: 0,
       owner_alive: true,
       owner: identify(process.pid),
@@ -146,7 +173,7 @@ describe('a session with a sandbox', () => {
         egress: 'sealed',
         unsealed: [UNSEALED],
       },
-      allowed_hosts: [],
+      allowed_hosts: [UNSEALED.host],
       masked_replies: [],
     });
     expect(shown.text).not.toContain(token);

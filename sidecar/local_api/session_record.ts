@@ -16,6 +16,8 @@ export function sessionRecord(
     state: session.ended ? 'ended' : 'live',
     created_at: new Date(createdAt).toISOString(),
     expires_at: new Date(expiresAt).toISOString(),
+    /** True if it lives as long as its owner: then `expires_at` moves on. */
+    renews: session.renews,
     open_tunnels: openTunnels,
     owner_alive: owner === null ? null : isRunning(owner),
     owner: owner === null ? null : { pid: owner.pid, started: owner.started },
@@ -23,7 +25,7 @@ export function sessionRecord(
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     sandbox: sandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
-    allowed_hosts: session.allowList === null ? null : [...session.allowList.named, ...session.allowList.hosts],
+    allowed_hosts: session.allowed === null ? null : [...session.named, ...(session.allowList?.hosts ?? [])],
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .countsOfSession(id)

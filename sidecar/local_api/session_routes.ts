@@ -3,6 +3,7 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
+import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../../machine/process_identity.ts';
@@ -74,9 +75,15 @@ async function checkSession(
   if (owner !== null && !isRunning(owner)) {
     return err(localError('invalid_input', 'owner: no such process runs, so the session would end at once'));
   }
+  if (input.self_test === true && reachesSomething(input)) {
+    const message = 'self_test: it reaches nothing, so it has no sandbox, plan, hosts, MCP servers or kept credentials';
+    return err(localError('invalid_input', message));
+  }
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
   const allowList = allowListOf(input);
   if (!allowList.ok) return allowList;
+  const unreachable = unreachableCredential(options, input, allowList.value);
+  if (unreachable !== null) return err(unreachable);
   const lock = await verifyLock(options, input, sandbox);
   if (!lock.ok) return lock;
   const mcpServers = mcpServersOf(options, input);
@@ -84,12 +91,20 @@ async function checkSession(
   const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
   if (!listener.ok) return err(localError(listener.error.reason, listener.error.message));
   const unsealed = input.sandbox?.unsealed ?? [];
-  const session = { name, ttlSeconds, owner, sandbox, unsealed };
+  const session = { name, ttlSeconds, owner, sandbox, unsealed, selfTest: input.self_test === true };
   const checked = { ...session, allowList: allowList.value, mcpServers: mcpServers.value, lock: lock.value };
   return ok({ session: checked, listener: listener.value });
 }
 
-/** The list of a sealed session, or of a run that reaches only the hosts that its person allowed; null if it has none. */
+function reachesSomething({ sandbox, plan, allowed_hosts, named_hosts, mcp_servers, kept_env }: SessionInput): boolean {
+  const given = [sandbox, plan, allowed_hosts, named_hosts].some((each) => each !== undefined);
+  return given || mcp_servers.length > 0 || kept_env.length > 0;
+}
+
+/**
+ * The list of a sealed session, or of a run that reaches only the hosts that its person allowed; null if it has none. With
+ * `sealed,public` it only names hosts, which then may be private.
+ */
 function allowListOf({ plan, sandbox, ...input }: SessionInput): Result<AllowList | null, LocalError> {
   const { allowed_hosts: hosts, named_hosts: named } = input;
   if (plan !== undefined && sandbox?.egress === 'sealed,public') {
@@ -101,10 +116,33 @@ function allowListOf({ plan, sandbox, ...input }: SessionInput): Result<AllowLis
     const message = "allowed_hosts: a plan's steps reach exactly the hosts of their lock: add the host to the plan";
     return err(localError('invalid_input', message));
   }
+  if (sandbox?.egress === 'sealed,public' && named !== undefined && named.length > 0 && (hosts ?? []).length === 0) {
+    return ok({ hosts: [], named });
+  }
   if (sandbox !== undefined && sandbox.egress !== 'sealed') {
     return err(localError('invalid_input', `allowed_hosts: with egress ${sandbox.egress} every host can be reached`));
   }
   return ok({ hosts: hosts ?? [], named: named ?? [] });
+}
+
+/** A credential in plaintext for a host that the sealed container cannot reach would be handed out for nothing. */
+function unreachableCredential(
+  { policy }: LocalApiOptions,
+  { sandbox }: SessionInput,
+  list: AllowList | null,
+): LocalError | null {
+  const current = policy.current();
+  if (sandbox?.egress !== 'sealed' || !current.ok) return null;
+  const allowed = allowedHosts(list?.hosts ?? [], list?.named ?? []);
+  const far = sandbox.unsealed.find(
+    ({ host }) =>
+      !allowsHost(allowed, host) &&
+      current.value.bindingsFor(host).length === 0 &&
+      !current.value.connectors.hosts.has(host),
+  );
+  if (far === undefined) return null;
+  const message = `sandbox.unsealed: ${far.env} is for ${far.host}, which is neither bound nor allowed: allow it with --allow ${far.host}`;
+  return localError('invalid_input', message);
 }
 
 async function verifyLock(

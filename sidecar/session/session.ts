@@ -32,6 +32,7 @@ interface SessionFacts {
   readonly sandbox: Sandbox | null;
   /** Null: it reaches every host, unless its sandbox is sealed. */
   readonly allowList: AllowList | null;
+  readonly selfTest: boolean;
   readonly unsealed: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers: readonly string[];
@@ -57,9 +58,11 @@ export class Session implements LiveSession {
   readonly ca: SessionCa;
   readonly directory: string;
   readonly sandbox: Sandbox | null;
-  /** Null: it reaches every host. */
+  /** Null, or with `sealed,public`: it reaches every host. */
   readonly allowList: AllowList | null;
+  readonly named: ReadonlySet<string>;
   readonly allowed: AllowedHosts | null;
+  readonly selfTest: boolean;
   readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
   /** Null once the container continues without it. */
@@ -89,7 +92,11 @@ export class Session implements LiveSession {
     this.directory = facts.directory;
     this.sandbox = facts.sandbox;
     this.allowList = facts.allowList ?? (facts.sandbox?.egress === 'sealed' ? NOTHING_MORE : null);
-    this.allowed = this.allowList === null ? null : allowedHosts(this.allowList.hosts, this.allowList.named);
+    const isLimited = facts.sandbox?.egress !== 'sealed,public';
+    this.allowed =
+      isLimited && this.allowList !== null ? allowedHosts(this.allowList.hosts, this.allowList.named) : null;
+    this.named = new Set(this.allowList?.named);
+    this.selfTest = facts.selfTest;
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.owner = facts.owner;

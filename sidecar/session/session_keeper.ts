@@ -141,6 +141,7 @@ export class SessionKeeper {
       directory,
       ca,
       lock: null,
+      selfTest: false,
       tokenHash: Buffer.from(saved.tokenHash, 'hex'),
       maxTunnels: maxTunnelsPerSession,
     });

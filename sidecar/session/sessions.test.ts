@@ -99,6 +99,12 @@ describe('a session', () => {
     expect(sessions.withToken('')).toBeNull();
   });
 
+  it('that is a self-test opens only the proxy: its token alone says nothing to the local API', async () => {
+    const { session, token } = await sessions.create({ name: 'svc doctor', ttlSeconds: 60, selfTest: true });
+    expect(sessions.authenticate(session.id, token ?? '')).toBe(session);
+    expect(sessions.withToken(token ?? '')).toBeNull();
+  });
+
   it('opens nothing once it has expired, and then ends', async () => {
     const { session, token } = await create();
     clock.advance(59_999);

@@ -45,6 +45,8 @@ export interface NewSession {
   readonly sandbox?: Sandbox | null;
   /** The hosts that it may reach besides bound ones and those of active connectors; null: no limit of its own. */
   readonly allowList?: AllowList | null;
+  /** True: it reaches nothing, and the sidecar answers its probes itself. It ends with the sidecar. */
+  readonly selfTest?: boolean;
   readonly unsealed?: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers?: readonly string[];
@@ -139,7 +141,7 @@ export class Sessions {
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
     const { name, owner = null, sandbox = null, allowList = null } = wanted;
-    const { unsealed = [], mcpServers = [], lock = null } = wanted;
+    const { unsealed = [], mcpServers = [], lock = null, selfTest = false } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -157,6 +159,7 @@ export class Sessions {
         owner,
         sandbox,
         allowList,
+        selfTest,
         unsealed,
         mcpServers,
         lock,
@@ -183,10 +186,10 @@ export class Sessions {
     return session.holdsTokenOf(hash) ? session : session.scopeOf(hash, this.#options.clock.now());
   }
 
-  /** The live session of a token that comes without its id. A scope's token has none. */
+  /** The live session of a token that comes without its id. The token of a scope or a self-test opens only the proxy. */
   withToken(token: string): Session | null {
     const hash = tokenHash(token);
-    return this.list().find((session) => session.holdsTokenOf(hash)) ?? null;
+    return this.list().find((session) => !session.selfTest && session.holdsTokenOf(hash)) ?? null;
   }
 
   /** A live session. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import { SELF_TEST_HOST } from '../../shared/model/egress.ts';
 import { allowedHosts } from '../../shared/resolve/admitted_host.ts';
 import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
@@ -157,6 +158,50 @@ async function ask(host: string, token: string): Promise<string> {
   client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   return readUntil(client, (got) => got.endsWith('}\n') || got.endsWith('hi'));
 }
+
+describe('in a self-test of svc doctor', () => {
+  beforeEach(() => void plane.scopes.set('self-test', { ...plane.session, selfTest: true }));
+
+  test('the sidecar answers the probe itself: nothing is dialled, looked up or recorded', async () => {
+    plane.policy.use([bearerBinding(SELF_TEST_HOST)]);
+    await plane.upstream(
+      SELF_TEST_HOST,
+      createAnswering((request) => (seen.push(request), REPLY)),
+    );
+    expect(await ask(SELF_TEST_HOST, 'self-test')).toMatch(/^HTTP\/1\.1 403 .*"code":"self_test"/s);
+    expect([seen, plane.credentials.asked, plane.audit.events]).toEqual([[], [], []]);
+    await expect.poll(() => plane.openTunnels()).toBe(0);
+  });
+
+  test('a client that does not trust the CA leaves no event', async () => {
+    const basic = Buffer.from('ses_test:self-test').toString('base64');
+    const head = `CONNECT ${SELF_TEST_HOST}:443 HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
+    expect(await plane.raw(`${head}no TLS`)).toMatch(/^HTTP\/1\.1 200 /);
+    await expect.poll(() => plane.openTunnels()).toBe(0);
+    expect(plane.audit.events).toEqual([]);
+  });
+
+  test.each([INSIDE, `x.${SELF_TEST_HOST}`, '127.0.0.1'])(
+    '%s is refused and recorded, although it is bound',
+    async (host) => {
+      plane.policy.use([bearerBinding(INSIDE)]);
+      const basic = Buffer.from('ses_test:self-test').toString('base64');
+      const head = `CONNECT ${host}:443 HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
+      expect(await plane.raw(head, (got) => got.startsWith('HTTP/1.1 200') || got.endsWith('}\n'))).toMatch(
+        /^HTTP\/1\.1 403 .*"egress_host_not_allowed"/s,
+      );
+      expect([seen, plane.credentials.asked]).toEqual([[], []]);
+      expect(plane.audit.events).toMatchObject([
+        { type: 'sandbox.proxy.trust_denied', data: { 'svc.proxy.upstream.host': host } },
+      ]);
+    },
+  );
+
+  test('another session that asks for the probe is no self-test: its request is recorded', async () => {
+    expect(await ask(SELF_TEST_HOST, plane.token)).not.toContain('self_test');
+    expect(plane.audit.events).toHaveLength(1);
+  });
+});
 
 describe('in a sealed session', () => {
   const PRIVATE = 'localhost';
@@ -422,7 +467,7 @@ describe('in a session with allowed hosts', () => {
     ['on its list', ['localhost'], [], false],
     ['covered by its wildcard', ['*.localhost.test'], [], false],
   ])('a host that is %s may lead to a private address, or not', (_name, patterns, named, expected) => {
-    const session = { ...plane.session, sealed: true, allowed: allowedHosts(patterns, named) };
+    const session = { ...plane.session, sealed: true, allowed: allowedHosts(patterns, named), named: new Set(named) };
     const host = patterns[0]?.startsWith('*') === true ? 'a.localhost.test' : 'localhost';
     expect(isPublicOnly(session, host, plane.policy)).toBe(!expected);
   });

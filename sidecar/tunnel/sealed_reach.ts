@@ -1,8 +1,9 @@
+import { SELF_TEST_HOST } from '../../shared/model/egress.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { allowsHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
+import { allowsHost, parseAllowedHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
 import { namesHost } from '../../shared/resolve/resolve.ts';
 import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
 
@@ -15,14 +16,23 @@ interface ReachPorts {
 /**
  * Whether a tunnel to the host may be opened. A step scope reaches only the hosts in its lock. A session with allowed hosts
  * reaches only these, bound hosts and hosts of active connectors (decision 0062); without a policy, only the allowed ones.
+ * A self-test reaches nothing, so its probes, which are not recorded, hide nothing.
  */
-export function checkReach({ reach, allowed }: LiveSession, host: string, ports: ReachPorts): Result<void, Refusal> {
+export function checkReach(session: LiveSession, host: string, ports: ReachPorts): Result<void, Refusal> {
+  const { reach, allowed, selfTest = false } = session;
+  if (selfTest && host !== SELF_TEST_HOST) {
+    return err(refusal('egress_host_not_allowed', `this session of svc doctor reaches only ${SELF_TEST_HOST}`));
+  }
+  if (selfTest) return ok(undefined);
   if (reach !== undefined) return reach.includes(host) ? ok(undefined) : err(notInLock(reach.stepId, host));
   if (allowed === undefined || allowed === null || allowsHost(allowed, host)) return ok(undefined);
   const policy = ports.policy.current();
   if (!policy.ok) return policy;
   if (policyAdmitsHost(policy.value, (ref) => ports.credentials.isStored(ref), host)) return ok(undefined);
-  const message = `${host} is neither bound nor allowed for this session; the person who runs svc can allow it for the next one: svc allow ${host}`;
+  const way = parseAllowedHost(host).ok
+    ? `; the person who runs svc can allow it for the next one: svc allow ${host}`
+    : '';
+  const message = `${host} is neither bound nor allowed for this session${way}`;
   return err(refusal('egress_host_not_allowed', message));
 }
 
@@ -53,8 +63,8 @@ export function isLimited({ reach, allowed }: LiveSession): boolean {
  * container has no network of its own, and must not reach the machine's network through a name that resolves there. A step
  * scope opens tunnels only to hosts in its lock anyway.
  */
-export function isPublicOnly({ sealed, reach, allowed }: LiveSession, host: string, policies: PolicySource): boolean {
-  if (sealed !== true || reach !== undefined || allowed?.named.has(host) === true) return false;
+export function isPublicOnly({ sealed, reach, named }: LiveSession, host: string, policies: PolicySource): boolean {
+  if (sealed !== true || reach !== undefined || named?.has(host) === true) return false;
   const policy = policies.current();
   return !policy.ok || !namesHost(policy.value, host);
 }

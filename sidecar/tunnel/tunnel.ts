@@ -7,16 +7,20 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
+import { readHead } from '../../machine/connection/read_head.ts';
 import type { LiveSession } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
-import { closeAfterAnswer, writeRefusal } from './write_refusal.ts';
+import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
 import { checkReach, isLimited, isPublicOnly, watchReach } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import { terminateTls } from './terminate_tls.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
+/** An error, whose status every client prints; git would read a success as a repository. */
+const SELF_TEST_STATUS = 403;
+const SELF_TEST_ANSWER = JSON.stringify({ error: { code: 'self_test', message: 'the proxy of svc answers' } });
 
 /**
  * Serves one proxy request: authenticate -> target -> sealed reach -> terminate TLS -> serve. Resolves with true if the
@@ -55,9 +59,28 @@ async function establish(
 ): Promise<void> {
   client.write(ESTABLISHED);
   const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
-  if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
+  if (session.selfTest === true) await answerSelfTest(tls?.connection ?? null, ports);
+  else if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
   else
     await serveTunnel(tls.connection, { session, host, sni: tls.sni, onRequest: () => admission.markServed() }, ports);
+}
+
+/**
+ * Answers the probe of `svc doctor`, to which {@link checkReach} has limited the session: that the client can read the answer
+ * shows that it uses the proxy and trusts the session's CA. Nothing is sent on and nothing was refused, so there is no event.
+ */
+async function answerSelfTest(connection: Connection | null, { exchange: { limits } }: TunnelPorts): Promise<void> {
+  if (connection === null) return;
+  const timer = setTimeout(() => connection.destroy(), limits.connectTimeoutSeconds * 1000);
+  try {
+    const read = await readHead(connection, limits.maxHeadBytes);
+    if (read.kind !== 'head') return;
+    writeJson(connection, SELF_TEST_STATUS, SELF_TEST_ANSWER, false);
+    await closeAfterAnswer(connection);
+  } finally {
+    clearTimeout(timer);
+    connection.destroy();
+  }
 }
 
 interface OpenTunnel {
