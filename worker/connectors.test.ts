@@ -415,6 +415,8 @@ describe('a sidecar', () => {
       expect(readSnapshotConnectors([record, Object.assign({}, record, changes)])).toMatchObject({ ok: false });
     }
     expect(readSnapshotConnectors(connectors)).toMatchObject({ ok: true });
+    const unknown = Object.assign({}, record, { extra: 1 });
+    expect(readSnapshotConnectors([record], [unknown])).toMatchObject({ ok: true, value: [{ connector: { id } }] });
   });
 });
 

@@ -174,6 +174,7 @@ describe('a stored secret that serves a connector', () => {
     await control.asUser('DELETE', `/v1/host-bindings/${binding?.id}`);
     expect(await refusal(control.asUser('DELETE', '/v1/secrets/user/items'))).toMatchObject({
       code: 'secret_in_use',
+      message: 'the secret user/items serves acme/items: give each another credential first, or remove it',
       details: { connectors: [{ id, fqn: 'acme/items', owner: 'personal' }] },
     });
     await control.asUser('DELETE', `/v1/connectors/${id}`);

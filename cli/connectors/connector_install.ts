@@ -18,6 +18,8 @@ import {
   warnOfNewHosts,
 } from './connector_secret.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { secretsPage } from '../../shared/wire/secrets.ts';
+import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
@@ -35,6 +37,9 @@ export async function installConnector(call: Call<InstallOptions>): Promise<unde
     const outcome = call.options.dryRun === true ? 'cannot be installed' : 'was not installed';
     throw new CliError(EXIT.failed, `${name} ${outcome}:`, parsed.error);
   }
+  if (call.options.dryRun === true && call.options.secret !== undefined) {
+    throw new CliError(EXIT.usage, '--dry-run checks only the spec: give it without --secret');
+  }
   if (call.options.dryRun === true) reportValid(call, parsed.value);
   else await send(call, parsed.value);
 }
@@ -48,6 +53,7 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
     ]);
   }
   const client = controlClient(context, options);
+  if (secret !== null) await requireStored(client, secret, options.owner);
   const query = { owner: options.owner };
   const reply = await client.call('POST', '/v1/connectors', installReply, { body: spec, query });
   for (const warning of reply.warnings) print.warn(toPrintable(warning));
@@ -57,6 +63,15 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
   const connector = given.credential.state === 'ready' ? given : await offerSecret(call, client, given);
   if (!print.json) adviseCredential(call, connector);
   if (connector.active) await adviseOfConnector(call, client, connector);
+}
+
+/** Before anything is installed, so that a wrong path does not leave a connector behind, or a new version of one in force. */
+async function requireStored(client: HttpClient, reference: string, owner: string): Promise<void> {
+  const stored = await fetchAllPages(client, '/v1/secrets', secretsPage, { owner });
+  if (stored.some(({ ref }) => ref === reference)) return;
+  throw new CliError(EXIT.failed, `${reference} is not stored as a secret, so nothing was installed`, [
+    '`svc secret list` lists the stored secrets.',
+  ]);
 }
 
 async function serve(client: HttpClient, reply: InstallReply, reference: string): Promise<InstallReply> {

@@ -46,8 +46,11 @@ const summary = {
   /** Every host that gets its credential, also those that only single operations name. */
   hosts: z.array(z.string()),
   operation_count: z.number().int(),
-  /** False until it first has a credential. Until then it changes nothing for requests; later it stays active. */
-  active: z.boolean(),
+  /**
+   * False until it first has a credential. Until then it changes nothing for requests; later it stays active. A control plane of
+   * an earlier version does not say it: there each is active.
+   */
+  active: z.boolean().default(true),
   credential: connectorCredentialRecord,
   /** The user who installed this version. */
   installed_by: z.string(),
@@ -151,8 +154,8 @@ interface SnapshotConnector {
 }
 
 /**
- * The connectors of a snapshot: those that are active, and those that are not yet. An unreadable one refuses all of them, with
- * a sentence; the sidecar then answers `connector_specs_invalid`, because a request to an omitted connector would take another
+ * The connectors of a snapshot: those that are active, and those that are not yet. An unreadable active one refuses all of them,
+ * with a sentence; the sidecar then answers `connector_specs_invalid`, because a request to an omitted connector would take another
  * path (specification section 7).
  */
 export function readSnapshotConnectors(
@@ -162,6 +165,8 @@ export function readSnapshotConnectors(
   const connectors: SnapshotConnector[] = [];
   for (const [index, record] of [...active, ...inactive].entries()) {
     const parsed = snapshotConnector.safeParse(record);
+    // An inactive one changes nothing for requests, so nothing takes another path without it.
+    if (!parsed.success && index >= active.length) continue;
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       return err(`connector ${index} of the snapshot: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);

@@ -4,7 +4,7 @@ import { confirmOperation } from '../../shared/connect/confirm_operation.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
-import { runnableOperations, sendsBody } from '../../shared/model/connector.ts';
+import { programOfLogin, runnableOperations, sendsBody } from '../../shared/model/connector.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { parseTarget } from '../../shared/net/target.ts';
@@ -102,7 +102,10 @@ function listGivenArgs({ inputs }: Operation, args: Readonly<Record<string, unkn
 }
 
 function refuseInactive({ id, spec }: InstalledConnector): Result<never, RunRefusal> {
-  const message = `${spec.fqn} is inactive: it has no credential yet`;
+  const program = programOfLogin(spec.fqn);
+  const command = spec.credential.kind === 'api_key' ? 'connector credential set' : 'connector authorize';
+  const way = program === null ? `svc ${command} ${spec.fqn}` : `svc login ${program} --import`;
+  const message = `${spec.fqn} is inactive: it has no credential yet; a person gives it one with: ${way}`;
   return err({ reason: 'binding_required', message, details: { connector_id: id } });
 }
 

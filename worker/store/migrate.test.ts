@@ -62,6 +62,43 @@ describe('migrations', () => {
     client.close();
   });
 
+  test('list every host of a connector that is already installed, and keep secrets in use', async () => {
+    const client = open();
+    await migrate(client, NOW, MIGRATIONS.slice(0, 18));
+    const own = { hosts: ['b.test', 'c.test'] };
+    const spec = JSON.stringify({ hosts: ['a.test', 'b.test'], operations: [{}, own, {}] });
+    const secret = (id: string, path: string): string =>
+      `INSERT INTO secrets (id, enterprise_id, owner_id, path, version, sealed, created_at, updated_at)
+        VALUES ('${id}', 'ent_1', 'usr_1', '${path}', 1, '', '${NOW}', '${NOW}')`;
+    await client.batch([
+      `INSERT INTO enterprises (id, slug, name, created_at) VALUES ('ent_1', 'e', 'E', '${NOW}')`,
+      `INSERT INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count, credential_kind,
+        content_hash, spec, installed_by, created_at, updated_at)
+        VALUES ('con_1', 'ent_1', 'usr_1', 'acme/items', '1', 'Items', '["a.test","b.test"]', 1, 'api_key', '', '${spec}',
+          'usr_1', '${NOW}', '${NOW}')`,
+      secret('sec_1', 'user/shared'),
+      secret('sec_2', 'user/bound'),
+      secret('sec_3', 'user/free'),
+      secret('sec_4', 'connectors/acme/items'),
+      `INSERT INTO binding_credentials (binding_id, owner_id, path) VALUES ('bnd_1', 'usr_1', 'user/bound')`,
+      `INSERT INTO connector_credentials (connector_id, owner_id, path, kind, state, renewable, updated_at)
+        VALUES ('con_1', 'usr_1', 'user/shared', 'api_key', 'ready', 0, '${NOW}'),
+          ('con_2', 'usr_1', 'connectors/acme/items', 'api_key', 'ready', 0, '${NOW}')`,
+    ]);
+    await migrate(client, NOW);
+    const { rows } = await client.execute('SELECT hosts FROM connectors');
+    expect(rows).toMatchObject([{ hosts: '["a.test","b.test","c.test"]' }]);
+    for (const id of ['sec_1', 'sec_2']) {
+      await expect(client.execute(`DELETE FROM secrets WHERE id = '${id}'`)).rejects.toThrow('the secret is in use');
+    }
+    for (const id of ['sec_3', 'sec_4']) await client.execute(`DELETE FROM secrets WHERE id = '${id}'`);
+    await client.execute(`DELETE FROM connector_credentials WHERE connector_id = 'con_1'`);
+    await client.execute(`DELETE FROM secrets WHERE id = 'sec_1'`);
+    const left = await client.execute('SELECT path FROM secrets');
+    expect(left.rows).toMatchObject([{ path: 'user/bound' }]);
+    client.close();
+  });
+
   test('are numbered from 1 without a gap', () => {
     expect(MIGRATIONS.map((migration) => migration.number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
   });

@@ -353,4 +353,21 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN UPDATE connectors SET activated_at = NEW.updated_at WHERE id = NEW.connector_id AND activated_at IS NULL; END`,
     ],
   },
+  {
+    number: 19,
+    name: 'secrets in use stay; every host of a connector',
+    statements: [
+      // A worker of an earlier version that still runs deletes the secret of a connector with the connector. One that somebody
+      // stored, and that a binding or a connector still uses, stays.
+      `CREATE TRIGGER secret_in_use_stays BEFORE DELETE ON secrets
+        WHEN OLD.path NOT LIKE 'connectors/%' AND OLD.path NOT LIKE 'mcp-servers/%' AND (
+          EXISTS (SELECT 1 FROM binding_credentials WHERE owner_id = OLD.owner_id AND path = OLD.path)
+          OR EXISTS (SELECT 1 FROM connector_credentials WHERE owner_id = OLD.owner_id AND path = OLD.path))
+        BEGIN SELECT RAISE(ABORT, 'the secret is in use'); END`,
+      // Earlier versions wrote only the hosts of the spec, without those that single operations name.
+      `UPDATE connectors SET hosts = (
+        SELECT json_group_array(DISTINCT host.value) FROM json_each(connectors.spec, '$.operations') AS operation,
+          json_each(COALESCE(json_extract(operation.value, '$.hosts'), json_extract(connectors.spec, '$.hosts'))) AS host)`,
+    ],
+  },
 ];

@@ -3,7 +3,7 @@ import type { Owner } from '../../../shared/model/host_binding.ts';
 import { MCP_VAULT_PREFIX, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { isId } from '../../../shared/wire/ids.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
@@ -158,7 +158,9 @@ function usedByConnectorsError(
   const connectors = used.map(({ connector: { id, fqn } }) => ({ id, fqn, owner: ownerName(row.ownerId) }));
   const deletions = connectors.map(({ id }) => `DELETE /v1/connectors/${id}/credential`).join(' and ');
   const names = connectors.map(({ fqn }) => fqn).join(', ');
-  const message = `the secret ${row.path} is the credential of the connector ${names}: delete it with ${deletions}`;
+  const message = parseVaultReference(formatVaultReference(row.path)).ok
+    ? `the secret ${row.path} serves ${names}: give each another credential first, or remove it`
+    : `the secret ${row.path} is the credential of the connector ${names}: delete it with ${deletions}`;
   return apiError('secret_in_use', message, { bindings: [], connectors });
 }
 
