@@ -149,20 +149,21 @@ describe('a page of the console', () => {
 test('counts requests by outcome in the requested period', async () => {
   const sidecar = await control.enrolSidecar();
   const now = control.clock.now();
-  const event = (n: number, type: string, minutesAgo: number) => ({
+  const event = (n: number, type: string, minutesAgo: number, more: object = {}) => ({
     id: `evt_${String(n).padStart(26, '0')}`,
     type,
     time: new Date(now - minutesAgo * 60_000).toISOString(),
     sidecar_id: sidecar.enrolled.sidecar_id,
     session_id: 'ses_1',
     actor: 'session',
-    data: { 'svc.proxy.upstream.host': 'api.example.test' },
+    data: { 'svc.proxy.upstream.host': 'api.example.test', ...more },
   });
   const events = [
     event(1, 'sandbox.proxy.passthrough', 1),
     event(2, 'sandbox.proxy.binding_injected', 1),
     event(3, 'sandbox.proxy.rejected', 23 * 60),
     event(4, 'sandbox.proxy.rejected', 25 * 60),
+    event(5, 'sandbox.proxy.trust_denied', 23 * 60, { 'svc.proxy.count': 40 }),
   ];
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
   const { userId = '' } = control.context.local ?? {};
@@ -173,8 +174,9 @@ test('counts requests by outcome in the requested period', async () => {
   const { spans } = counts.value;
   expect(spans).toHaveLength(48);
   expect(spans.at(-1)).toEqual({ added: 1, connector: 0, passed: 1, refused: 0 });
-  expect(spans[1]).toMatchObject({ refused: 1 });
-  expect(spans.reduce((sum, { refused }) => sum + refused, 0)).toBe(1);
+  // One event that stands for 40 refusals, and one for itself.
+  expect(spans[1]).toMatchObject({ refused: 41 });
+  expect(spans.reduce((sum, { refused }) => sum + refused, 0)).toBe(41);
 });
 
 const timeAt = (ms: number) => new Date(ms).toISOString();

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
 import type { Database, Statement } from '../database.ts';
 import { auditEvents, auditHeads, auditWriters } from '../tables.ts';
 
@@ -176,7 +176,10 @@ export async function findLatestAbout(
   return rows[0] ?? null;
 }
 
-/** Counts events by type in equal spans of time, numbered from 0. */
+/** Refusals may be summed: one event then stands for several. Only their data is read, which the index does not have. */
+const SUMMED: readonly AuditEventRow['type'][] = ['sandbox.proxy.rejected', 'sandbox.proxy.trust_denied'];
+
+/** Counts what events stand for, by type, in equal spans of time, numbered from 0. */
 export async function countByTime(
   database: Database,
   filter: AuditFilter,
@@ -186,8 +189,10 @@ export async function countByTime(
   // Numbers are bound as floating point, so the quotient must be converted to an integer here.
   const quotient = sql`(unixepoch(${auditEvents.time}) - ${sinceSeconds}) / ${spanSeconds}`;
   const span = sql<number>`CAST(${quotient} AS INTEGER)`.mapWith(Number);
+  const stated = sql`COALESCE(json_extract(${auditEvents.data}, '$."svc.proxy.count"'), 1)`;
+  const each = sql`CASE WHEN ${inArray(auditEvents.type, [...SUMMED])} THEN ${stated} ELSE 1 END`;
   return database.read
-    .select({ span, type: auditEvents.type, events: count() })
+    .select({ span, type: auditEvents.type, events: sql<number>`SUM(${each})`.mapWith(Number) })
     .from(auditEvents)
     .where(matches(filter))
     .groupBy(sql`1`, auditEvents.type);
