@@ -79,7 +79,7 @@ describe('svc up', () => {
     const svc = await Svc.up({ home });
     expect(await svc.ok(['status'])).toContain(svc.runFile.proxy_url);
     expect(JSON.parse(await svc.ok(['status', '--json']))).toBeTypeOf('object');
-    expect(await svc.ok(['doctor'])).toContain('curl: uses the proxy and trusts');
+    expect(await svc.ok(['doctor'])).toContain('curl\tuses the proxy and trusts');
     // The probes leave nothing that looks like an attack.
     const denied = await svc.api('GET', '/v1/audit-events?type=sandbox.proxy.');
     expect(denied).toMatchObject({ status: 200, body: { items: [] } });
