@@ -3,7 +3,7 @@
 // Plain JavaScript: the system's Node (20) starts it, and it restarts under the locked Node.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { missingParts, succeeds, withSystemFolders } from './system_parts.mjs';
@@ -16,11 +16,11 @@ const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'w
 
 /** The native compiler. dependency-cruiser needs the older one, so both are installed and have a program `tsc`. */
 const TSC = 'node_modules/typescript-native/bin/tsc';
-/** Results are cached, so that only changed files and their dependents are checked again. */
+/** Several checkers repeat each other's work, and the linter runs beside it. Results are cached: only changed files and their dependents are checked again. */
 const KEPT = ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/svc/types.tsbuildinfo'];
 
 const CHECKS = [
-  { name: 'types', command: 'node', args: [TSC, ...KEPT, '-p', 'tsconfig.json'] },
+  { name: 'types', command: 'node', args: [TSC, '--checkers', '1', ...KEPT, '-p', 'tsconfig.json'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware'] },
   { name: 'types of shared/ without Node', command: 'node', args: [TSC, '-p', 'tsconfig.shared.json'] },
   { name: 'types of the islands', command: 'node', args: [TSC, '-p', 'tsconfig.islands.json'] },
@@ -113,12 +113,12 @@ function countTests(file) {
  * Runs one vitest project, or all that match the pattern, in its own temporary folder, which is removed afterwards. A run that
  * crashes or has an unhandled error is a failure, even if every test passed.
  */
-async function runTests(project, timeoutSeconds) {
+async function runTests(project, timeoutSeconds, ...options) {
   say(`\n${project} tests`);
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
   const file = join(folder, 'report.json');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const result = await run('vitest', ['run', '--project', project, ...reporters], {
+  const result = await run('vitest', ['run', '--project', project, ...options, ...reporters], {
     show: true,
     timeoutSeconds,
     env: { TMPDIR: folder },
@@ -183,7 +183,8 @@ async function main() {
   await runChecks();
   await runTests('unit', 900);
   await parts;
-  if (!QUICK) await runTests('e2e*', 3_600);
+  // These tests wait for other programs half of the time.
+  if (!QUICK) await runTests('e2e*', 3_600, `--maxWorkers=${Math.ceil(availableParallelism() * 1.5)}`);
   await containers;
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;

@@ -14,7 +14,7 @@ import { CHATGPT_ACCOUNT } from './replies.ts';
 import { type AgentServices, LOGIN_HOSTS, SERVICE_HOSTS, startServices } from './services.ts';
 import { TokenIssuer } from './token_issuer.ts';
 
-// The own logins of the real agents, moved into svc: against services that admit only the newest access token, and token
+// The own logins of the real agents, moved into svc: against services that admit only the newest access tokens, and token
 // endpoints that rotate refresh tokens and end a login when an old one comes back.
 
 const EXPIRES_SECONDS = 4;
@@ -108,9 +108,9 @@ beforeAll(async () => {
   if (programs === null) return;
   scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-logins-'));
   const ca = await createTestCa();
-  const current: Record<string, string> = {};
+  const current: Record<string, readonly string[]> = {};
   for (const { agent, issuer } of TRIED) {
-    Object.defineProperty(current, `account/${agent}`, { get: () => issuer.access });
+    Object.defineProperty(current, `account/${agent}`, { get: () => issuer.accepted });
   }
   const tokens = Object.fromEntries(
     TRIED.map(({ tokenUrl, issuer }) => [tokenUrl, (body: string) => issuer.answer(body)]),

@@ -96,7 +96,7 @@ interface Logins {
 /** Starts the services. Each refuses requests without its credential; models answer with `text`. */
 export async function startServices(
   certificate: Certificate,
-  credentials: Readonly<Record<string, string>>,
+  credentials: Readonly<Record<string, string | readonly string[]>>,
   text: string,
   { hosts = HOSTS, tokens = {} }: Logins = {},
 ): Promise<AgentServices> {
@@ -119,7 +119,7 @@ export async function startServices(
     const forms = hosts[host];
     if (forms === undefined) return undefined;
     const found = forms.find(([secret, { header, value }]) => {
-      return request.headers[header] === value(credentials[secret] ?? '');
+      return [credentials[secret] ?? ''].flat().some((accepted) => request.headers[header] === value(accepted));
     });
     return found?.[0] ?? null;
   };

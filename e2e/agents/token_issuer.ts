@@ -27,6 +27,7 @@ export class TokenIssuer {
   refreshes = 0;
   isRevoked = false;
   #access = '';
+  #before = '';
   #refresh = '';
   readonly #clientId: string;
   readonly #makeAccess: () => string;
@@ -39,9 +40,13 @@ export class TokenIssuer {
     this.#rotate();
   }
 
-  /** The access token that the service accepts now: always the newest. */
   get access(): string {
     return this.isRevoked ? 'revoked' : this.#access;
+  }
+
+  /** The access tokens that the service accepts: the newest, and the one before it, which a request on its way may still have. */
+  get accepted(): readonly string[] {
+    return this.isRevoked ? [] : [this.#access, this.#before].filter((token) => token !== '');
   }
 
   get refresh(): string {
@@ -72,6 +77,7 @@ export class TokenIssuer {
   }
 
   #rotate(): void {
+    this.#before = this.#access;
     this.#access = this.#makeAccess();
     this.#refresh = `rt-${randomBytes(30).toString('base64url')}`;
     this.issued.push(this.#access, this.#refresh);
