@@ -3,7 +3,7 @@
  * and length of secret, and for a reply head.
  */
 import { performance } from 'node:perf_hooks';
-import { SAMPLE_SEARCH_KEY } from '../shared/inject/sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../shared/inject/testing/sample_requests.ts';
 import { compileScrubPatterns } from '../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../shared/inject/scrub/scrub_text.ts';
 import { StreamScrubber } from '../shared/inject/scrub/stream_scrubber.ts';

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { decodeJwt } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { addUser, type InProcess, ORIGIN, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
@@ -19,19 +19,11 @@ import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
 const HOUR_MS = 3_600_000;
 
-/** A remote MCP server that requires a token and says where to get it. */
-class ProtectedServer {
-  readonly #server: Server = createServer((request, response) => {
-    this.asked.push(`${request.method} ${request.url}`);
-    const said = request.method === 'POST' ? null : this.documents[request.url ?? ''];
-    if (said === null) response.writeHead(401, this.challenge === null ? {} : { 'www-authenticate': this.challenge });
-    else response.writeHead(said === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    response.end(said === null ? '' : JSON.stringify(said ?? {}));
-  });
-  asked: string[] = [];
-  challenge: string | null = null;
-  documents: Record<string, unknown> = {};
+abstract class LoopbackServer {
+  readonly #server = createServer((request, response) => this.answer(request, response));
   origin = '';
+
+  protected abstract answer(request: IncomingMessage, response: ServerResponse): void;
 
   async start(): Promise<void> {
     this.origin = `http://127.0.0.1:${await listen(this.#server)}`;
@@ -39,6 +31,21 @@ class ProtectedServer {
   stop(): void {
     this.#server.closeAllConnections();
     this.#server.close();
+  }
+}
+
+/** A remote MCP server that requires a token and says where to get it. */
+class ProtectedServer extends LoopbackServer {
+  asked: string[] = [];
+  challenge: string | null = null;
+  documents: Record<string, unknown> = {};
+
+  protected answer(request: IncomingMessage, response: ServerResponse): void {
+    this.asked.push(`${request.method} ${request.url}`);
+    const said = request.method === 'POST' ? null : this.documents[request.url ?? ''];
+    if (said === null) response.writeHead(401, this.challenge === null ? {} : { 'www-authenticate': this.challenge });
+    else response.writeHead(said === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(said === null ? '' : JSON.stringify(said ?? {}));
   }
 }
 
@@ -242,25 +249,17 @@ describe('the authorisation of a remote server', () => {
 });
 
 /** Names somebody else's authorization server, and issues tokens for any resource. */
-class HostileProvider {
-  readonly #server: Server = createServer((request, response) => {
+class HostileProvider extends LoopbackServer {
+  asked: string[] = [];
+  more: Record<string, unknown> = {};
+  token: Record<string, unknown> = {};
+
+  protected answer(request: IncomingMessage, response: ServerResponse): void {
     this.asked.push(`${request.method} ${request.url?.split('?')[0]}`);
     const said =
       request.url === '/token' ? this.token : request.url === '/register' ? { client_id: 'theirs' } : this.metadata();
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(said));
-  });
-  asked: string[] = [];
-  more: Record<string, unknown> = {};
-  token: Record<string, unknown> = {};
-  origin = '';
-
-  async start(): Promise<void> {
-    this.origin = `http://127.0.0.1:${await listen(this.#server)}`;
-  }
-  stop(): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
   }
   metadata(): object {
     return {

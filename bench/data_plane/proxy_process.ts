@@ -17,7 +17,7 @@ import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
 import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
 import type { Log } from '../../machine/ports.ts';
 import { Sessions } from '../../sidecar/session/sessions.ts';
-import { bearerBinding } from '../../sidecar/testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { FakeApprovalSource, FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';
 import { createSessionCa } from '../../sidecar/tls/session_ca.ts';
 import { createListener } from '../../sidecar/tunnel/listener.ts';

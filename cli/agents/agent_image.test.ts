@@ -18,6 +18,7 @@ import { findOrBuildImage, imageTag } from './agent_image.ts';
 import type { Ended } from './agent_npm.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { findProfile } from './agent_profiles.ts';
+import { sampleImage } from '../../sandbox/engine/testing/sample_image.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCE = join(root, 'sandbox', 'image');
@@ -27,16 +28,7 @@ const CLAUDE = profileOf('claude');
 const PACKAGED = 'node_modules/@anthropic-ai/claude-code-linux-x64/claude';
 const BASE = 'node:24';
 const TAG = imageTag(CLAUDE, BASE, '1000', SOURCE);
-const config = (id: string, labels: Record<string, string> = {}): ImageConfig => ({
-  id,
-  user: '',
-  entrypoint: [],
-  cmd: [],
-  env: [],
-  workdir: '',
-  architecture: 'amd64',
-  labels,
-});
+const config = (id: string, labels: ImageConfig['labels'] = {}): ImageConfig => sampleImage({ id, labels });
 
 /** What npm leaves behind: the program, and a list of where everything came from. */
 const FETCHED: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+import { CONNECTOR } from '../testing/connector_samples.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -30,28 +31,7 @@ const secret = {
 };
 
 const GUARDED_CONNECTOR = {
-  id: 'con_01m7yjbz4dz98vffmftfxp52e5',
-  ...TIMES,
-  owner: 'personal',
-  fqn: 'acme/items',
-  version: '1.0.0',
-  title: 'Items',
-  content_hash: 'a'.repeat(64),
-  hosts: ['api.example.com'],
-  operation_count: 1,
-  active: true,
-  installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  credential: {
-    kind: 'api_key',
-    ref: 'vault://connectors/acme/items',
-    state: 'missing',
-    updated_at: null,
-    expires_at: null,
-    client_id: null,
-    token_url: null,
-    scopes: [],
-    renewable: false,
-  },
+  ...CONNECTOR,
   spec: {
     schema_version: 1,
     connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
+import { CONNECTOR, CONNECTOR_ID, NO_CREDENTIAL } from '../testing/connector_samples.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -7,37 +8,20 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-const ID = 'con_01m7yjbz4dz98vffmftfxp52e5';
 const SECRET = 'planted-secret-0123456789';
 const time = '2026-01-01T11:59:00.000Z';
 const waiting = {
+  ...NO_CREDENTIAL,
   kind: 'oauth2',
-  ref: 'vault://connectors/acme/items',
   state: 'authorisation_required',
   updated_at: time,
-  expires_at: null,
   client_id: 'client-1',
   token_url: 'https://auth.example.com/token',
   scopes: ['read'],
-  renewable: false,
 };
 const ready = { ...waiting, state: 'ready', renewable: true, updated_at: '2026-01-01T12:00:01.000Z' };
 const missing = { ...waiting, state: 'missing', client_id: null, updated_at: null };
 const operation = { name: 'get', method: 'GET', path: '/items', effect: 'read' };
-const summary = {
-  id: ID,
-  owner: 'personal',
-  fqn: 'acme/items',
-  version: '1.0.0',
-  title: 'Items',
-  content_hash: 'a'.repeat(64),
-  hosts: ['api.example.com'],
-  operation_count: 1,
-  active: true,
-  installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  created_at: time,
-  updated_at: time,
-};
 const spec = {
   schema_version: 1,
   connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
@@ -68,9 +52,9 @@ function control(looks: readonly object[], reply: object = link): Answer {
     if (method === 'PUT') return { status: 200, body: waiting };
     if (method === 'POST') return { status: 200, body: reply };
     if (url.pathname === '/v1/connectors') {
-      return { status: 200, body: { items: [{ ...summary, credential }], next_cursor: null } };
+      return { status: 200, body: { items: [{ ...CONNECTOR, credential }], next_cursor: null } };
     }
-    return { status: 200, body: { ...summary, spec, credential: left.length > 1 ? left.shift() : left[0] } };
+    return { status: 200, body: { ...CONNECTOR, spec, credential: left.length > 1 ? left.shift() : left[0] } };
   };
 }
 
@@ -92,7 +76,7 @@ describe('svc connector authorize', () => {
     const before = { ...ready, updated_at: time };
     const run = await authorize([], { answer: control([before, before, ready]) });
     expect(run.code).toBe(0);
-    expect(run.calls.filter(({ url }) => url.pathname.endsWith(ID))).toHaveLength(3);
+    expect(run.calls.filter(({ url }) => url.pathname.endsWith(CONNECTOR_ID))).toHaveLength(3);
   });
 
   test('prints the device code', async () => {

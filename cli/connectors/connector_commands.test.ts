@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectorSpec } from '../../shared/wire/connector_spec.ts';
 import { catalogNames } from './connector_catalog.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
+import { CONNECTOR, CONNECTOR_ID, NO_CREDENTIAL } from '../testing/connector_samples.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -12,7 +13,6 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-const ID = 'con_01m7yjbz4dz98vffmftfxp52e5';
 const KEY = 'planted-secret-0123456789';
 const time = '2026-01-01T11:59:00.000Z';
 const spec = {
@@ -36,41 +36,15 @@ const spec = {
     },
   ],
 };
-const credential = {
-  kind: 'api_key',
-  ref: 'vault://connectors/acme/items',
-  state: 'missing',
-  updated_at: null as string | null,
-  expires_at: null,
-  client_id: null as string | null,
-  token_url: null,
-  scopes: [],
-  renewable: false,
-};
-const record = {
-  id: ID,
-  owner: 'personal',
-  fqn: 'acme/items',
-  version: '1.0.0',
-  title: 'Items',
-  content_hash: 'a'.repeat(64),
-  hosts: spec.hosts,
-  operation_count: 1,
-  active: false,
-  credential,
-  installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  created_at: time,
-  updated_at: time,
-  spec,
-};
-const { spec: _spec, ...summary } = record;
+const summary = { ...CONNECTOR, hosts: spec.hosts, active: false };
+const record = { ...summary, spec };
 
 /** A control plane with these connectors; `extra` answers other calls. */
 function control(extra: Answer = () => ({ status: 500 }), items: readonly unknown[] = [summary]): Answer {
   return (call) => {
     if (call.method !== 'GET') return extra(call);
     if (call.url.pathname === '/v1/connectors') return { status: 200, body: { items, next_cursor: null } };
-    return call.url.pathname === `/v1/connectors/${ID}` ? { status: 200, body: record } : extra(call);
+    return call.url.pathname === `/v1/connectors/${CONNECTOR_ID}` ? { status: 200, body: record } : extra(call);
   };
 }
 
@@ -86,7 +60,7 @@ describe('svc connector install', () => {
   test('sends the spec of a file and prints the next step', async () => {
     home.write('items.json', JSON.stringify(spec));
     const result = await run(['install', './items.json', '--owner', 'enterprise'], { answer: answerInstalled });
-    expect(result).toMatchObject({ code: 0, stdout: `${ID}\n` });
+    expect(result).toMatchObject({ code: 0, stdout: `${CONNECTOR_ID}\n` });
     expect(result.calls).toMatchObject([{ method: 'POST', body: { connector: { fqn: 'acme/items' } } }]);
     expect(result.calls[0]?.url.search).toBe('?owner=enterprise');
     expect(result.stderr).toContain('warning: a and b overlap\n');
@@ -126,7 +100,8 @@ describe('svc connector install', () => {
     bound('api.example.com', 'vault://team/items', { owner: 'enterprise' }),
   ];
   const serving: Answer = ({ method, url }) => {
-    if (method === 'PUT') return { status: 200, body: { ...credential, ref: REF, state: 'ready', updated_at: time } };
+    if (method === 'PUT')
+      return { status: 200, body: { ...NO_CREDENTIAL, ref: REF, state: 'ready', updated_at: time } };
     if (method === 'POST') return { status: 201, body: { ...record, warnings: [] } };
     const items =
       url.pathname === '/v1/secrets'
@@ -145,7 +120,7 @@ describe('svc connector install', () => {
     });
     expect(writes(result.calls).map(({ url, body }) => [url.pathname, body])).toMatchObject([
       ['/v1/connectors', {}],
-      [`/v1/connectors/${ID}/credential`, served],
+      [`/v1/connectors/${CONNECTOR_ID}/credential`, served],
     ]);
     expect(JSON.parse(result.stdout)).toMatchObject({ active: true, credential: { ref: REF, state: 'ready' } });
   });
@@ -269,21 +244,21 @@ describe('svc connector', () => {
       'api_key: missing',
       spec.hosts.join(' '),
       '1m ago',
-      ID,
+      CONNECTOR_ID,
     ];
     expect(result.stdout).toBe(`${cells.join('\t')}\n`);
   });
 
   test('show prints a spec that can be reinstalled', async () => {
     const result = await run(['show', 'acme/items'], { answer: control() });
-    expect(result.stdout).toContain(`# ${ID} (personal)`);
+    expect(result.stdout).toContain(`# ${CONNECTOR_ID} (personal)`);
     expect(connectorSpec.parse(parse(result.stdout))).toEqual(connectorSpec.parse(spec));
   });
 
-  test.each([['acme/items'], [ID], ['items']])('remove finds %s', async (name) => {
+  test.each([['acme/items'], [CONNECTOR_ID], ['items']])('remove finds %s', async (name) => {
     const result = await run(['remove', name], { answer: control(() => ({ status: 204 })) });
     expect(writes(result.calls).map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
-      `DELETE /v1/connectors/${ID}`,
+      `DELETE /v1/connectors/${CONNECTOR_ID}`,
     ]);
   });
 
@@ -298,7 +273,7 @@ describe('svc connector', () => {
     const answer = control(() => ({ status: 204 }), [summary, other]);
     expect((await run(['remove', 'acme/items'], { answer })).stderr).toContain(other.id);
     const result = await run(['remove', 'acme/items', '--owner', 'personal'], { answer });
-    expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${ID}`);
+    expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${CONNECTOR_ID}`);
   });
 
   test('catalog lists every connector, and prints one unchanged', async () => {
@@ -390,8 +365,8 @@ describe('svc connector test', () => {
   const approval = { approval_id: 'apr_01m7yjbz4dz98vffmftfxp52e5' };
   test.each([
     ['approval_required', approval, 'svc approvals approve apr_01m7yjbz4dz98vffmftfxp52e5'],
-    ['binding_required', { connector_id: ID }, 'svc connector credential set acme/items'],
-    ['reauthorisation_required', { connector_id: ID }, 'svc connector authorize acme/items'],
+    ['binding_required', { connector_id: CONNECTOR_ID }, 'svc connector credential set acme/items'],
+    ['reauthorisation_required', { connector_id: CONNECTOR_ID }, 'svc connector authorize acme/items'],
   ])('says what to do about %s', async (code, details, fix) => {
     const answer = control(() => ({ status: 403, body: refusal(code, details) }));
     const result = await run(['test', 'items', 'update-item', ...args], { answer });
@@ -401,13 +376,13 @@ describe('svc connector test', () => {
 });
 
 describe('svc connector credential set', () => {
-  const stored = control(() => ({ status: 200, body: { ...credential, state: 'ready', updated_at: time } }));
+  const stored = control(() => ({ status: 200, body: { ...NO_CREDENTIAL, state: 'ready', updated_at: time } }));
 
   test('sends the value from stdin and prints only the reference', async () => {
     const result = await run(['credential', 'set', 'items', '--stdin'], { stdin: `${KEY}\n`, answer: stored });
     expect(result).toMatchObject({ code: 0, stdout: 'vault://connectors/acme/items\n', stderr: '' });
     expect(writes(result.calls)).toMatchObject([{ method: 'PUT', body: { kind: 'api_key', value: KEY } }]);
-    expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${ID}/credential`);
+    expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${CONNECTOR_ID}/credential`);
   });
 
   test.each([[['items', KEY]], [['items', '--value', KEY]], [['items', `--value=${KEY}`]]])(
@@ -420,7 +395,7 @@ describe('svc connector credential set', () => {
   );
 
   test('points to authorize for an oauth2 connector', async () => {
-    const oauth2 = { ...summary, credential: { ...credential, kind: 'oauth2' } };
+    const oauth2 = { ...summary, credential: { ...NO_CREDENTIAL, kind: 'oauth2' } };
     const answer = control(undefined, [oauth2]);
     const result = await run(['credential', 'set', 'items', '--stdin'], { stdin: KEY, answer });
     expect(result.code).toBe(2);
@@ -429,7 +404,7 @@ describe('svc connector credential set', () => {
   });
 
   test('names a stored secret with --secret, and reads no value', async () => {
-    const ready = { ...credential, ref: 'vault://user/items', state: 'ready', updated_at: time };
+    const ready = { ...NO_CREDENTIAL, ref: 'vault://user/items', state: 'ready', updated_at: time };
     const none = { status: 200, body: { items: [], next_cursor: null } };
     const answer = control(({ method }) =>
       method === 'GET' ? none : method === 'PUT' ? { status: 200, body: ready } : { status: 500 },
@@ -442,7 +417,7 @@ describe('svc connector credential set', () => {
   });
 
   test('rm of an active connector says that its operations are refused from now on', async () => {
-    const shared = { ...credential, ref: 'vault://user/items', state: 'ready', updated_at: time };
+    const shared = { ...NO_CREDENTIAL, ref: 'vault://user/items', state: 'ready', updated_at: time };
     const items = [{ ...summary, active: true, credential: shared }];
     const result = await run(['credential', 'rm', 'items'], {
       terminal: true,

@@ -9,6 +9,7 @@ import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts
 import { commandLine, runCommandLine } from '../command_line.ts';
 import { BASE_PROBE } from '../../sandbox/contract/mcp_helper_node.ts';
 import { addImageCommands, type ImageEngine } from './image_commands.ts';
+import { sampleImage } from '../../sandbox/engine/testing/sample_image.ts';
 
 const GOOD = `svc-install-proxy-ca=/usr/local/bin/svc-install-proxy-ca
 svc-run-with-proxy-ca=/usr/local/bin/svc-run-with-proxy-ca
@@ -49,16 +50,7 @@ interface Ran {
   readonly contexts: readonly unknown[];
 }
 
-const image = {
-  id: 'sha256:abc',
-  user: '',
-  entrypoint: [],
-  cmd: [],
-  env: [],
-  workdir: '',
-  architecture: 'amd64',
-  labels: {},
-};
+const image = sampleImage();
 
 async function svc(
   argv: readonly string[],

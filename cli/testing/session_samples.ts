@@ -30,3 +30,13 @@ export const CONTAINER_SESSION = {
   listener_port: 7421,
   sentinels: [],
 };
+
+/** A live session, as the sidecar lists it. */
+export const LIVE_SESSION = {
+  session_id: 'ses_1',
+  name: 'work',
+  state: 'live',
+  created_at: '2026-01-01T11:00:00Z',
+  expires_at: '2026-01-02T11:00:00Z',
+  open_tunnels: 0,
+};

@@ -7,6 +7,7 @@ import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { CONTAINER_ID, FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+import { LIVE_SESSION } from '../testing/session_samples.ts';
 
 let home: TestHome;
 let child: ChildProcess;
@@ -24,14 +25,6 @@ afterEach(async () => {
   home.remove();
 });
 
-const session = {
-  session_id: 'ses_1',
-  name: 'work',
-  state: 'live',
-  created_at: '2026-01-01T11:00:00Z',
-  expires_at: '2026-01-02T11:00:00Z',
-  open_tunnels: 0,
-};
 const sessions =
   (...items: readonly object[]): Answer =>
   () => ({ status: 200, body: { items, next_cursor: null } });
@@ -67,7 +60,7 @@ describe('svc down', () => {
 
   test('with live sessions and no terminal is refused with their names, and stops nothing', async () => {
     lock(identity());
-    const answer = sessions(session, { ...session, session_id: 'ses_2', state: 'ended' });
+    const answer = sessions(LIVE_SESSION, { ...LIVE_SESSION, session_id: 'ses_2', state: 'ended' });
     const { code, stderr } = await runCli(home, ['down'], { answer });
     expect(code).toBe(2);
     expect(stderr).toContain('This ends 1 live session:');
@@ -78,7 +71,7 @@ describe('svc down', () => {
 
   test('with live sessions at a terminal asks first', async () => {
     lock(identity());
-    const options = { answer: sessions(session), terminal: true };
+    const options = { answer: sessions(LIVE_SESSION), terminal: true };
     const refused = await runCli(home, ['down'], { ...options, stdin: 'n\n' });
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('ses_1 (work)');
@@ -89,7 +82,7 @@ describe('svc down', () => {
 
   test('with --yes ends live sessions without asking', async () => {
     lock(identity());
-    expect((await runCli(home, ['down', '--yes'], { answer: sessions(session) })).code).toBe(0);
+    expect((await runCli(home, ['down', '--yes'], { answer: sessions(LIVE_SESSION) })).code).toBe(0);
     expect(identity()).toBeNull();
   });
 

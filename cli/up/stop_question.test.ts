@@ -5,21 +5,13 @@ import type { CliContext } from '../context.ts';
 import { printerFor } from '../terminal/output.ts';
 import { TestHome } from '../testing/run_cli.ts';
 import { type StopKind, waitForStop } from './stop_question.ts';
+import { LIVE_SESSION } from '../testing/session_samples.ts';
 
 let home: TestHome;
 beforeEach(() => {
   home = new TestHome();
 });
 afterEach(() => home.remove());
-
-const session = {
-  session_id: 'ses_1',
-  name: 'work',
-  state: 'live',
-  created_at: '2026-01-01T11:00:00Z',
-  expires_at: '2026-01-02T11:00:00Z',
-  open_tunnels: 0,
-};
 
 /** A terminal whose keys and signals the test sends. */
 class Terminal {
@@ -92,7 +84,7 @@ class Terminal {
 describe('Ctrl-C in svc up', () => {
   test('stops at once if no session is live', async () => {
     const terminal = new Terminal();
-    const waiting = terminal.start([{ ...session, state: 'ended' }]);
+    const waiting = terminal.start([{ ...LIVE_SESSION, state: 'ended' }]);
     terminal.signal('SIGINT');
     await waiting;
     expect([terminal.text, terminal.kind]).toEqual(['', 'end_sessions']);
@@ -100,7 +92,7 @@ describe('Ctrl-C in svc up', () => {
 
   test('with live sessions names them and asks; no keeps it running, and the next Ctrl-C asks again', async () => {
     const terminal = new Terminal();
-    const waiting = terminal.start([session]);
+    const waiting = terminal.start([LIVE_SESSION]);
     terminal.signal('SIGINT');
     await terminal.says('[y/N]');
     expect(terminal.text).toContain('ses_1 (work)');
@@ -117,7 +109,7 @@ describe('Ctrl-C in svc up', () => {
 
   test('a second time, as a key at the question, stops at once', async () => {
     const terminal = new Terminal();
-    const waiting = terminal.start([session]);
+    const waiting = terminal.start([LIVE_SESSION]);
     terminal.signal('SIGINT');
     await terminal.says('[y/N]');
     terminal.stdin.write('\u0003');
@@ -127,7 +119,7 @@ describe('Ctrl-C in svc up', () => {
 
   test('that npm delivers twice still asks', async () => {
     const terminal = new Terminal();
-    const waiting = terminal.start([session]);
+    const waiting = terminal.start([LIVE_SESSION]);
     terminal.signal('SIGINT');
     terminal.signal('SIGINT');
     await terminal.says('[y/N]');
@@ -148,7 +140,7 @@ describe('Ctrl-C in svc up', () => {
         signal.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
       });
     };
-    const waiting = terminal.start([session]);
+    const waiting = terminal.start([LIVE_SESSION]);
     terminal.signal('SIGINT');
     await asked.promise;
     terminal.signal('SIGINT');
@@ -164,7 +156,7 @@ describe('Ctrl-C in svc up', () => {
   test('as a signal to a background job of the terminal stops at once, without a question', async () => {
     const terminal = new Terminal();
     terminal.isInForeground = false;
-    const waiting = terminal.start([session]);
+    const waiting = terminal.start([LIVE_SESSION]);
     terminal.signal('SIGINT');
     await waiting;
     expect(terminal.text).toBe('');
@@ -175,7 +167,7 @@ describe('Ctrl-C in svc up', () => {
     ['SIGINT without a terminal', 'SIGINT', false, 'end_sessions'],
   ] as const)('%s stops at once', async (_title, signal, isTerminal, kind) => {
     const terminal = new Terminal();
-    const waiting = terminal.start([session], isTerminal);
+    const waiting = terminal.start([LIVE_SESSION], isTerminal);
     terminal.signal(signal);
     await waiting;
     expect([terminal.text, terminal.kind]).toEqual(['', kind]);
@@ -183,7 +175,7 @@ describe('Ctrl-C in svc up', () => {
 
   test('SIGTERM during the question stops at once', async () => {
     const terminal = new Terminal();
-    const waiting = terminal.start([session]);
+    const waiting = terminal.start([LIVE_SESSION]);
     terminal.signal('SIGINT');
     await terminal.says('[y/N]');
     terminal.signal('SIGTERM');

@@ -5,17 +5,9 @@ import type { ImageConfig, RuntimeFailure } from '../engine/container_runtime.ts
 import { checkImage, type ImageChecks } from './image_contract.ts';
 import type { ImageFacts } from './image_contract_facts.ts';
 import { agentUserOf, isPlainUserName, probeScript } from './image_contract_probe.ts';
+import { sampleImage } from '../engine/testing/sample_image.ts';
 
-const config: ImageConfig = {
-  id: 'sha256:abc',
-  user: 'agent',
-  entrypoint: [],
-  cmd: [],
-  env: [],
-  workdir: '',
-  architecture: 'amd64',
-  labels: {},
-};
+const config = sampleImage({ user: 'agent' });
 
 const HELPERS_FOUND = [
   'svc-install-proxy-ca=/usr/local/bin/svc-install-proxy-ca',

@@ -6,6 +6,7 @@ import type { ContainerRuntime, ContainerSpec } from './container_runtime.ts';
 import { dockerRuntime, openDockerRuntime, podmanRuntime } from './docker_runtime.ts';
 import { AGENT_HARDENING } from './agent_hardening.ts';
 import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID } from '../launch/testing/fake_docker.ts';
+import { sampleImage } from './testing/sample_image.ts';
 
 let docker: FakeDocker;
 let runtime: ContainerRuntime;
@@ -186,16 +187,7 @@ describe('an image', () => {
     docker.on('image', `echo '{"Id":"${IMAGE_ID}","Architecture":"amd64","Config":{"Entrypoint":null}}'`);
     expect(await runtime.inspectImage('x')).toEqual({
       ok: true,
-      value: {
-        id: IMAGE_ID,
-        user: '',
-        entrypoint: [],
-        cmd: [],
-        env: [],
-        workdir: '',
-        architecture: 'amd64',
-        labels: {},
-      },
+      value: sampleImage({ id: IMAGE_ID }),
     });
   });
 

@@ -1,13 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  createAnswering,
-  bearerBinding,
-  readUntil,
-  startDataPlane,
-  type DataPlane,
-} from '../../sidecar/testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane, type DataPlane } from '../../sidecar/testing/data_plane.ts';
 import { startRelay, type Relay } from './relay.ts';
 
 const HOST = 'api.example.test';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
-import { sampleBinding } from '../inject/sample_requests.ts';
+import { schemeBinding } from '../inject/testing/sample_requests.ts';
 import { auditEventData } from '../wire/audit_events.ts';
 import { exchangeEvent, type ExchangeFacts, type ExchangeResult } from './exchange_event.ts';
 
@@ -32,7 +32,7 @@ describe('the event of a request that passes through', () => {
 
   test('says whose placeholder went to a host without a binding', () => {
     const event = exchangeEvent(
-      { ...facts, stray: { ...sampleBinding({ scheme: 'bearer' }), host: 'api.github.com' } },
+      { ...facts, stray: { ...schemeBinding({ scheme: 'bearer' }), host: 'api.github.com' } },
       passed,
     );
     expect(event?.data).toMatchObject({

@@ -1,18 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { sampleBinding } from '../model/testing/sample_binding.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { EFFECTS } from '../model/host_binding.ts';
 import { enforceContract, type ContractRequest } from './contract.ts';
 
-const BINDING: HostBinding = {
-  id: 'bnd_1',
-  owner: 'personal',
-  host: '*.example.com',
-  credential: { owner: 'personal', path: 'user/demo' },
-  injection: { scheme: 'bearer' },
-  emit: { mechanism: 'inject' },
-  allowedHosts: [],
-  body: 'buffer',
-};
+const BINDING = sampleBinding({ id: 'bnd_1', host: '*.example.com' });
 const REQUEST: ContractRequest = { host: 'api.example.com', method: 'GET', fields: [], besideApprovals: false };
 
 describe('allowed hosts', () => {

@@ -1,19 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { sampleBinding } from '../model/testing/sample_binding.ts';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { CredentialRef, HostBinding } from '../model/host_binding.ts';
 import { explainReply } from '../wire/host_bindings.ts';
 import { explainRequest } from './explain.ts';
 
-const BINDING: HostBinding = {
-  id: 'bnd_00000000000000000000000001',
-  owner: 'personal',
-  host: 'api.example.com',
-  credential: { owner: 'personal', path: 'user/demo' },
-  injection: { scheme: 'bearer' },
-  emit: { mechanism: 'inject' },
-  allowedHosts: [],
-  body: 'buffer',
-};
+const BINDING = sampleBinding({ host: 'api.example.com' });
 
 const everything = () => true;
 const nothing = () => false;

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import type { HostBinding } from '../model/host_binding.ts';
 import { chooseBinding } from './choose.ts';
 import { emitDecision } from './emit_decision.ts';
-import { sampleBinding, sampleRequest } from './sample_requests.ts';
+import { schemeBinding, sampleRequest } from './testing/sample_requests.ts';
 
-const PLAIN: HostBinding = { ...sampleBinding({ scheme: 'bearer' }), id: 'bnd_plain' };
+const PLAIN: HostBinding = { ...schemeBinding({ scheme: 'bearer' }), id: 'bnd_plain' };
 
 function account(name: string): HostBinding {
   const emit = { mechanism: 'sentinel-swap', sentinel: `svc_sentinel_${name}` } as const;
-  return { ...sampleBinding({ scheme: 'bearer' }, emit), id: `bnd_${name}` };
+  return { ...schemeBinding({ scheme: 'bearer' }, emit), id: `bnd_${name}` };
 }
 
 function describeChoice(bindings: readonly HostBinding[], token: string | null): string {
@@ -49,18 +49,18 @@ const basic = (password: string): string => `Authorization: Basic ${btoa(`me:${p
 
 describe('chooseBinding: bindings of one host in different places', () => {
   const API: HostBinding = {
-    ...sampleBinding({ scheme: 'header-template', header: 'PRIVATE-TOKEN', template: '{token}' }),
+    ...schemeBinding({ scheme: 'header-template', header: 'PRIVATE-TOKEN', template: '{token}' }),
     id: 'bnd_api',
   };
   const GIT: HostBinding = {
-    ...sampleBinding(
+    ...schemeBinding(
       { scheme: 'basic', username: 'oauth2' },
       { mechanism: 'sentinel-swap', sentinel: 'svc_sentinel_git' },
     ),
     id: 'bnd_git',
   };
   const MEDIA: HostBinding = {
-    ...sampleBinding(
+    ...schemeBinding(
       { scheme: 'query-param', queryParam: 'media_token' },
       { mechanism: 'sentinel-swap', sentinel: 'svc_sentinel_media' },
     ),

@@ -5,7 +5,7 @@ import type { HostBinding, Injection } from '../model/host_binding.ts';
 import { Secret } from '../model/secret.ts';
 import { inject } from './inject.ts';
 import { findPresentedCredential } from './find_presented.ts';
-import { linesOf, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { linesOf, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
 
 const BEARER: Injection = { scheme: 'bearer' };
 const BASIC: Injection = { scheme: 'basic', username: 'x-access-token' };
@@ -13,7 +13,7 @@ const TEMPLATE: Injection = { scheme: 'header-template', header: 'X-Api-Key', te
 const SENTINEL = 'svc_sentinel_0001';
 
 function swap(injection: Injection): HostBinding {
-  return sampleBinding(injection, { mechanism: 'sentinel-swap', sentinel: SENTINEL });
+  return schemeBinding(injection, { mechanism: 'sentinel-swap', sentinel: SENTINEL });
 }
 
 function resultOf(binding: HostBinding, lines: readonly string[], credential: string) {
@@ -51,7 +51,7 @@ const PLACES: readonly (readonly [injection: Injection, header: string, written:
 
 describe('inject: injected wins', () => {
   for (const [injection, header, written] of PLACES) {
-    const binding = sampleBinding(injection);
+    const binding = schemeBinding(injection);
     const odd = header.toUpperCase().replace('A', 'a');
 
     it(`${injection.scheme}: writes the credential if the client sent none`, () => {
@@ -91,7 +91,7 @@ describe('inject: injected wins', () => {
   }
 
   it('removes every name that CGI, WSGI or PHP maps to the same variable', () => {
-    const binding = sampleBinding(TEMPLATE);
+    const binding = schemeBinding(TEMPLATE);
     const spelled = fc
       .tuple(fc.constantFrom('-', '_', '.', '!', '~'), fc.constantFrom('-', '_', '.', '|', '+'), fc.boolean())
       .map(([one, other, upper]) => (upper ? `X${one}API${other}KEY` : `x${one}api${other}Key`));
@@ -104,19 +104,19 @@ describe('inject: injected wins', () => {
   });
 
   it('writes a Basic pair as UTF-8', () => {
-    const binding = sampleBinding({ scheme: 'basic', username: 'm\u00fcller' });
+    const binding = schemeBinding({ scheme: 'basic', username: 'm\u00fcller' });
     expect(injectLines(binding, [], 'p\u00e4ss:w\u{1F600}')).toEqual([
       `Authorization: Basic ${base64('m\u00fcller:p\u00e4ss:w\u{1F600}')}`,
     ]);
   });
 
   it('sends a credential outside ASCII as UTF-8 bytes', () => {
-    expect(injectLines(sampleBinding(BEARER), [], 't\u00f6ken')).toEqual(['Authorization: Bearer t\u00c3\u00b6ken']);
+    expect(injectLines(schemeBinding(BEARER), [], 't\u00f6ken')).toEqual(['Authorization: Bearer t\u00c3\u00b6ken']);
   });
 
   it('treats "$&" and "{token}" within a credential as plain text', () => {
     const line = 'X-Api-Key: Key $&{token}$1; v=1';
-    expect(injectLines(sampleBinding(TEMPLATE), [], '$&{token}$1')).toEqual([line]);
+    expect(injectLines(schemeBinding(TEMPLATE), [], '$&{token}$1')).toEqual([line]);
   });
 });
 
@@ -128,7 +128,7 @@ describe('inject: a stored value that cannot be sent', () => {
   for (const injection of schemes) {
     it(`${injection.scheme}: refuses line breaks and control characters without quoting the value`, () => {
       for (const bad of ['\r', '\n', '\r\nX-Evil: 1', '\0', '\u007f', '\u0085', '\t']) {
-        const result = resultOf(sampleBinding(injection), [], `TOPSECRET${bad}`);
+        const result = resultOf(schemeBinding(injection), [], `TOPSECRET${bad}`);
         expect(result).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });
         expect(JSON.stringify(result)).not.toContain('TOPSECRET');
         expect(JSON.stringify(result)).toContain('store the value again');
@@ -136,7 +136,7 @@ describe('inject: a stored value that cannot be sent', () => {
     });
 
     it(`${injection.scheme}: refuses an empty value`, () => {
-      expect(injectLines(sampleBinding(injection), [], '')).toBe('credential_unavailable');
+      expect(injectLines(schemeBinding(injection), [], '')).toBe('credential_unavailable');
     });
   }
 });
@@ -229,7 +229,7 @@ describe('sentinel-swap', () => {
   });
 
   it('with inject, reports only whether the client sent something', () => {
-    const binding = sampleBinding(BEARER);
+    const binding = schemeBinding(BEARER);
     expect(findPresentedCredential(binding, sampleRequest('/', [`Authorization: Bearer ${SENTINEL}`]))).toBe('foreign');
     expect(findPresentedCredential(binding, sampleRequest('/'))).toBe('absent');
   });

@@ -4,10 +4,10 @@ import { Secret } from '../model/secret.ts';
 import type { InjectedRequest } from './outgoing_request.ts';
 import { inject } from './inject.ts';
 import { findPresentedCredential } from './find_presented.ts';
-import { sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
 
-const INJECT = sampleBinding({ scheme: 'query-param', queryParam: 'api_key' });
-const SWAP = sampleBinding(
+const INJECT = schemeBinding({ scheme: 'query-param', queryParam: 'api_key' });
+const SWAP = schemeBinding(
   { scheme: 'query-param', queryParam: 'api_key' },
   { mechanism: 'sentinel-swap', sentinel: 'SENTINEL' },
 );

@@ -5,7 +5,7 @@ import { fieldValues } from '../net/http1_head.ts';
 import { latin1Bytes, latin1Text } from './byte_text.ts';
 import { inject } from './inject.ts';
 import type { BodyTransform, InjectedRequest } from './outgoing_request.ts';
-import { joinBytes, PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { joinBytes, PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
 import { MAX_SIGNED_CHUNK_BYTES } from './sigv4_chunks.ts';
 
 /** The example of the S3 documentation, "Signature calculations for the Authorization header: chunked upload". */
@@ -16,7 +16,7 @@ const TRAILER_SIGNED_HEADERS =
 
 async function injectChunked(form: string, lines: readonly string[], signedHeaders: string): Promise<InjectedRequest> {
   const result = await inject({
-    binding: sampleBinding({
+    binding: schemeBinding({
       scheme: 'sigv4-resign',
       accessKeyId: 'AKIAIOSFODNN7EXAMPLE',
       region: 'us-east-1',

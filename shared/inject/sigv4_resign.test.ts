@@ -9,13 +9,13 @@ import { emitDecision } from './emit_decision.ts';
 import { inject } from './inject.ts';
 import type { PayloadBody } from './outgoing_request.ts';
 import { findPresentedCredential } from './find_presented.ts';
-import { linesOf, PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { linesOf, PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
 
 const KEY_ID = 'AKIAIOSFODNN7EXAMPLE';
 const S3 = { scheme: 'sigv4-resign', accessKeyId: KEY_ID, region: 'us-east-1', service: 's3' } as const;
-const INJECT = sampleBinding(S3);
-const SWAP = sampleBinding(S3, { mechanism: 'sentinel-swap', sentinel: 'AKIASENTINEL' });
-const OTHER = sampleBinding({ ...S3, service: 'execute-api' });
+const INJECT = schemeBinding(S3);
+const SWAP = schemeBinding(S3, { mechanism: 'sentinel-swap', sentinel: 'AKIASENTINEL' });
+const OTHER = schemeBinding({ ...S3, service: 'execute-api' });
 const SECRET_KEY = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
 const EMPTY_HASH = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
@@ -269,10 +269,10 @@ describe('sigv4-resign: payload forms', () => {
     const request = sampleRequest('/', [], 'PUT');
     expect(needsBufferedBody(INJECT, request)).toBe(true);
     expect(needsBufferedBody({ ...INJECT, body: 'stream' }, request)).toBe(false);
-    expect(needsBufferedBody(sampleBinding({ scheme: 'bearer' }), request)).toBe(true);
+    expect(needsBufferedBody(schemeBinding({ scheme: 'bearer' }), request)).toBe(true);
     const chunked = sampleRequest('/', ['x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD'], 'PUT');
     expect(needsBufferedBody(INJECT, chunked)).toBe(false);
-    expect(needsBufferedBody(sampleBinding({ scheme: 'bearer' }), chunked)).toBe(true);
+    expect(needsBufferedBody(schemeBinding({ scheme: 'bearer' }), chunked)).toBe(true);
   });
 });
 

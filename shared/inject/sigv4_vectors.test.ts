@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { byteTextOf } from './byte_text.ts';
 import { inject } from './inject.ts';
-import { PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
 import { Secret } from '../model/secret.ts';
 
 /** A case of AWS's published signing test suite. */
@@ -85,7 +85,7 @@ async function signVector(vector: Vector, target: string, lines: readonly string
   const { credentials, region, service, timestamp } = vector['context.json'];
   const { method, body } = readMessage(vector['request.txt']);
   const result = await inject({
-    binding: sampleBinding({ scheme: 'sigv4-resign', accessKeyId: credentials.access_key_id, region, service }),
+    binding: schemeBinding({ scheme: 'sigv4-resign', accessKeyId: credentials.access_key_id, region, service }),
     request: sampleRequest(target, lines, method),
     credential: new Secret(credentials.secret_access_key),
     ...(credentials.token === undefined ? {} : { sessionToken: new Secret(credentials.token) }),

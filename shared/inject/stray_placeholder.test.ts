@@ -1,18 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { sampleBinding } from '../model/testing/sample_binding.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { findStrayPlaceholder } from './stray_placeholder.ts';
 
 const SENTINEL = 'sk-svc-stand-in-not-a-key';
-const swap: HostBinding = {
-  id: 'bnd_1',
-  owner: 'personal',
-  host: 'api.example.test',
-  credential: { owner: 'personal', path: 'user/demo' },
-  injection: { scheme: 'bearer' },
-  emit: { mechanism: 'sentinel-swap', sentinel: SENTINEL, env: 'DEMO' },
-  allowedHosts: [],
-  body: 'buffer',
-};
+const swap = sampleBinding({ id: 'bnd_1', emit: { mechanism: 'sentinel-swap', sentinel: SENTINEL, env: 'DEMO' } });
 const plain: HostBinding = { ...swap, id: 'bnd_2', emit: { mechanism: 'inject' } };
 const basic = (text: string): string => `Basic ${btoa(text)}`;
 const head = (name: string, value: string, target = '/') => ({

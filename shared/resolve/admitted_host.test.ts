@@ -1,25 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { bearerBinding } from '../model/testing/sample_binding.ts';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { InstalledConnector } from '../model/connector.ts';
-import type { HostBinding } from '../model/host_binding.ts';
 import { allowedHosts, allowsHost, policyAdmitsHost } from './admitted_host.ts';
 import { compilePolicy } from './resolve.ts';
 
 const NEVER = (): boolean => false;
 const ALWAYS = (): boolean => true;
-
-function bound(host: string): HostBinding {
-  return {
-    id: `bnd_${host}`,
-    owner: 'personal',
-    host,
-    credential: { owner: 'personal', path: 'user/demo' },
-    injection: { scheme: 'bearer' },
-    emit: { mechanism: 'inject' },
-    allowedHosts: [],
-    body: 'buffer',
-  };
-}
 
 const IS_ACTIVE = ({ path }: { readonly path: string }): boolean => path === 'connectors/acme/active';
 
@@ -55,7 +42,7 @@ describe('an allow list', () => {
 
 describe('the policy admits', () => {
   test('a bound host, and each host of a bound wildcard', () => {
-    const policy = compilePolicy([bound('api.example.test'), bound('*.wild.example.test')]);
+    const policy = compilePolicy([bearerBinding('api.example.test'), bearerBinding('*.wild.example.test')]);
     const admitted = ['api.example.test', 'a.wild.example.test', 'wild.example.test', 'x.api.example.test', 'b.test'];
     expect(admitted.map((host) => policyAdmitsHost(policy, NEVER, host))).toEqual([true, true, false, false, false]);
   });

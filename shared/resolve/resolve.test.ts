@@ -1,24 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { bearerBinding } from '../model/testing/sample_binding.ts';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { canonicalPath } from '../net/target.ts';
 import { compilePolicy, namesHost, resolve, type Policy } from './resolve.ts';
-
-function binding(host: string, change: Partial<HostBinding> = {}): HostBinding {
-  return {
-    id: `bnd_${host}`,
-    owner: 'personal',
-    host,
-    credential: { owner: 'personal', path: 'user/demo' },
-    injection: { scheme: 'bearer' },
-    emit: { mechanism: 'inject' },
-    allowedHosts: [],
-    body: 'buffer',
-    ...change,
-  };
-}
 
 function winners(bindings: readonly HostBinding[], host: string): string[] {
   return compilePolicy(bindings)
@@ -28,7 +15,7 @@ function winners(bindings: readonly HostBinding[], host: string): string[] {
 
 describe('resolution', () => {
   const bindings = ['api.example.com', '*.example.com', '*.api.example.com', '*.a.api.example.com'].map((host) =>
-    binding(host),
+    bearerBinding(host),
   );
 
   test.each([
@@ -55,8 +42,8 @@ describe('resolution', () => {
   });
 
   test('a match returns every binding of the pattern, in order', () => {
-    const first = binding('api.example.com', { id: 'bnd_1' });
-    const second = binding('api.example.com', { id: 'bnd_2' });
+    const first = bearerBinding('api.example.com', { id: 'bnd_1' });
+    const second = bearerBinding('api.example.com', { id: 'bnd_2' });
     const request = { method: 'GET', host: 'api.example.com', path: '/' };
     expect(resolve(compilePolicy([first, second]), request)).toEqual({
       kind: 'binding',
@@ -66,8 +53,8 @@ describe('resolution', () => {
   });
 
   test('personal bindings replace the enterprise ones of the same pattern, in any order', () => {
-    const enterprise = [1, 2].map((n) => binding('*.example.com', { id: `bnd_e${n}`, owner: 'enterprise' }));
-    const personal = binding('*.example.com', { id: 'bnd_p' });
+    const enterprise = [1, 2].map((n) => bearerBinding('*.example.com', { id: `bnd_e${n}`, owner: 'enterprise' }));
+    const personal = bearerBinding('*.example.com', { id: 'bnd_p' });
     for (const list of [
       [...enterprise, personal],
       [personal, ...enterprise],
@@ -78,8 +65,8 @@ describe('resolution', () => {
   });
 
   test('a personal wildcard does not replace an exact enterprise binding', () => {
-    const exact = binding('api.example.com', { id: 'bnd_e', owner: 'enterprise' });
-    expect(winners([exact, binding('*.example.com')], 'api.example.com')).toEqual(['bnd_e']);
+    const exact = bearerBinding('api.example.com', { id: 'bnd_e', owner: 'enterprise' });
+    expect(winners([exact, bearerBinding('*.example.com')], 'api.example.com')).toEqual(['bnd_e']);
   });
 
   test('agrees with comparing every pattern (property)', () => {
@@ -95,7 +82,7 @@ describe('resolution', () => {
         const best = matching.toSorted((x, y) => rank(y) - rank(x))[0];
         expect(
           winners(
-            texts.map((each) => binding(each)),
+            texts.map((each) => bearerBinding(each)),
             wanted,
           ),
         ).toEqual(best === undefined ? [] : [`bnd_${best}`]);
@@ -114,7 +101,7 @@ describe('connectors come first', () => {
   const get = sampleOperation();
   const user = sampleOperation({ name: 'get-user', path: '/user', inputs: [] });
   const remove = sampleOperation({ name: 'delete-item', method: 'DELETE', effect: 'delete', approval: 'required' });
-  const policy = compilePolicy([binding(host)], [sampleConnector([get, user, remove])]);
+  const policy = compilePolicy([bearerBinding(host)], [sampleConnector([get, user, remove])]);
   const kindOf = (method: string, path: string, fields: readonly { name: string; value: string }[] = []): string =>
     resolve(policy, { method, host, path, fields }).kind;
 
@@ -135,7 +122,7 @@ describe('connectors come first', () => {
   test('a request that several operations match is none of them: it goes to the binding, or passes through', () => {
     const twice = [sampleConnector(), sampleConnector(undefined, { id: 'con_2', fqn: 'other/items' })];
     const request = { method: 'GET', host, path: '/items/7' };
-    expect(resolve(compilePolicy([binding(host)], twice), request).kind).toBe('binding');
+    expect(resolve(compilePolicy([bearerBinding(host)], twice), request).kind).toBe('binding');
     expect(resolve(compilePolicy([], twice), request).kind).toBe('passthrough');
   });
 
@@ -154,7 +141,7 @@ describe('connectors come first', () => {
   test('an inactive connector changes nothing: its requests go to the binding, and it replaces no active one', () => {
     const guarded = sampleOperation({ name: 'drop', method: 'DELETE', approval: 'required', effect: 'delete' });
     const inactive = sampleConnector([sampleOperation(), guarded], { inactive: true });
-    const bound = binding('api.example.com');
+    const bound = bearerBinding('api.example.com');
     const alone = compilePolicy([bound], [inactive]);
     const asked = { method: 'DELETE', host: 'api.example.com', path: '/items/7' };
     expect(resolve(alone, asked)).toEqual({ kind: 'binding', bindings: [bound], besideApprovals: false });
@@ -197,7 +184,10 @@ describe('connectors come first', () => {
   });
 
   test('invariant 8, no way round a connector: HEAD counts as GET if that is more than reading', () => {
-    const guarded = compilePolicy([binding(host)], [sampleConnector([sampleOperation({ approval: 'required' })])]);
+    const guarded = compilePolicy(
+      [bearerBinding(host)],
+      [sampleConnector([sampleOperation({ approval: 'required' })])],
+    );
     expect(resolve(guarded, { method: 'HEAD', host, path: '/items/7' }).kind).toBe('ambiguous_target');
   });
 
@@ -213,7 +203,7 @@ describe('connectors come first', () => {
   describe('invariant 8, no way round a connector: nor by another spelling of method and path at once', () => {
     const repo = sampleOperation({ method: 'DELETE', path: '/repos/{o}/{r}', effect: 'delete', approval: 'required' });
     const wipe = sampleOperation({ name: 'wipe', path: '/wipe', approval: 'required' });
-    const guarded = compilePolicy([binding(host)], [sampleConnector([repo, wipe, user])]);
+    const guarded = compilePolicy([bearerBinding(host)], [sampleConnector([repo, wipe, user])]);
 
     test.each(['//repos/o/r', '/repos/o/r/', '/%72epos/o/r', '/x/../repos/o/r', '/repos%2Fo/r', '/repos/o/r'])(
       'DELETE of %s in lower case or in a header',
@@ -245,7 +235,7 @@ describe('connectors come first', () => {
       const posts = ['con_2', 'con_3'].map((id) =>
         sampleConnector([sampleOperation({ method: 'POST', path: '/repos/{o}/{r}' })], { id, fqn: `other/${id}` }),
       );
-      const shared = compilePolicy([binding(host)], [sampleConnector([repo]), ...posts]);
+      const shared = compilePolicy([bearerBinding(host)], [sampleConnector([repo]), ...posts]);
       const request = { method: 'POST', host, path: '/repos/o/r' };
       const fields = [{ name: 'x-http-method', value: 'DELETE' }];
       expect(resolve(shared, request).kind).toBe('binding');
@@ -263,8 +253,8 @@ describe('connectors come first', () => {
     });
     const thing = sampleOperation({ name: 'thing', method: 'POST', path: '/v1/{thing}', effect: 'write' });
     const plain = sampleOperation({ name: 'plain', method: 'PUT', path: '/v1/notes', effect: 'write' });
-    const both = compilePolicy([binding(host)], [sampleConnector([refund, batch, plain])]);
-    const within = compilePolicy([binding(host)], [sampleConnector([refund, batch, thing])]);
+    const both = compilePolicy([bearerBinding(host)], [sampleConnector([refund, batch, plain])]);
+    const within = compilePolicy([bearerBinding(host)], [sampleConnector([refund, batch, thing])]);
     const kind = (policyOf: Policy, method: string, path: string, name = ''): string =>
       resolve(policyOf, { method, host, path, fields: name === '' ? [] : [{ name, value: '/v1/refunds' }] }).kind;
 
@@ -331,13 +321,13 @@ describe('connectors come first', () => {
 
     test('makes a binding without an effect read-only on its host', () => {
       const elsewhere = sampleConnector([{ ...refund, hosts: ['pay.example.com'] }, plain]);
-      const split = compilePolicy([binding('*.example.com')], [elsewhere]);
+      const split = compilePolicy([bearerBinding('*.example.com')], [elsewhere]);
       const resolveOther = (name: string): unknown => resolve(split, { method: 'GET', host: name, path: '/other' });
       expect(resolveOther('pay.example.com')).toMatchObject({ kind: 'binding', besideApprovals: true });
       expect(resolveOther(host)).toMatchObject({ kind: 'binding', besideApprovals: false });
       const personal = sampleConnector([{ ...refund, approval: 'none' }], { id: 'con_2' });
       const enterprise = sampleConnector([refund], { owner: 'enterprise' });
-      const replaced = compilePolicy([binding(host)], [enterprise, personal]);
+      const replaced = compilePolicy([bearerBinding(host)], [enterprise, personal]);
       expect(resolve(replaced, { method: 'GET', host, path: '/' })).toMatchObject({ besideApprovals: false });
     });
   });

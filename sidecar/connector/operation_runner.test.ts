@@ -5,7 +5,8 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { Operation, OperationInput } from '../../shared/model/connector.ts';
 import { runReply } from '../../shared/wire/connectors.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 import type { RunResult } from './operation_runner.ts';
 import type { RunCaller } from './run_ports.ts';
 

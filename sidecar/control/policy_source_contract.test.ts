@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { PolicySource } from '../ports.ts';
 import { FakeClock, FakePolicySource } from '../testing/fakes.ts';
-import { sampleBinding } from '../testing/sample_binding.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
 import { Link } from './link.ts';
 import { SnapshotSource } from './snapshot.ts';

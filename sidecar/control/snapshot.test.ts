@@ -7,7 +7,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { resolve } from '../../shared/resolve/resolve.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { FakeClock } from '../testing/fakes.ts';
-import { sampleBinding } from '../testing/sample_binding.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
 import { Link } from './link.ts';
 import { SnapshotSource } from './snapshot.ts';

@@ -3,7 +3,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { ok } from '../../shared/model/result.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
-import { sampleBinding } from '../testing/sample_binding.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { bindingInForce } from './in_force.ts';
 
 const HOST = 'api.example.com';

@@ -18,7 +18,7 @@ import { Sessions } from '../session/sessions.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
 import { sampleIdentity } from '../testing/sample_identity.ts';
-import { sampleBinding } from '../testing/sample_binding.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import type { AuditMismatch } from '../control/audit_witness.ts';
 import { createLocalApi } from './app.ts';
 import type { LocalApiOptions } from './local_api_options.ts';

@@ -33,6 +33,15 @@ beforeEach(async () => {
 
 afterEach(() => bench.stop());
 
+/** The answers to a call from a session's container with its token, another session's and the host's; '' if answered. */
+async function codesInContainer(path: string, input?: object): Promise<readonly string[]> {
+  const [one, two] = [await bench.createSession(), await bench.createSession()];
+  const session = bench.sessions.get(one.id);
+  if (session === null) throw new Error('no session');
+  const tokens = [one.token, two.token, HOST_TOKEN];
+  return Promise.all(tokens.map(async (token) => (await bench.callFromContainer(session, path, token, input)).code));
+}
+
 describe.each([
   [RUN, INPUT, 'generated_connector_shim'],
   [REQUESTS, CANDIDATE, 'daemon_request_boundary'],
@@ -50,15 +59,7 @@ describe.each([
   });
 
   it('answers only its own session inside a container', async () => {
-    const [one, two] = [await bench.createSession(), await bench.createSession()];
-    const session = bench.sessions.get(one.id);
-    if (session === null) throw new Error('no session');
-    const codes = await Promise.all(
-      [one.token, two.token, HOST_TOKEN].map(
-        async (token) => (await bench.callFromContainer(session, path, token, input)).code,
-      ),
-    );
-    expect(codes).toEqual(['', 'unauthenticated', 'unauthenticated']);
+    expect(await codesInContainer(path, input)).toEqual(['', 'unauthenticated', 'unauthenticated']);
   });
 
   it('refuses a caller without a token or with an unknown one', async () => {
@@ -196,15 +197,7 @@ describe('GET /v1/connector-operations', () => {
   });
 
   it('answers only its own session inside a container', async () => {
-    const [one, two] = [await bench.createSession(), await bench.createSession()];
-    const session = bench.sessions.get(one.id);
-    if (session === null) throw new Error('no session');
-    const codes = await Promise.all(
-      [one.token, two.token, HOST_TOKEN].map(
-        async (token) => (await bench.callFromContainer(session, LIST, token)).code,
-      ),
-    );
-    expect(codes).toEqual(['', 'unauthenticated', 'unauthenticated']);
+    expect(await codesInContainer(LIST)).toEqual(['', 'unauthenticated', 'unauthenticated']);
   });
 
   it('refuses a caller without a token', async () => {

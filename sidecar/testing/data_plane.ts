@@ -9,7 +9,6 @@ import type { TLSSocket } from 'node:tls';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
-import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
 import { listen } from '../../machine/connection/listen.ts';
@@ -306,20 +305,5 @@ export function createAnswering(reply: (request: string) => string): UpstreamHan
       socket.write(reply(request), 'latin1');
     });
     socket.on('end', () => socket.end());
-  };
-}
-
-/** A valid bearer binding for a host; change one thing at a time. */
-export function bearerBinding(host: string, change: Partial<HostBinding> = {}): HostBinding {
-  return {
-    id: `bnd_${host}`,
-    owner: 'personal',
-    host,
-    credential: { owner: 'personal', path: 'user/demo' },
-    injection: { scheme: 'bearer' },
-    emit: { mechanism: 'inject' },
-    allowedHosts: [],
-    body: 'buffer',
-    ...change,
   };
 }

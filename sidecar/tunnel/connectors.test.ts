@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Requests to operations of connectors, through the whole data plane (design section 5, invariants 1 to 4 and 8). */
 

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import { createAnswering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 // Connections without an authenticated request cannot keep others from being served (docs/decisions/0048).
 

@@ -5,7 +5,8 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { Operation } from '../../shared/model/connector.ts';
 import type { RunResult } from '../connector/operation_runner.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Requests to GraphQL endpoints of connectors, through every endpoint of the sidecar (docs/decisions/0043). */
 

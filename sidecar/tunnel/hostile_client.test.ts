@@ -5,7 +5,8 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { DataPlane } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';

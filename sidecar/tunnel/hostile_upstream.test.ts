@@ -3,7 +3,8 @@ import type { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { DataPlane, UpstreamHandler } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';

@@ -1,14 +1,12 @@
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 
-import { SAMPLE_SEARCH_KEY } from '../../shared/inject/sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../../shared/inject/testing/sample_requests.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
-import { replyFraming } from '../../shared/net/http1_framing.ts';
-import { parseReplyHead } from '../../shared/net/http1_head.ts';
 import { searchDifference } from '../../tools/indistinguishable.ts';
 import { Connection } from '../../machine/connection/connection.ts';
-import { readHead } from '../../machine/connection/read_head.ts';
 import type { Replied } from '../exchange/outcome.ts';
+import { readReply } from '../testing/read_reply.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { relay } from './relay.ts';
 
@@ -46,17 +44,11 @@ async function writesOf(reply: Buffer, secret: string): Promise<readonly Buffer[
     }
     stream.send(null);
   })();
-  const read = await readHead(upstream, 10_000);
-  if (read.kind !== 'head') throw new Error(read.kind);
-  const head = parseReplyHead(read.bytes.toString('latin1'), { maxHeaders: 10 });
-  if (!head.ok) throw new Error(head.error.message);
-  const framing = replyFraming(head.value, 'GET');
-  if (!framing.ok) throw new Error(framing.error.message);
   const outcome: Replied = {
     kind: 'replied',
     facts: { host: 'api.example.test', method: 'GET', path: '/', binding: null },
     mediation: 'binding',
-    reply: { head: head.value, raw: read.bytes, framing: framing.value, upstream, lane: '', requestBody: 'sent' },
+    reply: await readReply(upstream),
     version: '1.1',
     staysOpen: true,
     scrub: compileScrubPatterns([secret], SAMPLE_SEARCH_KEY),

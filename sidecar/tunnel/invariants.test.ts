@@ -4,7 +4,8 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { REFUSALS } from '../../shared/model/refusal.ts';
 import type { RefusalReason } from '../../shared/model/refusal.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** The invariants of design section 5, each with the attacks on it, and the refusals listed there. */
 

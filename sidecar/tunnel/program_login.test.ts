@@ -5,7 +5,7 @@ import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { recogniseRun } from '../connector/recognise.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
-import { sampleBinding } from '../testing/sample_binding.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 
 /** Requests of an agent at the token URL of a login that svc keeps. */
 

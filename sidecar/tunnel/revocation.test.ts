@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
-import { bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Policy changes between a request's decision and its sending, or during its reply. */
 

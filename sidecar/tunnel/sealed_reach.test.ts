@@ -5,7 +5,8 @@ import { allowedHosts } from '../../shared/resolve/admitted_host.ts';
 import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
 import { isPublicOnly } from './sealed_reach.ts';
-import { createAnswering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const INSIDE = 'api.example.test';
 const OUTSIDE = 'evil.example.test';

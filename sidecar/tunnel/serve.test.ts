@@ -11,7 +11,7 @@ import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
-import { bearerBinding } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import {
   FakeApprovalSource,
   FakeAuditSink,

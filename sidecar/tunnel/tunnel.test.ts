@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import type { DataPlane } from '../testing/data_plane.ts';
-import { createAnswering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 
-import { SAMPLE_SEARCH_KEY } from '../../shared/inject/sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../../shared/inject/testing/sample_requests.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
-import { replyFraming } from '../../shared/net/http1_framing.ts';
-import { parseReplyHead } from '../../shared/net/http1_head.ts';
 import { Connection } from '../../machine/connection/connection.ts';
-import { readHead } from '../../machine/connection/read_head.ts';
 import type { Reply } from '../exchange/forward.ts';
+import { readReply } from '../testing/read_reply.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { takeWholeReply } from './whole_reply.ts';
 
@@ -21,21 +19,7 @@ async function replyOf(...pieces: readonly string[]): Promise<{ reply: Reply; re
     stream.send(piece);
     await turns(2);
   }
-  const read = await readHead(upstream, 10_000);
-  if (read.kind !== 'head') throw new Error(read.kind);
-  const head = parseReplyHead(read.bytes.toString('latin1'), { maxHeaders: 10 });
-  if (!head.ok) throw new Error(head.error.message);
-  const framing = replyFraming(head.value, 'GET');
-  if (!framing.ok) throw new Error(framing.error.message);
-  const reply = {
-    head: head.value,
-    raw: read.bytes,
-    framing: framing.value,
-    upstream,
-    lane: '',
-    requestBody: 'sent',
-  } as const;
-  return { reply, rest: () => upstream.take()?.toString() ?? '' };
+  return { reply: await readReply(upstream), rest: () => upstream.take()?.toString() ?? '' };
 }
 
 const lengthOf = (body: string, more = ''): string =>

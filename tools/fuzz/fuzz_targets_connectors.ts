@@ -1,3 +1,4 @@
+import { parseJson } from '../../shared/model/json.ts';
 import { compileConnectors, evadesConnector, matchOperation } from '../../shared/connect/connector_index.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
@@ -273,12 +274,8 @@ const specs: FuzzTarget = {
   ],
   words: ['{id}', '{', '}', '/', '//', '..', '%2e', '%2F', '*', '*.', '127.1', '0x7f', '[::1]', ':443', '"', ',', 'null', '1e9', '[]', '{}', '"required":true', '"in":"path"', '"in":"body"', 'GET', 'HEAD', 'POST', 'DELETE', 'read', 'write', 'https://', 'http://', '@', '#', '__proto__', '\\u202e', 'path.id', 'query.q', 'status', '"redact":false'], // prettier-ignore
   check(text) {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return null;
-    }
+    const value = parseJson(text);
+    if (value === undefined) return null;
     const read = connectorSpec.safeParse(value);
     if (!read.success)
       return read.error.issues.every(({ message }) => message !== '') ? null : 'is refused without a word';
@@ -319,12 +316,8 @@ const openApis: FuzzTarget = {
   seeds: [JSON.stringify(OPENAPI), JSON.stringify({ ...OPENAPI, servers: [] })],
   words: ['{id}', '{', '}', '/', '"', 'null', '[]', '{}', 'allOf', 'oneOf', 'properties', 'required', 'type', 'header', 'cookie', 'query', 'path', 'body', '$ref', '#/', 'application/json', '*/*', 'https://', ':8443', '..', '\\u202e', '\\ud800', '__proto__', 'get', 'head', 'delete', 'trace', '-', 'ü'], // prettier-ignore
   check(text) {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return null;
-    }
+    const value = parseJson(text);
+    if (value === undefined) return null;
     let asked = 0;
     const { operations, skipped } = operationsOfOpenApi(value, () => (asked += 1) > 0);
     return operations.length + skipped.length === asked ? null : 'leaves an operation out without a word';

@@ -1,18 +1,8 @@
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
-
-const base: HostBinding = {
-  id: '',
-  owner: 'personal',
-  host: '',
-  credential: { owner: 'personal', path: 'user/key' },
-  injection: { scheme: 'bearer' },
-  emit: { mechanism: 'inject' },
-  allowedHosts: [],
-  body: 'buffer',
-};
 
 /** Patterns, one per line; those that begin with `e:` are the enterprise's. */
 function bindingsOf(lines: readonly string[]): HostBinding[] {
@@ -21,7 +11,7 @@ function bindingsOf(lines: readonly string[]): HostBinding[] {
     .map((line, index) => {
       const isEnterprise = line.startsWith('e:');
       return {
-        ...base,
+        ...sampleBinding(),
         id: String(index),
         owner: isEnterprise ? 'enterprise' : 'personal',
         host: isEnterprise ? line.slice(2) : line,
@@ -99,7 +89,7 @@ const contracts: FuzzTarget = {
     const names = headers.split(',').map((name) => name.toLowerCase());
     const named =
       effect === 'none' || effect === 'beside' ? {} : ({ effect: effect === 'read' ? 'read' : 'write' } as const);
-    const binding: HostBinding = { ...base, host, allowedHosts, ...named };
+    const binding: HostBinding = { ...sampleBinding(), host, allowedHosts, ...named };
     const fields = names.map((name) => ({ name }));
     const found = enforceContract(binding, { host, method, fields, besideApprovals: effect !== 'none' });
     const overrides = ['upgrade', 'x-http-method-override', 'x-http-method', 'x-method-override'];

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { encodingsOf } from '../../shared/inject/scrub/encodings.ts';
-import { SAMPLE_SEARCH_KEY } from '../../shared/inject/sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../../shared/inject/testing/sample_requests.ts';
 import { compileScrubPatterns, MIN_SCRUBBED_BYTES } from '../../shared/inject/scrub/patterns.ts';
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';

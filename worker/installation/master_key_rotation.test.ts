@@ -29,6 +29,7 @@ import { start, type StartInput } from './start.ts';
 import { NO_TURNS } from '../kernel/turns.ts';
 import { vaultStatus } from './vault_status.ts';
 import { Vault } from '../kernel/vault.ts';
+import { killAtWrite } from '../store/testing/kill_at_write.ts';
 
 const before = newMasterKey();
 const after = newMasterKey();
@@ -158,22 +159,6 @@ async function rotate(on: Database = database) {
   return done.value;
 }
 
-/** Ends the run at one of its writes: before the write, or right after it with the reply lost. */
-function killAt(write: number, when: 'before' | 'after'): Database {
-  let count = 0;
-  return {
-    ...database,
-    async write(statements) {
-      const isLast = count === write;
-      count += 1;
-      if (isLast && when === 'before') throw new Error('killed');
-      const written = await database.write(statements);
-      if (isLast) throw new Error('killed');
-      return written;
-    },
-  };
-}
-
 describe('changing the master key', () => {
   test('seals everything with the new key, and leaves nothing that the old one opens', async () => {
     const planted = await plant(await worker(before), 60);
@@ -223,7 +208,7 @@ describe('changing the master key', () => {
     const planted = await plant(await worker(before));
     let kills = 0;
     for (let write = 0; ; write += 1) {
-      const done = await rotateMasterKey(killAt(write, when), { before, after }).catch(() => null);
+      const done = await rotateMasterKey(killAtWrite(database, write, when), { before, after }).catch(() => null);
       await expectAllReadable(await worker(after, before), planted);
       if (done !== null) break;
       kills += 1;
@@ -241,7 +226,9 @@ describe('changing the master key', () => {
   test('continues after every kill; meanwhile no worker starts that lacks a key', async () => {
     const planted = await plant(await worker(before));
     for (let run = 0; run < 4; run += 1) {
-      await expect(rotateMasterKey(killAt(run === 0 ? 1 : 0, 'after'), { before, after })).rejects.toThrow('killed');
+      await expect(
+        rotateMasterKey(killAtWrite(database, run === 0 ? 1 : 0, 'after'), { before, after }),
+      ).rejects.toThrow('killed');
       expect(await startWith(after)).toMatchObject({ error: { reason: 'missing_vault_key' } });
       expect(await startWith(before)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
       expect(await startWith(before, after)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
@@ -267,7 +254,7 @@ describe('wrong keys', () => {
 
   test('with a third one during a change are refused', async () => {
     await plant(await worker(before));
-    await expect(rotateMasterKey(killAt(1, 'after'), { before, after })).rejects.toThrow('killed');
+    await expect(rotateMasterKey(killAtWrite(database, 1, 'after'), { before, after })).rejects.toThrow('killed');
     const third = { before: after, after: newMasterKey() };
     expect(await rotateMasterKey(database, third)).toMatchObject({ error: { reason: 'wrong_vault_key' } });
     await rotate();
@@ -427,7 +414,7 @@ describe('the report of which key seals what', () => {
     expect(await summary(before, null)).toEqual([true, true, false, 0]);
     expect(await summary(after, before)).toEqual([false, false, true, 0]);
     expect(await summary(after, null)).toBe('wrong_vault_key');
-    await expect(rotateMasterKey(killAt(2, 'after'), { before, after })).rejects.toThrow('killed');
+    await expect(rotateMasterKey(killAtWrite(database, 2, 'after'), { before, after })).rejects.toThrow('killed');
     expect(await summary(after, before)).toEqual([false, true, true, 0]);
     expect(await summary(after, null)).toBe('missing_vault_key');
     expect(await summary(null, null)).toBe('missing_vault_key');

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
-import { SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../testing/sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { scrubText } from './scrub_text.ts';
 

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { latin1Bytes, latin1Text, percentEncode } from '../byte_text.ts';
-import { joinBytes, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
+import { joinBytes, SAMPLE_SEARCH_KEY } from '../testing/sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { StreamScrubber } from './stream_scrubber.ts';
 

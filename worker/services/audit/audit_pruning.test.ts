@@ -6,7 +6,6 @@ import { auditEventsPage, auditVerification } from '../../../shared/wire/audit_e
 import { newId } from '../../../shared/wire/ids.ts';
 import { findAccount } from '../../store/accounts.ts';
 import { beginChains, findHead, listChain } from '../../store/audit/audit_events.ts';
-import type { Database } from '../../store/database.ts';
 import { sealTaken } from '../../store/sealed_rows.ts';
 import { listAuditPage, toStoredEvent } from './audit_log.ts';
 import { pruneAudit, type PruneLimits } from './audit_pruning.ts';
@@ -16,6 +15,7 @@ import { verifyAudit } from './audit_verification.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { commit, emptyHead } from '../../kernel/commit.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { killAtWrite } from '../../store/testing/kill_at_write.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const SIDECAR = 'sdc_one';
@@ -260,20 +260,7 @@ describe('an attacker with the database but without the key', () => {
 
 /** Ends at one of its writes: before the write, or right after it with the reply lost. */
 function killAt(write: number, when: 'before' | 'after'): ServiceContext {
-  let count = 0;
-  const { database } = control.context;
-  const killing: Database = {
-    ...database,
-    async write(statements) {
-      const isLast = count === write;
-      count += 1;
-      if (isLast && when === 'before') throw new Error('killed');
-      const written = await database.write(statements);
-      if (isLast) throw new Error('killed');
-      return written;
-    },
-  };
-  return { ...control.context, database: killing };
+  return { ...control.context, database: killAtWrite(control.context.database, write, when) };
 }
 
 /** The total of all removal events. */

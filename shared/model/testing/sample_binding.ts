@@ -1,6 +1,6 @@
-import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { HostBinding } from '../host_binding.ts';
 
-/** A valid binding; a test changes one field. */
+/** A valid bearer binding; a test changes one field. */
 export function sampleBinding(changes: Partial<HostBinding> = {}): HostBinding {
   return {
     id: 'bnd_00000000000000000000000001',
@@ -13,4 +13,9 @@ export function sampleBinding(changes: Partial<HostBinding> = {}): HostBinding {
     body: 'buffer',
     ...changes,
   };
+}
+
+/** The same for a host, which its id names. */
+export function bearerBinding(host: string, changes: Partial<HostBinding> = {}): HostBinding {
+  return sampleBinding({ id: `bnd_${host}`, host, ...changes });
 }

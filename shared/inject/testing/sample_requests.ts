@@ -1,6 +1,7 @@
-import type { Emit, HostBinding, Injection } from '../model/host_binding.ts';
-import { parseRequestHead } from '../net/http1_head.ts';
-import type { HashPort, OutgoingRequest } from './outgoing_request.ts';
+import type { Emit, HostBinding, Injection } from '../../model/host_binding.ts';
+import { parseRequestHead } from '../../net/http1_head.ts';
+import { sampleBinding } from '../../model/testing/sample_binding.ts';
+import type { HashPort, OutgoingRequest } from '../outgoing_request.ts';
 
 /** Valid objects for the tests of this folder; each test changes one field. */
 
@@ -9,17 +10,8 @@ export const SAMPLE_SEARCH_KEY = Uint32Array.of(0x9e3779b9, 0x85ebca6b, 0xc2b2ae
 
 export const PLACEHOLDER_SIGNATURE = '0'.repeat(64);
 
-export function sampleBinding(injection: Injection, emit: Emit = { mechanism: 'inject' }): HostBinding {
-  return {
-    id: 'bnd_00000000000000000000000001',
-    owner: 'personal',
-    host: 'api.example.test',
-    credential: { owner: 'personal', path: 'user/demo' },
-    injection,
-    emit,
-    allowedHosts: [],
-    body: 'buffer',
-  };
+export function schemeBinding(injection: Injection, emit: Emit = { mechanism: 'inject' }): HostBinding {
+  return sampleBinding({ injection, emit });
 }
 
 /** A request as the head reader returns it. `lines` are header lines; a Host line is prepended if there is none. */
