@@ -12,6 +12,7 @@ const files = readdirSync(folder);
 const GIVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'access-key-id': { access_key_id: 'AKIAIOSFODNN7EXAMPLE' },
   region: { region: 'eu-central-1' },
+  'index-host': { host: 'index.example.com' },
   'registry-host': { host: 'packages.example.com' },
   'upload-host': { host: 'upload.example.com' },
   'token-host': { host: 'auth.example.com' },
@@ -95,7 +96,7 @@ test.each([
   ['gitlab-api', 'gitlab-git'],
   ['linear', 'jira-cloud', 'slack', 'notion', 'sentry', 'stripe', 'cloudflare'],
   ['openai', 'anthropic', 'google-gemini'],
-  ['npm', 'pypi-upload', 'docker-hub', 'docker-registry'],
+  ['npm', 'pypi-upload', 'python-index', 'docker-hub', 'docker-registry'],
   ['aws-s3', 'aws-s3-path-style', 'aws-generic'],
 ])('has %s, %s', (...names) => {
   expect(files).toEqual(expect.arrayContaining(names.map((name) => `${name}.yaml`)));

@@ -1,28 +1,61 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { succeeds } from '../tools/system_parts.mjs';
+import { pythonWith, succeeds } from '../tools/system_parts.mjs';
 import { startService, sendJson, type Service } from './matrix/service.ts';
-import { npmRegistry } from './matrix/services.ts';
+import { npmRegistry, pythonIndex } from './matrix/services.ts';
+import { makeWheel } from './matrix/world.ts';
 import { startGitUpstream, type GitUpstream } from './support/git_upstream.ts';
 import { foundIn, plantSecret, searchFiles } from './support/planted_secret.ts';
 import { Svc } from './support/svc.ts';
-import { createTestCa } from './support/test_ca.ts';
+import { createTestCa, type Certificate } from './support/test_ca.ts';
+import { listen } from './support/tls_upstream.ts';
 
 const GITHUB_TOKEN = plantSecret();
 const NPM_TOKEN = plantSecret();
 const UNBOUND_HOST = 'copilot.example.test';
 const NPM_HOST = 'npm.example.test';
+const INDEX_TOKEN = plantSecret();
+const INDEX_HOST = 'index.example.test';
+const DOCKER_TOKEN = plantSecret();
+const IMAGES_HOST = 'images.example.test';
+const TOKEN_HOST = 'tokens.example.test';
+/** What the token server gives its clients for the registry. */
+const PULL_TOKEN = 'token-of-some-minutes';
+const basic = (user: string, password: string): string => `Basic ${btoa(`${user}:${password}`)}`;
 
 interface World {
   readonly svc: Svc;
   readonly api: Service;
   readonly registry: Service;
   readonly git: GitUpstream;
+  readonly index: Service;
+  readonly tokens: Service;
+  readonly images: ImageRegistry;
   readonly folder: string;
 }
 let world: World;
+
+interface ImageRegistry {
+  readonly port: number;
+  readonly authorizations: (string | undefined)[];
+  close(): void;
+}
+
+/** An image registry that sends its clients to a token server (Distribution's token authentication). */
+async function startImageRegistry(certificate: Certificate): Promise<ImageRegistry> {
+  const authorizations: (string | undefined)[] = [];
+  const challenge = `Bearer realm="https://${TOKEN_HOST}/token",service="${IMAGES_HOST}"`;
+  const server = createServer(certificate, (request, response) => {
+    const { authorization } = request.headers;
+    authorizations.push(authorization);
+    if (authorization === `Bearer ${PULL_TOKEN}`) sendJson(response, 200, {});
+    else response.writeHead(401, { 'www-authenticate': challenge }).end();
+  });
+  return { port: await listen(server), authorizations, close: () => void server.close() };
+}
 
 async function startWorld(): Promise<World> {
   const ca = await createTestCa();
@@ -34,14 +67,27 @@ async function startWorld(): Promise<World> {
   );
   const registry = await startService(await certify(NPM_HOST), `Bearer ${NPM_TOKEN}`, npmRegistry());
   const git = await startGitUpstream(await certify('github.com'), 'x-access-token', GITHUB_TOKEN);
+  const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-seal-'));
+  const index = await startService(
+    await certify(INDEX_HOST),
+    basic('__token__', INDEX_TOKEN),
+    pythonIndex('demo', await makeWheel(folder)),
+  );
+  const tokens = await startService(await certify(TOKEN_HOST), basic('octo', DOCKER_TOKEN), (_request, response) =>
+    sendJson(response, 200, { token: PULL_TOKEN, expires_in: 300 }),
+  );
+  const images = await startImageRegistry(await certify(IMAGES_HOST));
   const resolve = [
+    `${INDEX_HOST}:127.0.0.1:${index.port}`,
+    `${TOKEN_HOST}:127.0.0.1:${tokens.port}`,
+    `${IMAGES_HOST}:127.0.0.1:${images.port}`,
     `api.github.com:127.0.0.1:${api.port}`,
     `${UNBOUND_HOST}:127.0.0.1:${api.port}`,
     `github.com:127.0.0.1:${git.port}`,
     `${NPM_HOST}:127.0.0.1:${registry.port}`,
   ];
   const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
-  return { svc, api, registry, git, folder: mkdtempSync(join(tmpdir(), 'svc-e2e-seal-')) };
+  return { svc, api, registry, git, index, tokens, images, folder };
 }
 
 describe('svc seal SERVICE', () => {
@@ -50,7 +96,9 @@ describe('svc seal SERVICE', () => {
   });
   afterAll(async () => {
     await world.svc.stop();
-    await Promise.all([world.api.close(), world.registry.close(), world.git.close()]);
+    world.images.close();
+    const { api, registry, git, index, tokens } = world;
+    await Promise.all([api, registry, git, index, tokens].map((each) => each.close()));
     rmSync(world.folder, { recursive: true, force: true });
   });
 
@@ -107,8 +155,47 @@ describe('svc seal SERVICE', () => {
     },
   );
 
+  it.skipIf(pythonWith('pip') === null)('a template is all that pip needs for a private index', async () => {
+    await world.svc.ok(['secret', 'set', 'user/index', '--stdin'], { input: INDEX_TOKEN });
+    const add = ['binding', 'add', INDEX_HOST, '--from', 'python-index', '--username', '__token__'];
+    await world.svc.ok([...add, '--credential', 'user/index']);
+    const url = `https://${INDEX_HOST}/simple/`;
+    const env = { PIP_CONFIG_FILE: '/dev/null', PIP_NO_INPUT: '1', PIP_INDEX_URL: url, PIP_NO_CACHE_DIR: '1' };
+    const into = join(world.folder, 'wheels');
+    const download = ['-m', 'pip', 'download', '--no-deps', '--disable-pip-version-check', '-q', '-d', into, 'demo'];
+    await world.svc.ok(['run', '--', pythonWith('pip') ?? '', ...download], { env, cwd: world.folder });
+    expect(readdirSync(into)).toEqual(['demo-1.0-py3-none-any.whl']);
+    const seen = world.index.requests.map(({ path, authorization }) => [path, authorization]);
+    expect(seen).toContainEqual(['/packages/demo-1.0-py3-none-any.whl', world.index.wanted]);
+    expect(seen.filter(([, authorization]) => authorization !== world.index.wanted)).toEqual([]);
+  });
+
+  it.skipIf(!succeeds('docker --version'))(
+    'is all that docker login needs where no engine answers, and a client without a login needs nothing',
+    async () => {
+      await world.svc.ok(['seal', 'docker', '--stdin', '--host', TOKEN_HOST, '--username', 'octo'], {
+        input: DOCKER_TOKEN,
+      });
+      const config = join(world.folder, 'docker');
+      // An engine would make the requests itself, outside of the session.
+      const env = { DOCKER_CONFIG: config, DOCKER_HOST: `unix://${world.folder}/no-engine.sock` };
+      const login = `printf %s "$DOCKER_PASSWORD" | docker login --username octo --password-stdin ${IMAGES_HOST}`;
+      const shown = await world.svc.ok(['run', '--', 'sh', '-c', login], { env, cwd: world.folder });
+      expect(shown).toContain('Login Succeeded');
+      const anonymous = `curl -sS --fail -o /dev/null "https://${TOKEN_HOST}/token?service=${IMAGES_HOST}"`;
+      await world.svc.ok(['run', '--', 'sh', '-c', anonymous], { cwd: world.folder });
+      expect(world.tokens.requests.map(({ authorization }) => authorization)).toEqual([
+        world.tokens.wanted,
+        world.tokens.wanted,
+      ]);
+      // The registry itself never gets the credential.
+      expect(world.images.authorizations).toEqual([undefined, `Bearer ${PULL_TOKEN}`]);
+      expect(readFileSync(join(config, 'config.json'), 'utf8')).toContain(btoa('octo:svc-stand-in-not-a-key-docker'));
+    },
+  );
+
   it('leaves no credential in a file', () => {
-    for (const secret of [GITHUB_TOKEN, NPM_TOKEN]) {
+    for (const secret of [GITHUB_TOKEN, NPM_TOKEN, INDEX_TOKEN, DOCKER_TOKEN]) {
       expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
       expect(searchFiles(world.folder, secret).holding).toEqual([]);
     }

@@ -110,7 +110,7 @@ async function bind(svc: Svc, token: string): Promise<void> {
   });
 }
 
-async function makeWheel(folder: string): Promise<{ name: string; bytes: Buffer }> {
+export async function makeWheel(folder: string): Promise<{ name: string; bytes: Buffer }> {
   const name = 'demo-1.0-py3-none-any.whl';
   await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', [join(PROGRAMS, 'make_wheel.py'), join(folder, name)]);
   return { name, bytes: readFileSync(join(folder, name)) };
