@@ -356,3 +356,8 @@ test.each([
   const events = kinds.map((kind) => ({ data: kind === null ? {} : { 'svc.proxy.mediation': kind } }));
   expect(countText(events)).toBe(text);
 });
+
+test('a refresh that svc answered itself is counted as a request without a credential', () => {
+  const data = { 'svc.proxy.mediation': 'connector', 'svc.proxy.reason': 'answered_locally' } as const;
+  expect(countText([{ data }])).toBe('1 request, 0 with a credential, 0 refused');
+});

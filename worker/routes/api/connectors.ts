@@ -1,4 +1,3 @@
-import { ok } from '../../../shared/model/result.ts';
 import { connectorCredentialInput } from '../../../shared/wire/connector_credentials.ts';
 import { connectorSpec, connectorSpecJsonSchema } from '../../../shared/wire/connector_spec.ts';
 import {
@@ -48,7 +47,7 @@ export const postConnectorValidation = forUser({
   body: connectorSpec,
   replies: { 200: validateReply },
   async handle({ body }) {
-    return ok({ status: 200, json: await validateConnector(body) });
+    return jsonReply(await validateConnector(body));
   },
 });
 

@@ -164,6 +164,9 @@ test('counts requests by outcome in the requested period', async () => {
     event(3, 'sandbox.proxy.rejected', 23 * 60),
     event(4, 'sandbox.proxy.rejected', 25 * 60),
     event(5, 'sandbox.proxy.trust_denied', 23 * 60, { 'svc.proxy.count': 40 }),
+    event(6, 'connector.proxy.proxied', 1),
+    // Not sent, so it has no outcome.
+    event(7, 'connector.proxy.proxied', 1, { 'svc.proxy.reason': 'answered_locally' }),
   ];
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
   const { userId = '' } = control.context.local ?? {};
@@ -173,7 +176,7 @@ test('counts requests by outcome in the requested period', async () => {
   if (!counts.ok) throw new Error(counts.error.message);
   const { spans } = counts.value;
   expect(spans).toHaveLength(48);
-  expect(spans.at(-1)).toEqual({ added: 1, connector: 0, passed: 1, refused: 0 });
+  expect(spans.at(-1)).toEqual({ added: 1, connector: 1, passed: 1, refused: 0 });
   // One event that stands for 40 refusals, and one for itself.
   expect(spans[1]).toMatchObject({ refused: 41 });
   expect(spans.reduce((sum, { refused }) => sum + refused, 0)).toBe(41);

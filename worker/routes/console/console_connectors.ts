@@ -83,7 +83,14 @@ async function answerInstalled(c: AppContext, caller: Caller, { warnings, ...con
 
 async function answerChecked(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
   const checked = await validateConnector(spec);
-  return consolePage(c, caller, specPage(caller, { form: { ...EMPTY_FORM, values: fields }, checked }));
+  if (checked.ok) {
+    return consolePage(
+      c,
+      caller,
+      specPage(caller, { form: { ...EMPTY_FORM, values: fields }, checked: checked.value }),
+    );
+  }
+  return formAgain(c, caller, specPage(caller, { form: toRefusedForm(fields, checked.error) }), checked.error);
 }
 
 function readSpec(text: string): Result<ConnectorSpecRecord, readonly FieldProblem[]> {
@@ -122,9 +129,10 @@ export async function connectorView(
 ) {
   const context = c.get('context');
   const origin = redirectOrigin(context, c.req.url);
+  const validated = await validateConnector(connector.spec);
   return connectorPage({
     connector,
-    warnings: shown.warnings ?? (await validateConnector(connector.spec)).warnings,
+    warnings: shown.warnings ?? (validated.ok ? validated.value.warnings : []),
     isWritable: connector.owner === 'personal' || mayActAs(caller, 'admin'),
     references: await listServing(c, caller, connector),
     redirectUrl: origin.ok ? origin.value.origin + CALLBACK_PATH : null,

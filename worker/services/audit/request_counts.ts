@@ -54,8 +54,9 @@ export async function countRequests(
   const rows = await countByTime(context.database, filter.value, { begins, spanSeconds: spanMs / 1000 });
   const length = Math.max(1, Math.ceil((untilMs - beginsMs) / spanMs));
   const spans = Array.from({ length }, () => ({ added: 0, connector: 0, passed: 0, refused: 0 }));
-  for (const { span, type, events } of rows) {
-    const decision = DECISIONS.get(type);
+  for (const { span, type, answered, events } of rows) {
+    // What svc answered itself was not sent, with or without a credential.
+    const decision = answered ? undefined : DECISIONS.get(type);
     const counts = spans[span];
     if (decision !== undefined && counts !== undefined) counts[decision] += events;
   }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
@@ -119,6 +119,56 @@ test('a refused refresh whose error is an object ends the login', async () => {
   reply = { error: { code: 'refresh_token_reused', message: 'no' } };
   expect(await accessToken(control.context, connectorId)).toMatchObject({
     error: { code: 'reauthorisation_required' },
+  });
+});
+
+const install = async (spec: object) =>
+  parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=personal', spec));
+
+describe('another version of a login', () => {
+  const version = (changes: object, login: object = {}) => ({
+    ...SPEC,
+    connector: { ...SPEC.connector, version: crypto.randomUUID() },
+    credential: { ...SPEC.credential, login: { ...SPEC.credential.login, ...login } },
+    ...changes,
+  });
+
+  beforeEach(async () => {
+    await install(version({}, { paths: ['/v1'] }));
+    await store({});
+  });
+
+  test('keeps the tokens if they go nowhere else', async () => {
+    const { credential, warnings } = await install(version({}, { paths: ['/v1/messages'] }));
+    expect({ state: credential.state, warnings }).toEqual({ state: 'ready', warnings: [] });
+  });
+
+  test.each([
+    ['a further host', version({}, { hosts: ['api.example.test', 'evil.example.test'] })],
+    ['a further path', version({}, { paths: ['/v1', '/admin'] })],
+    ['another client', version({}, { client_id: 'other' })],
+    [
+      'another token URL',
+      version({
+        hosts: ['evil.example.test'],
+        credential: { ...SPEC.credential, token_url: 'https://evil.example.test/token' },
+      }),
+    ],
+  ])('with %s loses the tokens, and says so', async (_what, spec) => {
+    const { credential, warnings } = await install(spec);
+    expect(credential.state).toBe('missing');
+    expect(warnings.join()).toContain('so they are deleted');
+  });
+
+  test.each([
+    ['an ordinary connector cannot take its name', { credential: { kind: 'oauth2' } }, 'is reserved for the logins'],
+    ['it cannot have another name', { connector: { ...SPEC.connector, fqn: 'acme/claude' } }, 'must begin with'],
+  ])('%s', async (_what, changes, message) => {
+    for (const route of ['/v1/connectors?owner=personal', '/v1/connectors/validate']) {
+      const answered = await control.asUser('POST', route, version(changes));
+      expect(answered.status).toBe(400);
+      expect(await answered.text()).toContain(message);
+    }
   });
 });
 

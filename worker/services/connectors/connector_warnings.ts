@@ -1,10 +1,11 @@
 import { connectorHosts, type ConnectorSpec, type Operation, operationHosts } from '../../../shared/model/connector.ts';
+import { isAtOrBelow } from '../../../shared/net/plain_path.ts';
 
 const MOST_WARNINGS = 20;
 
 /**
  * Warnings about a spec: pairs of operations that some requests match equally well, so that such requests match
- * neither, and hosts that will newly receive a stored credential.
+ * neither, hosts that will newly receive a stored credential, and a login whose tokens may not stay.
  */
 export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   return [...newHosts(spec, before), ...ambiguousPairs(spec)].slice(0, MOST_WARNINGS);
@@ -12,6 +13,9 @@ export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | n
 
 function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
   if (before === null) return [];
+  if (isOtherLogin(spec, before)) {
+    return [`version ${spec.version} changes where the tokens of this login may go, so they are deleted: log in again`];
+  }
   const added = listAddedHosts(spec, before);
   if (added.length === 0) return [];
   return [
@@ -23,6 +27,20 @@ function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
 export function listAddedHosts(spec: ConnectorSpec, before: ConnectorSpec): readonly string[] {
   const known = connectorHosts(before);
   return connectorHosts(spec).filter((host) => !known.includes(host));
+}
+
+/**
+ * Whether a version of a connector must not have the tokens of a login that the earlier one kept: it is no login any more, or of
+ * another client or token URL, or its access token would go to further hosts or paths.
+ */
+export function isOtherLogin({ credential: now }: ConnectorSpec, { credential: before }: ConnectorSpec): boolean {
+  if (before.login === undefined && now.login === undefined) return false;
+  if (before.login === undefined || now.login === undefined || now.tokenUrl !== before.tokenUrl) return true;
+  const { clientId, hosts, paths } = before.login;
+  if (now.login.clientId !== clientId) return true;
+  return (
+    !now.login.hosts.every((host) => hosts.includes(host)) || !now.login.paths.every((path) => isAtOrBelow(path, paths))
+  );
 }
 
 /** Operations at one GraphQL endpoint are distinguished by their documents. */

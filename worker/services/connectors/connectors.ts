@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AuditEventType } from '../../../shared/model/audit_event.ts';
-import { connectorHosts, connectorVaultPath } from '../../../shared/model/connector.ts';
+import { connectorHosts, connectorVaultPath, programOfLogin } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
@@ -31,7 +31,7 @@ import type { Statement } from '../../store/database.ts';
 import { type Caller, ownerName, requireScope, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_records.ts';
-import { listAddedHosts, connectorWarnings } from './connector_warnings.ts';
+import { listAddedHosts, connectorWarnings, isOtherLogin } from './connector_warnings.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -42,9 +42,9 @@ interface Installed {
 }
 
 /**
- * Installs a spec, or replaces the installed version. The credential stays unless its kind changes; then it is deleted,
- * because it could not be used. A new connector is inactive until it has a credential; another version of one stays as active
- * as it was. Refuses with `admin_required`, `connector_version_conflict`, and `insufficient_scope` if a secret that serves it gets further hosts.
+ * Installs a spec, or replaces the installed version. The credential stays unless its kind changes, or a login would send its
+ * access token elsewhere; then it is deleted. A new connector is inactive until it has a credential; another version of one stays as active
+ * as it was. Refuses with `invalid_input` a name that is reserved for logins, `admin_required`, `connector_version_conflict`, and `insufficient_scope` if a secret that serves it gets further hosts.
  */
 export async function installConnector(
   context: ServiceContext,
@@ -54,6 +54,8 @@ export async function installConnector(
 ): Promise<Result<Changed<Installed>, ApiError>> {
   const ownerId = writableOwner(caller, owner);
   if (!ownerId.ok) return ownerId;
+  const named = checkName(spec);
+  if (!named.ok) return named;
   const hash = await contentHash(spec);
   return commitPolicy(context, caller, async () => {
     const [before = null] = await findConnectorsNamed(context.database, [ownerId.value], spec.connector.fqn);
@@ -63,6 +65,19 @@ export async function installConnector(
     const allowed = mayReach(caller, before, spec);
     return allowed.ok ? ok(replacement(context, caller, before, spec, hash)) : allowed;
   });
+}
+
+/**
+ * Names below `login/` are those of logins. Not a rule of the spec itself: a spec that was installed before it has to stay
+ * readable, or a sidecar would refuse the requests of all connectors.
+ */
+function checkName({ connector: { fqn }, credential }: ConnectorSpecRecord): Result<void, ApiError> {
+  const isLogin = credential.login !== undefined;
+  if ((programOfLogin(fqn) !== null) === isLogin) return ok(undefined);
+  const message = isLogin
+    ? 'must begin with "login/" for the login of a program'
+    : 'begins with "login/", which is reserved for the logins of programs: choose another publisher';
+  return err(apiError('invalid_input', `connector.fqn ${message}`, { fields: [{ field: 'connector.fqn', message }] }));
 }
 
 function firstInstall(context: ServiceContext, caller: Caller, connector: ConnectorRow): Change<Installed> {
@@ -90,9 +105,11 @@ function replacement(
   }
   const { id, ownerId, createdAt, activatedAt } = held;
   const connector = { ...newRow(context, caller, ownerId, spec, hash), id, createdAt, activatedAt };
-  const isOtherKind = connector.credentialKind !== held.credentialKind;
-  const credential = isOtherKind ? null : before.credential;
-  const dropped = isOtherKind ? credentialDeletion(context, caller, before) : { statements: [], events: [] };
+  const isOther =
+    connector.credentialKind !== held.credentialKind ||
+    isOtherLogin(toConnectorSpec(spec), toConnectorSpec(parseStoredSpec(held)));
+  const credential = isOther ? null : before.credential;
+  const dropped = isOther ? credentialDeletion(context, caller, before) : { statements: [], events: [] };
   const statements = [
     ...dropped.statements,
     ...replaceConnector(context.database, connector, held.contentHash),
@@ -143,11 +160,13 @@ function newRow(
   };
 }
 
-/** What installing would return. */
-export async function validateConnector(spec: ConnectorSpecRecord): Promise<ValidateReply> {
+/** What installing would return. Refuses with `invalid_input`. */
+export async function validateConnector(spec: ConnectorSpecRecord): Promise<Result<ValidateReply, ApiError>> {
+  const named = checkName(spec);
+  if (!named.ok) return named;
   const { fqn, version } = spec.connector;
   const warnings = connectorWarnings(toConnectorSpec(spec), null);
-  return { fqn, version, content_hash: await contentHash(spec), operation_count: spec.operations.length, warnings };
+  return ok({ fqn, version, content_hash: await contentHash(spec), operation_count: spec.operations.length, warnings });
 }
 
 /** Removes a connector with its credential. Refuses with `not_found`, `admin_required`. */

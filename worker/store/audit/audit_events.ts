@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
+import { ANSWERED_LOCALLY } from '../../../shared/model/audit_event.ts';
 import type { Database, Statement } from '../database.ts';
 import { auditEvents, auditHeads, auditWriters } from '../tables.ts';
 
@@ -179,23 +180,29 @@ export async function findLatestAbout(
 /** Refusals may be summed: one event then stands for several. Only their data is read, which the index does not have. */
 const SUMMED: readonly AuditEventRow['type'][] = ['sandbox.proxy.rejected', 'sandbox.proxy.trust_denied'];
 
-/** Counts what events stand for, by type, in equal spans of time, numbered from 0. */
+/** Counts what events stand for, by type, in equal spans of time, numbered from 0. `answered`: the request was answered by svc and not sent. */
 export async function countByTime(
   database: Database,
   filter: AuditFilter,
   { begins, spanSeconds }: { readonly begins: string; readonly spanSeconds: number },
-): Promise<{ readonly span: number; readonly type: AuditEventRow['type']; readonly events: number }[]> {
+): Promise<
+  { readonly span: number; readonly type: AuditEventRow['type']; readonly answered: boolean; readonly events: number }[]
+> {
   const sinceSeconds = Math.floor(Date.parse(begins) / 1000);
   // Numbers are bound as floating point, so the quotient must be converted to an integer here.
   const quotient = sql`(unixepoch(${auditEvents.time}) - ${sinceSeconds}) / ${spanSeconds}`;
   const span = sql<number>`CAST(${quotient} AS INTEGER)`.mapWith(Number);
   const stated = sql`COALESCE(json_extract(${auditEvents.data}, '$."svc.proxy.count"'), 1)`;
   const each = sql`CASE WHEN ${inArray(auditEvents.type, [...SUMMED])} THEN ${stated} ELSE 1 END`;
+  // Only a connector's request may be one, so that the data of other events is not read.
+  const reason = sql`json_extract(${auditEvents.data}, '$."svc.proxy.reason"')`;
+  const isAnswered = sql`${auditEvents.type} = 'connector.proxy.proxied' AND COALESCE(${reason} = ${ANSWERED_LOCALLY}, 0)`;
+  const answered = sql<boolean>`(${isAnswered})`.mapWith(Boolean);
   return database.read
-    .select({ span, type: auditEvents.type, events: sql<number>`SUM(${each})`.mapWith(Number) })
+    .select({ span, type: auditEvents.type, answered, events: sql<number>`SUM(${each})`.mapWith(Number) })
     .from(auditEvents)
     .where(matches(filter))
-    .groupBy(sql`1`, auditEvents.type);
+    .groupBy(sql`1`, auditEvents.type, sql`3`);
 }
 
 /** In order of arrival, after a position. */
