@@ -12,6 +12,7 @@ export const MAY_REVEAL = {
   'cli/agents/account_login.ts': "stores the tokens of an agent's own login in the control plane",
   'gateway/servers/fill_launch.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
+  'sidecar/control/seal_login_tokens.ts': 'seals the tokens of a login to the control plane',
   'sidecar/local_api/launch_routes.ts': 'releases a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':
     'releases to the local gateway the values with which it starts an MCP server that was consented to here',
@@ -21,6 +22,7 @@ export const MAY_REVEAL = {
     "writes the credential onto a connector's request and masks it in the reply",
   'worker/kernel/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
   'worker/services/sidecars/credential_release.ts': 'seals the credential to one sidecar',
+  'worker/services/connectors/pending_logins.ts': 'imports the key of a login that waits, and stores its tokens',
   'worker/services/oauth/oauth_bundle.ts': "puts an oauth2 credential's secrets into the one text that the vault seals",
   'worker/services/oauth/oauth_flow.ts':
     'puts the verifier or device code of an authorisation into the text that the vault seals',

@@ -80,16 +80,19 @@ import {
 import { answerNotFound, type RouteName } from './routes/http/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/http/operation.ts';
 import { pageTable, routerPath } from './routes/console/page_table.ts';
+import { deletePendingLogin, getPendingLogin, postPendingLogin, postStoredLogin } from './routes/api/pending_logins.ts';
 import { getReady } from './routes/api/ready.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
 import {
   getSidecarApproval,
   getSidecarAuditHeads,
+  getSidecarPendingLogin,
   getSnapshot,
   postCredentials,
   postEvents,
   postMcpHealth,
   postSidecarApproval,
+  postSidecarPendingLogin,
   postUnsealed,
 } from './routes/api/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/api/sidecars.ts';
@@ -146,6 +149,11 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/connectors/{id}/credential/authorize', postAuthorisation],
   ['post', '/v1/connector-operations/run', postConnectorRun],
 
+  ['post', '/v1/pending-logins', postPendingLogin],
+  ['get', '/v1/pending-logins/{id}', getPendingLogin],
+  ['delete', '/v1/pending-logins/{id}', deletePendingLogin],
+  ['post', '/v1/pending-logins/{id}/store', postStoredLogin],
+
   ['post', '/v1/mcp-servers', postMcpServer],
   ['get', '/v1/mcp-servers', getMcpServers],
   ['get', '/v1/mcp-servers/{id}', getMcpServer],
@@ -189,6 +197,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/mcp-health', postMcpHealth],
   ['post', '/v1/sidecar/approvals', postSidecarApproval],
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
+  ['get', '/v1/sidecar/pending-logins/{id}', getSidecarPendingLogin],
+  ['post', '/v1/sidecar/pending-logins/{id}', postSidecarPendingLogin],
 ];
 
 /** A run has its own limits (design section 11). */

@@ -69,6 +69,12 @@ beforeAll(async () => {
   const serverId = await create('/v1/mcp-servers', { ...server, registry_id: 'acme/planted' });
   await create('/v1/mcp-servers', { ...server, owner: 'enterprise' });
   const approvalId = await askedApproval(connectorId);
+  const loginId = await create('/v1/pending-logins', {
+    program: PLANTED,
+    token_url: 'https://auth.example.test/token',
+    client_id: PLANTED,
+    grants: ['device_code'],
+  });
   const named = { name: PLANTED, scopes: ['account:read'] };
   const { id: tokenId } = await parseReply(createdToken, tenant.call('POST', '/v1/tokens', named));
   await signInBrowser(control, tenant.caller);
@@ -110,6 +116,9 @@ beforeAll(async () => {
     '/v1/mcp-servers/{id}/rollback': { id: serverId, body: { revision: 1 } },
     '/v1/approvals/{id}': { id: approvalId },
     '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },
+    '/v1/pending-logins/{id}': { id: loginId },
+    '/v1/pending-logins/{id}/store': { id: loginId, body: { path: 'user/x' } },
+    '/v1/sidecar/pending-logins/{id}': { id: loginId, body: { sealed: 'x' } },
     '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
     '/v1/tokens/{id}': { id: tokenId },
     '/v1/identities/{id}': { id: identityId },
@@ -140,7 +149,7 @@ function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSi
   const place = places[route.path];
   const path = route.path.replace(/\{\w+\}/, place?.id ?? '').replace('{name}', 'TOKEN');
   const method = route.method === 'POST' ? 'POST' : 'GET';
-  if (route.access === 'sidecar') return sidecar.call(method, path, { body: place?.body });
+  if (route.access === 'sidecar') return sidecar.call(method, path, method === 'POST' ? { body: place?.body } : {});
   const takesBody = route.method === 'POST' || route.method === 'PUT';
   return user.call(route.method, path, takesBody ? place?.body : undefined);
 }

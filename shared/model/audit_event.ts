@@ -30,6 +30,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.connector.credential_stored',
   'control.connector.credential_deleted',
   'control.connector.credential_refreshed',
+  'control.login.held',
+  'control.login.discarded',
   'control.connector.reauthorisation_required',
   'control.enterprise.created',
   'control.enterprise.updated',
@@ -68,6 +70,9 @@ export const PLACEHOLDER_UNBOUND = 'placeholder_unbound';
 
 /** The reason of a reply that the sidecar made itself, with placeholders: nothing was sent upstream. */
 export const ANSWERED_LOCALLY = 'answered_locally';
+
+/** The reason of a forwarded request for the tokens of a login: svc has them, and the program got placeholders. */
+export const LOGIN_CAPTURED = 'login_captured';
 
 /** The endpoint of a connector request (specification section 6). */
 export const PROXY_SOURCES = [

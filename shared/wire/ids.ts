@@ -22,6 +22,8 @@ const ID_PREFIXES = [
   'fam',
   /** A control plane: the audience of its sidecars' calls. */
   'cpl',
+  /** A login of a program whose tokens wait for a person. */
+  'plg',
   /** One request, in replies and logs. */
   'req',
 ] as const;

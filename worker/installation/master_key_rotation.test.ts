@@ -20,6 +20,7 @@ import { verifyAudit } from '../services/audit/audit_verification.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 import { rotateMasterKey } from './master_key_rotation.ts';
+import { openPendingLogin } from '../services/connectors/pending_logins.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import { SEALED_KINDS } from './sealed_kinds.ts';
 import { checkValues } from '../services/vault/secret_check.ts';
@@ -91,6 +92,13 @@ async function plant(context: ProgramContext, count = 3): Promise<Planted> {
   const times = { expiresAt: 4_000_000_000, intervalSeconds: 5, nextPollAt: 0 };
   const flow = { ...FLOW, userId, grant: 'device' as const, redirectUri: null, sealed, ...times };
   await context.database.write(insertFlow(context.database, flow, 0));
+  const opened = await openPendingLogin(context, await callerOf(context), {
+    program: 'claude',
+    token_url: 'https://auth.example.test/token',
+    client_id: 'c',
+    grants: ['authorization_code'],
+  });
+  if (!opened.ok) throw new Error(opened.error.message);
   const sealedSecret = await context.vault.seal(oidcSealPlace(enterpriseId), new Secret('client secret'));
   const oidc = { enterpriseId, issuer: 'https://idp.test', clientId: 'c', sealedSecret, updatedAt: '2026-01-01' };
   await context.database.write(putEnterpriseOidc(context.database, oidc));
@@ -170,6 +178,7 @@ describe('changing the master key', () => {
       secrets: 60,
       access_token_keys: 2,
       oauth_flows: 1,
+      pending_logins: 1,
       enterprise_clients: 1,
       audit_beginnings: 1,
     });
@@ -439,6 +448,7 @@ test('every user of the vault is part of the master key change', async () => {
     'installation/vault_key_check.ts',
     'kernel/audit_seals.ts',
     'kernel/control_key.ts',
+    'services/connectors/pending_logins.ts',
     'services/oauth/oauth_flow.ts',
     'services/vault/secret_check.ts',
     'services/vault/secrets.ts',
@@ -452,6 +462,14 @@ test('every user of the vault is part of the master key change', async () => {
 });
 
 async function databaseBytes(): Promise<unknown> {
-  const tables = ['installation', 'secrets', 'signing_keys', 'oauth_flows', 'enterprise_oidc', 'audit_heads'];
+  const tables = [
+    'installation',
+    'secrets',
+    'signing_keys',
+    'oauth_flows',
+    'pending_logins',
+    'enterprise_oidc',
+    'audit_heads',
+  ];
   return Promise.all(tables.map(async (name) => (await client.execute(`SELECT * FROM ${name}`)).rows));
 }

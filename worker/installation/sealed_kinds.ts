@@ -9,6 +9,7 @@ import {
   resealClient,
   resealFlow,
   resealHead,
+  resealLogin,
   resealSecret,
   resealSigningKey,
   type RowPage,
@@ -16,6 +17,7 @@ import {
   listSealedClients,
   listSealedFlows,
   listSealedHeads,
+  listSealedLogins,
   listSealedSecrets,
   listSealedSigningKeys,
 } from '../store/sealed_rows.ts';
@@ -23,6 +25,7 @@ import type { SecretRow } from '../store/secrets.ts';
 import { accessKeyPlace } from '../tokens/access_keys.ts';
 import { isSealedBeginning, isSealedHead, sealBeginning, sealHead } from '../kernel/audit_seals.ts';
 import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
+import { loginPlace } from '../services/connectors/pending_logins.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import type { SealPlace, Vault } from '../kernel/vault.ts';
 
@@ -73,6 +76,14 @@ export const SEALED_KINDS: readonly SealedKind[] = [
     page: async (database, page) =>
       (await listSealedFlows(database, page)).map((row) =>
         toSealedText(row.id, sealPlace(row), row.sealed, (text) => resealFlow(database, row, text)),
+      ),
+  },
+  {
+    name: 'pending_logins',
+    columns: ['pending_logins.sealed'],
+    page: async (database, page) =>
+      (await listSealedLogins(database, page)).map((row) =>
+        toSealedText(row.id, loginPlace(row), row.sealed, (text) => resealLogin(database, row, text)),
       ),
   },
   {

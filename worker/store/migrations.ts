@@ -370,4 +370,18 @@ export const MIGRATIONS: readonly Migration[] = [
           json_each(COALESCE(json_extract(operation.value, '$.hosts'), json_extract(connectors.spec, '$.hosts'))) AS host)`,
     ],
   },
+  {
+    number: 20,
+    name: 'logins of programs that wait for a person',
+    statements: [
+      // `sealed`: the private key while it is open, the tokens once they are held.
+      `CREATE TABLE pending_logins (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), program TEXT NOT NULL, token_url TEXT NOT NULL,
+        client_id TEXT NOT NULL, grants TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'held')),
+        public_key TEXT NOT NULL, sealed TEXT NOT NULL, account TEXT, created_at TEXT NOT NULL,
+        expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE UNIQUE INDEX pending_logins_by_program ON pending_logins (user_id, program)`,
+      `CREATE INDEX pending_logins_by_expiry ON pending_logins (expires_at)`,
+    ],
+  },
 ];

@@ -4,9 +4,18 @@ import type { AuditHeadRow } from './audit/audit_events.ts';
 import type { Database, Statement } from './database.ts';
 import type { EnterpriseOidcRow } from './enterprise_settings.ts';
 import type { OAuthFlowRow } from './oauth_flows.ts';
+import type { PendingLoginRow } from './pending_logins.ts';
 import type { SecretRow } from './secrets.ts';
 import type { SigningKeyRow } from './signing_keys.ts';
-import { auditBeginnings, auditHeads, enterpriseOidc, oauthFlows, secrets, signingKeys } from './tables.ts';
+import {
+  auditBeginnings,
+  auditHeads,
+  enterpriseOidc,
+  oauthFlows,
+  pendingLogins,
+  secrets,
+  signingKeys,
+} from './tables.ts';
 
 // Everything that the master key seals, of all tenants, for a change of that key. Each replacement is conditional on
 // the text that was read, because a value written meanwhile is newer.
@@ -58,6 +67,20 @@ export function listSealedFlows(database: Database, { after, limit }: RowPage): 
 export function resealFlow(database: Database, row: OAuthFlowRow, sealed: string): Statement {
   const isSame = and(eq(oauthFlows.id, row.id), eq(oauthFlows.sealed, row.sealed));
   return database.read.update(oauthFlows).set({ sealed }).where(isSame);
+}
+
+export function listSealedLogins(database: Database, { after, limit }: RowPage): Promise<PendingLoginRow[]> {
+  return database.read
+    .select()
+    .from(pendingLogins)
+    .where(gt(pendingLogins.id, after))
+    .orderBy(asc(pendingLogins.id))
+    .limit(limit);
+}
+
+export function resealLogin(database: Database, row: PendingLoginRow, sealed: string): Statement {
+  const isSame = and(eq(pendingLogins.id, row.id), eq(pendingLogins.sealed, row.sealed));
+  return database.read.update(pendingLogins).set({ sealed }).where(isSame);
 }
 
 export function listSealedClients(database: Database, { after, limit }: RowPage): Promise<EnterpriseOidcRow[]> {

@@ -290,6 +290,25 @@ export const oauthFlows = sqliteTable('oauth_flows', {
   nextPollAt: integer('next_poll_at').notNull(),
 });
 
+export const pendingLogins = sqliteTable('pending_logins', {
+  id: text('id').primaryKey(),
+  userId: text('user_id').notNull(),
+  program: text('program').notNull(),
+  tokenUrl: text('token_url').notNull(),
+  clientId: text('client_id').notNull(),
+  /** JSON. */
+  grants: text('grants').notNull(),
+  state: text('state', { enum: ['open', 'held'] }).notNull(),
+  /** A public JWK. */
+  publicKey: text('public_key').notNull(),
+  /** The private key while it is open; then the tokens. */
+  sealed: text('sealed').notNull(),
+  /** JSON; null while it is open. */
+  account: text('account'),
+  createdAt: text('created_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+});
+
 export const signingKeys = sqliteTable('signing_keys', {
   id: text('id').primaryKey(),
   publicKey: text('public_key').notNull(),

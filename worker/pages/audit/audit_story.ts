@@ -18,6 +18,8 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
     'The access token was about to expire, so the control plane refreshed it at the provider.',
   'control.connector.reauthorisation_required':
     'The provider issues no further access tokens: requests are refused until somebody authorises the connector again.',
+  'control.login.held':
+    'A program logged in in a session that was started for it. Its tokens wait until the user stores or deletes them.',
   'control.mcp_server.credential_refreshed':
     'The access token was about to expire, so the control plane refreshed it at the provider.',
   'control.mcp_server.reauthorisation_required':

@@ -29,6 +29,28 @@ describe('an event in words', () => {
     ]);
   });
 
+  test('of a request that svc answered itself say neither that a credential was added nor that an upstream answered', () => {
+    const data = {
+      'svc.connector.fqn': 'login/claude',
+      'svc.connector.operation': 'token',
+      'svc.proxy.reason': 'answered_locally',
+      'svc.proxy.upstream.status': 200,
+    };
+    expect(decisionSentences({ type: 'connector.proxy.proxied', data }).slice(1)).toEqual([
+      'No credential was used.',
+      'The sidecar answered with placeholders. Nothing was sent upstream.',
+    ]);
+  });
+
+  test('of a login say that its tokens were stored and that the program has placeholders', () => {
+    const data = { 'svc.proxy.reason': 'login_captured', 'svc.proxy.upstream.status': 200 };
+    expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data })).toEqual([
+      'It asked for the tokens of the login that the session was started for.',
+      'The tokens in the reply are stored in the control plane, and the program got placeholders.',
+      'The upstream answered with 200.',
+    ]);
+  });
+
   test('say what a reply gave the agent, and what was withheld', () => {
     const data = {
       'svc.proxy.reply.withheld': ['set-cookie', 'alt-svc'],

@@ -1,5 +1,6 @@
 import {
   ANSWERED_LOCALLY,
+  LOGIN_CAPTURED,
   PLACEHOLDER_UNBOUND,
   type AuditEventData,
   type AuditEventType,
@@ -47,6 +48,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.connector.credential_deleted': { kind: 'plain', word: 'Credential deleted' },
   'control.connector.credential_refreshed': { kind: 'plain', word: 'Credential refreshed' },
   'control.connector.reauthorisation_required': { kind: 'warn', word: 'Needs authorisation' },
+  'control.login.held': { kind: 'warn', word: 'Login received' },
+  'control.login.discarded': { kind: 'plain', word: 'Login deleted' },
   'control.enterprise.created': { kind: 'plain', word: 'Enterprise created' },
   'control.enterprise.updated': { kind: 'plain', word: 'Enterprise changed' },
   'control.user.created': { kind: 'plain', word: 'User created' },
@@ -135,6 +138,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   graphql_unreadable: 'The GraphQL request is ambiguous, so it was not sent.',
   graphql_operation_not_allowed: 'The GraphQL document is not an operation of the connector, or contains several.',
   placeholder_not_accepted: 'The request held a placeholder of svc and was no refresh of its login.',
+  login_not_stored: 'The tokens of a login could not be stored, so the program did not get the reply.',
+  login_not_accepted: 'The session was started for one login and had its tokens, so it asked for no others.',
   audit_unavailable: 'It could not be recorded, and nothing is sent without a record.',
   signing_form_unsupported: 'The client used a form of signature that cannot be re-signed.',
   passthrough_target_not_allowed: 'The target is a private address, which passthrough refuses.',
@@ -154,9 +159,11 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
   const sentences = [matchSentence(type, data), ...credentialSentences(type, data)];
   const reason = data['svc.proxy.reason'];
   if (reason === ANSWERED_LOCALLY) sentences.push('The sidecar answered with placeholders. Nothing was sent upstream.');
+  else if (reason === LOGIN_CAPTURED)
+    sentences.push('The tokens in the reply are stored in the control plane, and the program got placeholders.');
   else if (reason !== undefined) sentences.push(isRefusalReason(reason) ? REASONS[reason] : `The reason is ${reason}.`);
   const status = data['svc.proxy.upstream.status'];
-  if (status !== undefined) sentences.push(`The upstream answered with ${status}.`);
+  if (status !== undefined && reason !== ANSWERED_LOCALLY) sentences.push(`The upstream answered with ${status}.`);
   sentences.push(...replySentences(data));
   return sentences.filter((sentence) => sentence !== '');
 }
@@ -173,6 +180,8 @@ function replySentences(data: AuditEventData): string[] {
 function matchSentence(type: AuditEventType, data: AuditEventData): string {
   const connector = data['svc.connector.fqn'];
   const bound = data['svc.proxy.binding.host'];
+  if (data['svc.proxy.reason'] === LOGIN_CAPTURED)
+    return 'It asked for the tokens of the login that the session was started for.';
   if (type === 'sandbox.proxy.passthrough')
     return 'No connector operation and no host binding matched, so it was forwarded unmodified.';
   if (connector !== undefined && data['svc.connector.operation'] !== undefined) {
@@ -188,6 +197,8 @@ function credentialSentences(type: AuditEventType, data: AuditEventData): string
     const how = data['svc.proxy.emit'] === 'sentinel-swap' ? 'in place of the agent’s stand-in' : 'outside the sandbox';
     return [`The credential was added by ${scheme}, ${how}; the agent never saw it.`];
   }
+  if (data['svc.proxy.reason'] === LOGIN_CAPTURED) return [];
+  if (data['svc.proxy.reason'] === ANSWERED_LOCALLY) return ['No credential was used.'];
   if (type === 'connector.proxy.proxied')
     return ['The connector’s credential was added outside the sandbox; the agent never saw it.'];
   if (type === 'sandbox.proxy.foreign_credential_kept') return ['The client sent its own credential, which was kept.'];

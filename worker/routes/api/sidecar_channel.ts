@@ -12,7 +12,9 @@ import {
 import { auditHeadsQuery } from '../../../shared/wire/audit_heads.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { mcpHealthReport } from '../../../shared/wire/mcp/mcp_servers.ts';
+import { heldLoginRequest, pendingLoginParams } from '../../../shared/wire/pending_logins.ts';
 import { tellHeads } from '../../services/audit/audit_heads.ts';
+import { holdLoginTokens, tellPendingLogin } from '../../services/connectors/pending_logins.ts';
 import { releaseCredentials, releaseUnsealed } from '../../services/sidecars/credential_release.ts';
 import { acceptEvents } from '../../services/audit/event_intake.ts';
 import { endOfWait } from '../../kernel/lifetime.ts';
@@ -73,6 +75,26 @@ export const getSidecarAuditHeads = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, query }) {
     return signedReply(await tellHeads(context, who, query.known));
+  },
+});
+
+export const getSidecarPendingLogin = forSidecar({
+  summary: "Get a login that the sidecar's user has opened",
+  params: pendingLoginParams,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, params }) {
+    return signedReply(await tellPendingLogin(context, who, params.id));
+  },
+});
+
+export const postSidecarPendingLogin = forSidecar({
+  summary: 'Send the tokens of a login, encrypted to its key',
+  description: 'Accepted once. They are held until the user stores or deletes them.',
+  params: pendingLoginParams,
+  body: heldLoginRequest,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, params, body }) {
+    return signedReply(await holdLoginTokens(context, who, params.id, body.sealed));
   },
 });
 

@@ -22,6 +22,7 @@ import { parseStoredSpec, toCredentialRecord } from './connector_records.ts';
 import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';
 import { clientOf } from '../oauth/oauth_client.ts';
+import type { Change } from '../../kernel/commit.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
@@ -43,20 +44,29 @@ export async function storeConnectorCredential(
   }
   return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
-    if (!row.ok) return row;
-    const { connector, credential: before } = row.value;
-    const made = await credentialOf(context, row.value, input);
-    if (!made.ok) return made;
-    const { credential, value } = made.value;
-    const statements = [
-      ...(value === null ? [] : await vaultWrite(context, vaultPlace(connector), value)),
-      ...putConnectorCredential(context.database, credential),
-      ...(before === null || before.path === credential.path ? [] : deleteOwnValue(context.database, before)),
-      bumpPolicy(context.database, connector),
-    ];
-    const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector, credential.path)];
-    return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
+    return row.ok ? credentialStoring(context, caller, row.value, input) : row;
   });
+}
+
+/** What stores the credential of a connector, for a caller who may. */
+export async function credentialStoring(
+  context: ServiceContext,
+  caller: Caller,
+  row: WithCredential<ConnectorRow>,
+  input: ValidConnectorCredential,
+): Promise<Result<Change<ConnectorCredentialRecord>, ApiError>> {
+  const { connector, credential: before } = row;
+  const made = await credentialOf(context, row, input);
+  if (!made.ok) return made;
+  const { credential, value } = made.value;
+  const statements = [
+    ...(value === null ? [] : await vaultWrite(context, vaultPlace(connector), value)),
+    ...putConnectorCredential(context.database, credential),
+    ...(before === null || before.path === credential.path ? [] : deleteOwnValue(context.database, before)),
+    bumpPolicy(context.database, connector),
+  ];
+  const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector, credential.path)];
+  return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
 }
 
 /** Deletes the credential of a connector, which stays active: its operations are refused. Refuses with `not_found`, `admin_required`. */

@@ -45,15 +45,21 @@ export async function storeSecret(
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
   if (await isPlaceholder(context, caller, input.value)) return err(placeholderError());
-  const place = { ownerId: owner.value, path: input.path };
-  return commitPolicy(context, caller, async () => {
-    const before = await findSecret(context.database, place);
-    const row = await sealRow(context, caller, { ...input, ownerId: owner.value }, before);
-    const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
-    return ok(
-      change(context, caller, 'control.secret.stored', row, write, { secret: toRecord(row), created: before === null }),
-    );
-  });
+  return commitPolicy(context, caller, async () => ok(await secretStoring(context, caller, owner.value, input)));
+}
+
+/** What stores a secret, for a caller who may. */
+export async function secretStoring(
+  context: ServiceContext,
+  caller: Caller,
+  owner: string,
+  input: SecretToStore,
+): Promise<Change<{ secret: SecretRecord; created: boolean }>> {
+  const before = await findSecret(context.database, { ownerId: owner, path: input.path });
+  const row = await sealRow(context, caller, { ...input, ownerId: owner }, before);
+  const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
+  const value = { secret: toRecord(row), created: before === null };
+  return change(context, caller, 'control.secret.stored', row, write, value);
 }
 
 /**

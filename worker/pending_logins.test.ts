@@ -1,0 +1,268 @@
+import { CompactEncrypt, importJWK } from 'jose';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
+import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
+import { connectorRecord, installReply } from '../shared/wire/connectors.ts';
+import {
+  HELD_LOGIN_TYP,
+  heldLoginPayload,
+  LOGIN_TOKENS_TYP,
+  PENDING_LOGIN_TYP,
+  type PendingLogin,
+  pendingLogin,
+  pendingLoginPayload,
+} from '../shared/wire/pending_logins.ts';
+
+const CLIENT = 'client-of-a-test';
+const TOKEN_URL = 'https://auth.example.test/token';
+const OPENED = { program: 'claude', token_url: TOKEN_URL, client_id: CLIENT, grants: ['authorization_code'] };
+const SPEC = {
+  schema_version: 1,
+  connector: { fqn: 'login/claude', version: '1.0.0', title: 'Login' },
+  hosts: ['auth.example.test'],
+  credential: {
+    kind: 'oauth2',
+    token_url: TOKEN_URL,
+    login: { client_id: CLIENT, token_request: 'json', hosts: ['api.example.test'], paths: ['/v1'] },
+  },
+  operations: [{ name: 'token', method: 'POST', path: '/token', effect: 'write' }],
+};
+const BINDING = {
+  host: 'api.example.test',
+  scheme: 'bearer',
+  credential_ref: 'vault://connectors/login/claude',
+  emit_mechanism: 'sentinel-swap',
+  sentinel: { value: 'placeholder-0123456789abcdef' },
+};
+const ACCOUNT = { who: 'dev@example.test', plan: 'max', may_make_keys: false };
+const TOKENS = {
+  access_token: 'planted-access-token',
+  refresh_token: 'planted-refresh-token',
+  expires_in: 28_800,
+  account: ACCOUNT,
+};
+const HALF_AN_HOUR_MS = 1_800_000;
+
+let control: InProcess;
+let sidecar: TestSidecar;
+let login: PendingLogin;
+const bodies: string[] = [];
+
+beforeEach(async () => {
+  control = await startInProcess();
+  sidecar = await control.enrolSidecar();
+  bodies.length = 0;
+  login = await open();
+});
+afterEach(async () => {
+  const database = await control.databaseBytes();
+  const texts = [database.toString('latin1'), JSON.stringify(control.log), ...bodies];
+  for (const text of texts) expect(text).not.toContain('planted-');
+  await control.stop();
+});
+
+const open = async (changes: object = {}): Promise<PendingLogin> =>
+  parseReply(pendingLogin, control.asUser('POST', '/v1/pending-logins', { ...OPENED, ...changes }));
+
+const ask = async (method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> => {
+  const reply = await control.asUser(method, path, body);
+  const text = await reply.text();
+  bodies.push(text);
+  return { status: reply.status, text };
+};
+
+const tell = async (id = login.id) => {
+  const reply = await sidecar.call('GET', `/v1/sidecar/pending-logins/${id}`);
+  return sidecar.verify(await reply.text(), PENDING_LOGIN_TYP, pendingLoginPayload);
+};
+
+/** The tokens sealed to the login's key, as its sidecar sends them. */
+const seal = async (tokens: object, header: object = {}): Promise<string> => {
+  const { login: told } = await tell();
+  return new CompactEncrypt(new TextEncoder().encode(JSON.stringify(tokens)))
+    .setProtectedHeader({
+      alg: 'ECDH-ES',
+      enc: 'A256GCM',
+      typ: LOGIN_TOKENS_TYP,
+      login: login.id,
+      sidecar: sidecar.enrolled.sidecar_id,
+      ...header,
+    })
+    .encrypt(await importJWK(told.key, 'ECDH-ES'));
+};
+
+const send = async (sealed: string, by = sidecar): Promise<{ status: number; text: string }> => {
+  const reply = await by.call('POST', `/v1/sidecar/pending-logins/${login.id}`, { body: { sealed } });
+  const text = await reply.text();
+  bodies.push(text);
+  return { status: reply.status, text };
+};
+
+const install = async (changes: object = {}): Promise<string> =>
+  (await parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=personal', { ...SPEC, ...changes }))).id;
+
+const release = async (): Promise<object> => {
+  const credential = { owner: 'personal', path: 'connectors/login/claude' };
+  const body = { request_id: crypto.randomUUID(), credentials: [credential] };
+  const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
+  return sidecar.verify(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+};
+
+describe('tokens of a login', () => {
+  test('are held, shown with their account and without their values, and used by nothing', async () => {
+    await install();
+    expect((await control.asUser('POST', '/v1/host-bindings', BINDING)).status).toBe(201);
+    const held = await send(await seal(TOKENS));
+    expect(await sidecar.verify(held.text, HELD_LOGIN_TYP, heldLoginPayload)).toMatchObject({ login_id: login.id });
+    const shown = await ask('GET', `/v1/pending-logins/${login.id}`);
+    expect(JSON.parse(shown.text)).toMatchObject({ state: 'held', account: ACCOUNT });
+    expect(await release()).toMatchObject({ credentials: [] });
+  });
+
+  test('become the credential of the connector of their program, once', async () => {
+    const id = await install();
+    await control.asUser('POST', '/v1/host-bindings', BINDING);
+    await send(await seal(TOKENS));
+    const path = `/v1/pending-logins/${login.id}/store`;
+    expect(await ask('POST', path, { connector_id: id })).toMatchObject({ status: 200 });
+    expect(await release()).toMatchObject({ credentials: [{ path: 'connectors/login/claude' }] });
+    const shown = await parseReply(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`));
+    expect(shown.credential).toMatchObject({
+      state: 'ready',
+      client_id: CLIENT,
+      token_url: TOKEN_URL,
+      renewable: true,
+    });
+    expect(await ask('POST', path, { connector_id: id })).toMatchObject({ status: 404 });
+  });
+
+  test('that cannot be refreshed become a secret', async () => {
+    await send(await seal({ ...TOKENS, refresh_token: null, expires_in: null }));
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { path: 'user/github' });
+    expect(stored).toMatchObject({ status: 200, text: '{"ref":"vault://user/github"}' });
+  });
+
+  test('that are refreshed become no secret', async () => {
+    await send(await seal(TOKENS));
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { path: 'user/github' });
+    expect(stored.status).toBe(400);
+  });
+
+  test.each([
+    ['another program', { connector: { ...SPEC.connector, fqn: 'login/codex' } }],
+    ['another client', { credential: { ...SPEC.credential, login: { ...SPEC.credential.login, client_id: 'other' } } }],
+    [
+      'another token URL',
+      {
+        hosts: ['evil.example.test'],
+        credential: { ...SPEC.credential, token_url: 'https://evil.example.test/token' },
+      },
+    ],
+  ])('are not stored for a connector of %s', async (_what, changes) => {
+    const id = await install(changes);
+    await send(await seal(TOKENS));
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { connector_id: id });
+    expect(stored.status).toBe(400);
+    expect(stored.text).toContain('must be the personal login/claude');
+  });
+
+  test('are not stored before they have arrived', async () => {
+    const id = await install();
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { connector_id: id });
+    expect(stored.status).toBe(409);
+  });
+
+  test('are gone when the person says no, and with them the login', async () => {
+    const sealed = await seal(TOKENS);
+    await send(sealed);
+    expect(await ask('DELETE', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 204 });
+    expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
+    expect(await send(sealed)).toMatchObject({ status: 404 });
+  });
+
+  test('are gone after half an hour', async () => {
+    const id = await install();
+    await send(await seal(TOKENS));
+    control.clock.ms += HALF_AN_HOUR_MS + 1_000;
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { connector_id: id });
+    expect(stored.status).toBe(404);
+    await open({ program: 'codex' });
+    const rows = await control.context.database.client.execute('SELECT id FROM pending_logins');
+    expect(rows.rows).toHaveLength(1);
+  });
+
+  test('are gone when a new login of the program begins', async () => {
+    await send(await seal(TOKENS));
+    await open();
+    expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
+  });
+
+  test('have events, and none names an account', async () => {
+    await send(await seal(TOKENS));
+    await ask('DELETE', `/v1/pending-logins/${login.id}`);
+    const events = await ask('GET', '/v1/audit-events?type=control.login.');
+    expect(events.text).toContain('control.login.held');
+    expect(events.text).toContain('control.login.discarded');
+    expect(events.text).not.toContain('dev@example.test');
+  });
+});
+
+describe('a sidecar cannot send tokens', () => {
+  test('twice', async () => {
+    const sealed = await seal(TOKENS);
+    expect(await send(sealed)).toMatchObject({ status: 200 });
+    expect(await send(sealed)).toMatchObject({ status: 404 });
+    expect((await sidecar.call('GET', `/v1/sidecar/pending-logins/${login.id}`)).status).toBe(404);
+  });
+
+  test.each([
+    ['sealed for another login', TOKENS, { login: 'plg_00000000000000000000000000' }],
+    ['sealed by another sidecar', TOKENS, { sidecar: 'sdc_00000000000000000000000000' }],
+    ['of another type', TOKENS, { typ: 'JWT' }],
+    ['without an access token', { ...TOKENS, access_token: '' }, {}],
+    ['with a line break', { ...TOKENS, access_token: 'planted-\r\nx' }, {}],
+    ['with a further member', { ...TOKENS, client_secret: 'planted-secret' }, {}],
+    ['that are the placeholders of svc', { ...TOKENS, refresh_token: 'svc-placeholder-refresh-0123' }, {}],
+  ])('%s', async (_what, tokens, header) => {
+    expect(await send(await seal(tokens, header))).toMatchObject({ status: 400 });
+    expect(JSON.parse((await ask('GET', `/v1/pending-logins/${login.id}`)).text)).toMatchObject({ state: 'open' });
+  });
+
+  test('that are the placeholder of a binding', async () => {
+    await install();
+    await control.asUser('POST', '/v1/host-bindings', BINDING);
+    expect(await send(await seal({ ...TOKENS, access_token: BINDING.sentinel.value }))).toMatchObject({ status: 400 });
+  });
+
+  test('that are not sealed to the key of the login', async () => {
+    const mine = login;
+    login = await open({ program: 'codex' });
+    const sealed = await seal(TOKENS, { login: mine.id });
+    login = mine;
+    expect(await send(sealed)).toMatchObject({ status: 400 });
+  });
+
+  test('without a login of its user that is open', async () => {
+    const reply = await sidecar.call('POST', '/v1/sidecar/pending-logins/plg_00000000000000000000000000', {
+      body: { sealed: 'x' },
+    });
+    expect(reply.status).toBe(404);
+  });
+});
+
+test('a user cannot have more logins waiting than are of use', async () => {
+  for (let at = 1; at < 16; at += 1) await open({ program: `p${at}` });
+  expect(await ask('POST', '/v1/pending-logins', { ...OPENED, program: 'more' })).toMatchObject({ status: 409 });
+});
+
+test('a personal token opens and stores no login', async () => {
+  const created = await ask('POST', '/v1/tokens', { name: 'ci', scopes: ['connectors:write', 'secrets:write'] });
+  const { token } = JSON.parse(created.text);
+  const reply = await control.send('/v1/pending-logins', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(OPENED),
+  });
+  expect(reply.status).toBe(403);
+});
