@@ -263,6 +263,7 @@ function apiParts(
     witness: control.witness,
     sessions,
     planLocks: createPlanLocks(control.identity, clock),
+    logins: control.channel,
     releaseUnsealed: (request) => releaseUnsealed(control.channel, request),
     clock,
     limits: config.limits,

@@ -1,6 +1,8 @@
 import type { SecureContext } from 'node:tls';
 
 import type { ConnectorOperation } from '../shared/connect/connector_index.ts';
+import type { LoginReply } from '../shared/connect/login_reply.ts';
+import type { LoginGrant } from '../shared/model/new_login.ts';
 import type { AuditEvent } from '../shared/model/audit_event.ts';
 import type { CredentialRef } from '../shared/model/host_binding.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
@@ -102,6 +104,30 @@ export interface SealedReach {
   includes(host: string): boolean;
 }
 
+/**
+ * `held`: the control plane has the tokens. `not_stored`: they were issued, and could not be stored. `contested`: a second login
+ * was asked for, so it is not certain whose tokens these are.
+ */
+export type LoginState = 'waiting' | 'held' | 'not_stored' | 'contested';
+
+/** The one login that a session was started for. */
+export interface SessionLogin {
+  /** Where its tokens are requested, with POST. */
+  readonly host: string;
+  readonly path: string;
+  readonly clientId: string;
+  readonly grants: readonly LoginGrant[];
+  /** What the program gets in place of the access token. */
+  readonly placeholder: string;
+  readonly state: LoginState;
+  /** Begins a request for the tokens. Refuses with `login_not_accepted` while another one runs, and after one that had tokens. */
+  begin(): Result<void, Refusal>;
+  /** Ends a request that {@link begin} let through. */
+  end(): void;
+  /** Stores the tokens; refuses with `login_not_stored`. */
+  hold(tokens: Omit<LoginReply, 'reply'>): Promise<Result<void, Refusal>>;
+}
+
 /** What a proxy password gives access to: a live session, or the scope of one of its plan's steps. */
 export interface LiveSession {
   /** The session's id. */
@@ -116,6 +142,8 @@ export interface LiveSession {
   readonly sealed?: boolean;
   /** True for a session of `svc doctor`: it reaches nothing but the sidecar's own answer to the probe. */
   readonly selfTest?: boolean;
+  /** Set for the session of `svc login`. */
+  readonly login?: SessionLogin | null;
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**
    * Counts a tunnel and calls `close` when the session ends. Returns the function to call when the tunnel ends, or null if

@@ -5,6 +5,7 @@ import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
 import { CONNECTOR_MUTATIONS } from './mutations_connectors.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
+import { LOGIN_MUTATIONS } from './mutations_logins.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
@@ -1186,6 +1187,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...AGENT_MUTATIONS,
+  ...LOGIN_MUTATIONS,
   ...AUDIT_MUTATIONS,
   ...SHOWN_MUTATIONS,
   ...SEAL_MUTATIONS,

@@ -404,7 +404,7 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: own logins',
     holds: 'any other request for tokens with a placeholder is refused (`placeholder_not_accepted`)',
     file: 'sidecar/exchange/exchange_login.ts',
-    text: "if (decided.kind === 'refuse') return refuse(facts, placeholderRefusal(host), incoming, true);",
+    text: "if (decided.kind === 'refuse') return refuse(facts, placeholderRefusal(facts.host), incoming, true);",
     replacement: '',
     tests: [AT_TOKEN_URL],
   },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { claimsOf } from '../../shared/connect/id_token.ts';
 import { refreshPlaceholder } from '../../shared/connect/token_request.ts';
-import { claimsOf, LOGIN_FORMATS } from './login_formats.ts';
+import { LOGIN_FORMATS } from './login_formats.ts';
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 const jwt = (claims: object): string => `${part({ alg: 'RS256' })}.${part(claims)}.planted-signature`;

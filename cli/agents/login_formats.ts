@@ -1,5 +1,5 @@
+import { claimsOf, objectOf, placeholderIdToken, readIdToken, textOf } from '../../shared/connect/id_token.ts';
 import { isRefreshPlaceholder, PLACEHOLDER_SECONDS, refreshPlaceholder } from '../../shared/connect/token_request.ts';
-import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 
@@ -34,6 +34,8 @@ interface LoginFormat {
   hasPlaceholders(file: Json): boolean;
   /** The access token that it has, or the placeholder in its place. */
   access(file: Json): string | null;
+  /** Members with a credential besides its login. */
+  furtherCredentials(file: Json): readonly string[];
 }
 
 /** A format of each agent, from the files that the tried versions write. */
@@ -43,12 +45,14 @@ export const LOGIN_FORMATS: Readonly<Record<(typeof LOGIN_FORMAT_NAMES)[number],
     write: writeClaude,
     hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['claudeAiOauth'])['refreshToken']) ?? ''),
     access: (file) => textOf(objectOf(file['claudeAiOauth'])['accessToken']),
+    furtherCredentials: () => [],
   },
   codex: {
     read: readCodex,
     write: writeCodex,
     hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['tokens'])['refresh_token']) ?? ''),
     access: (file) => textOf(objectOf(file['tokens'])['access_token']),
+    furtherCredentials,
   },
 };
 
@@ -94,74 +98,44 @@ const CLAUDE_FACTS: ReadonlySet<string> = new Set([
   'organizationUuid',
 ]);
 
-/** What a ChatGPT login's id token says about its account. */
-const OPENAI_AUTH = 'https://api.openai.com/auth';
-const OPENAI_PROFILE = 'https://api.openai.com/profile';
-const CODEX_ACCOUNT = ['chatgpt_plan_type', 'chatgpt_user_id', 'user_id', 'chatgpt_account_id'] as const;
-
 function readCodex(file: Json): Result<FoundLogin, string> {
   const tokens = objectOf(file['tokens']);
   const [accessToken, refreshToken] = [textOf(tokens['access_token']), textOf(tokens['refresh_token'])];
   if (accessToken === null || refreshToken === null) return err(NO_LOGIN);
   if (isRefreshPlaceholder(refreshToken)) return err(OF_SVC);
-  const id = claimsOf(textOf(tokens['id_token']) ?? '');
+  const { email, plan } = readIdToken(textOf(tokens['id_token']) ?? '');
   const end = claimsOf(accessToken)['exp'];
   return ok({
     accessToken: new Secret(accessToken),
     refreshToken: new Secret(refreshToken),
     expiresAt: typeof end === 'number' ? end * 1000 : null,
-    who: textOf(id['email']) ?? textOf(objectOf(id[OPENAI_PROFILE])['email']),
-    plan: textOf(objectOf(id[OPENAI_AUTH])['chatgpt_plan_type']),
+    who: email,
+    plan,
     others: Object.keys(file).filter((name) => !CODEX_MEMBERS.has(name)),
-    removed: textOf(file['OPENAI_API_KEY']) === null ? [] : ['OPENAI_API_KEY'],
+    removed: furtherCredentials(file),
     mayMakeKeys: false,
   });
+}
+
+function furtherCredentials(file: Json): readonly string[] {
+  return textOf(file['OPENAI_API_KEY']) === null ? [] : ['OPENAI_API_KEY'];
 }
 
 const CODEX_MEMBERS: ReadonlySet<string> = new Set(['auth_mode', 'OPENAI_API_KEY', 'tokens', 'last_refresh']);
 
 function writeCodex(file: Json, placeholder: string, now: number): Json {
   const tokens = objectOf(file['tokens']);
-  const id = claimsOf(textOf(tokens['id_token']) ?? '');
-  const auth = objectOf(id[OPENAI_AUTH]);
-  const account = CODEX_ACCOUNT.flatMap((name) => (textOf(auth[name]) === null ? [] : [[name, auth[name]] as const]));
-  const email = textOf(id['email']) ?? textOf(objectOf(id[OPENAI_PROFILE])['email']);
-  const claims = {
-    ...(email !== null && { email }),
-    exp: Math.floor(now / 1000) + PLACEHOLDER_SECONDS,
-    [OPENAI_AUTH]: Object.fromEntries(account),
-  };
+  const account = readIdToken(textOf(tokens['id_token']) ?? '');
   const accountId = textOf(tokens['account_id']);
   return {
     ...file,
     OPENAI_API_KEY: null,
     tokens: {
-      id_token: unsignedJwt(claims),
+      id_token: placeholderIdToken(account, Math.floor(now / 1000) + PLACEHOLDER_SECONDS),
       access_token: placeholder,
       refresh_token: refreshPlaceholder(placeholder),
       ...(accountId !== null && { account_id: accountId }),
     },
     last_refresh: new Date(now).toISOString(),
   };
-}
-
-/** The claims of a JWT, unverified; empty if it is none. */
-export function claimsOf(jwt: string): Json {
-  const [, payload, signature] = jwt.split('.');
-  if (payload === undefined || signature === undefined) return {};
-  return objectOf(parseJson(Buffer.from(payload, 'base64url').toString('utf8')));
-}
-
-/** A JWT that nobody accepts as a credential: it is not signed. The agent reads its claims only. */
-function unsignedJwt(claims: Json): string {
-  const part = (value: Json): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'none', typ: 'JWT' })}.${part(claims)}.${Buffer.from('svc-placeholder').toString('base64url')}`;
-}
-
-function objectOf(value: unknown): Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
 }

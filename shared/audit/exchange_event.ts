@@ -2,6 +2,7 @@ import { redactPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import {
   type ANSWERED_LOCALLY,
+  type LOGIN_CAPTURED,
   PLACEHOLDER_UNBOUND,
   type AuditEvent,
   type AuditEventData,
@@ -60,13 +61,15 @@ type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
 
 export type ExchangeResult =
   | { readonly kind: 'refused'; readonly reason: RunRefusalReason }
+  /** svc answered an operation's request itself. Nothing was forwarded, so there is no status of an upstream. */
+  | { readonly kind: 'answered'; readonly reason: typeof ANSWERED_LOCALLY }
   | { readonly kind: 'unanswered'; readonly reason: UnansweredReason }
+  /** It was forwarded without a credential, and the tokens in its reply were stored. The status is the upstream's. */
+  | { readonly kind: 'captured'; readonly reason: typeof LOGIN_CAPTURED; readonly status: number }
   | {
       readonly kind: 'replied';
       readonly mediation: ForwardedMediation;
       readonly status: number;
-      /** Set if nothing was forwarded. */
-      readonly reason?: typeof ANSWERED_LOCALLY;
       /** Names of reply headers that were withheld, or kept because the binding says so. */
       readonly withheld?: readonly string[];
       readonly kept?: readonly string[];
@@ -107,6 +110,8 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
 /** Every refusal of an operation is a refusal of its connector. */
 function eventType({ operation, connector }: ExchangeFacts, result: ExchangeResult): AuditEventType | null {
   if (result.kind === 'replied') return REPLIED[result.mediation];
+  if (result.kind === 'answered') return REPLIED.connector;
+  if (result.kind === 'captured') return REPLIED.passthrough;
   const type = result.kind === 'refused' ? refusalEvent(result.reason) : 'sandbox.proxy.rejected';
   return type === null || !(operation || connector) ? type : 'connector.proxy.rejected';
 }
@@ -131,6 +136,7 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
   if (path !== null) data['svc.proxy.upstream.path'] = path.slice(0, MOST_PATH_CHARACTERS);
   if (result.kind === 'replied') addReply(data, facts, result);
   else data['svc.proxy.reason'] = result.reason;
+  if (result.kind === 'captured') data['svc.proxy.upstream.status'] = result.status;
   if (facts.stray !== undefined && result.kind === 'replied') {
     data['svc.proxy.reason'] = PLACEHOLDER_UNBOUND;
     data['svc.proxy.binding.host'] = facts.stray.host;
@@ -150,9 +156,8 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
 function addReply(
   data: Writable<AuditEventData>,
   { host, path, binding }: ExchangeFacts,
-  { mediation, status, reason, withheld = [], kept = [] }: Extract<ExchangeResult, { kind: 'replied' }>,
+  { mediation, status, withheld = [], kept = [] }: Extract<ExchangeResult, { kind: 'replied' }>,
 ): void {
-  if (reason !== undefined) data['svc.proxy.reason'] = reason;
   data['svc.proxy.upstream.status'] = status;
   const isGiven = mediation === 'binding' && status >= 200 && status < 300;
   const issued = isGiven && binding !== null ? credentialsIssuedAt(host ?? '', path ?? '') : null;
@@ -192,6 +197,8 @@ function addConnector(data: Writable<AuditEventData>, { spec }: InstalledConnect
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 function mediationOf(result: ExchangeResult): NonNullable<AuditEventData['svc.proxy.mediation']> {
+  if (result.kind === 'answered') return 'connector';
+  if (result.kind === 'captured') return 'passthrough';
   if (result.kind !== 'replied') return 'refused';
   return result.mediation === 'foreign' ? 'passthrough' : result.mediation;
 }

@@ -1,4 +1,5 @@
 import { parseJson } from '../model/json.ts';
+import type { LoginGrant } from '../model/new_login.ts';
 
 /** A request for tokens at the token URL of a program's login (RFC 6749 section 3.2), as the program sent it. */
 interface TokenRequest {
@@ -51,6 +52,23 @@ export function decideTokenRequest(
   return { kind: isHeld ? 'refuse' : 'own' };
 }
 
+/** What a request has to have for each grant of a new login, by its `grant_type`. */
+const GRANTS: ReadonlyMap<string, { readonly grant: LoginGrant; readonly fields: readonly string[] }> = new Map([
+  ['authorization_code', { grant: 'authorization_code', fields: ['code', 'code_verifier'] }],
+  ['urn:ietf:params:oauth:grant-type:device_code', { grant: 'device_code', fields: ['device_code'] }],
+]);
+
+/** Whether the body of a request for tokens is that of a new login, of this client and by one of these grants. */
+export function isLoginGrant(
+  { clientId, grants }: { readonly clientId: string; readonly grants: readonly LoginGrant[] },
+  body: string,
+): boolean {
+  const fields = readTokenFields(body);
+  const wanted = GRANTS.get(fields.get('grant_type') ?? '');
+  if (wanted === undefined || !grants.includes(wanted.grant) || fields.get('client_id') !== clientId) return false;
+  return wanted.fields.every((name) => (fields.get(name) ?? '') !== '');
+}
+
 /** The fields of a request for tokens: JSON, as some clients send it, or a form. */
 function readTokenFields(body: string): ReadonlyMap<string, string> {
   const value = parseJson(body);
@@ -60,11 +78,15 @@ function readTokenFields(body: string): ReadonlyMap<string, string> {
 }
 
 /** The answer to a refresh with a placeholder: the placeholders again (RFC 6749 section 5.1). */
-export function placeholderReply(placeholder: string, scope: string | null): string {
+export function placeholderReply(
+  placeholder: string,
+  scope: string | null,
+  expiresIn: number = PLACEHOLDER_SECONDS,
+): string {
   return JSON.stringify({
     access_token: placeholder,
     token_type: 'Bearer',
-    expires_in: PLACEHOLDER_SECONDS,
+    expires_in: expiresIn,
     refresh_token: refreshPlaceholder(placeholder),
     ...(scope !== null && { scope }),
   });

@@ -31,6 +31,8 @@ export const REFUSALS = {
   graphql_unreadable: { status: 400, event: 'connector.proxy.rejected' },
   graphql_operation_not_allowed: { status: 403, event: 'connector.proxy.rejected' },
   placeholder_not_accepted: { status: 403, event: 'connector.proxy.rejected' },
+  login_not_stored: { status: 503, event: 'sandbox.proxy.rejected' },
+  login_not_accepted: { status: 403, event: 'sandbox.proxy.rejected' },
   audit_unavailable: { status: 503, event: null },
   signing_form_unsupported: { status: 501, event: 'sandbox.proxy.rejected' },
   passthrough_target_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },

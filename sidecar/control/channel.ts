@@ -14,9 +14,11 @@ import type {
   ApprovalCall,
   ApprovalWait,
   AuditHeads,
+  CapturedTokens,
   ControlChannel,
   CredentialsReply,
   EventsOutcome,
+  OpenLogin,
   SnapshotReply,
   SnapshotRequest,
   UnsealedRequest,
@@ -31,8 +33,11 @@ import {
   verifyAuditHeads,
   verifyConfirmation,
   verifyEventsOutcome,
+  verifyHeldLogin,
+  verifyOpenLogin,
   verifySnapshot,
 } from './reply_verifier.ts';
+import { sealLoginTokens } from './seal_login_tokens.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 
@@ -66,6 +71,9 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     awaitApproval: (wait) => reportTo(link, () => approvalWait(options, wait)),
     reportMcpHealth: (report) => reportTo(link, () => mcpHealthCall(options, report)),
     sendEvents: (events) => reportTo(link, () => eventsCall(options, events)),
+    // Not reported to the link: an older control plane does not know these calls.
+    fetchLogin: (id) => fetchLoginCall(options, id),
+    holdLogin: (login, tokens) => holdLoginCall(options, login, tokens),
     // Not reported to the link: an older control plane does not know the call.
     auditHeads: (known) => auditHeadsCall(options, known),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
@@ -209,6 +217,29 @@ async function auditHeadsCall(
   });
   if (!answer.ok) return answer;
   return verifyAuditHeads(options.identity, answer.value.reply.body, answer.value.nonce);
+}
+
+async function fetchLoginCall(options: ControlChannelOptions, id: string): Promise<Result<OpenLogin, ChannelFailure>> {
+  const answer = await send(options, {
+    method: 'GET',
+    target: `/v1/sidecar/pending-logins/${id}`,
+    headers: {},
+    body: '',
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+  });
+  if (!answer.ok) return answer;
+  return verifyOpenLogin(options.identity, answer.value.reply.body, answer.value.nonce, id);
+}
+
+async function holdLoginCall(
+  options: ControlChannelOptions,
+  login: OpenLogin,
+  tokens: CapturedTokens,
+): Promise<Result<void, ChannelFailure>> {
+  const sealed = await sealLoginTokens(options.identity.sidecarId, login, tokens);
+  const answer = await post(options, `/v1/sidecar/pending-logins/${login.id}`, JSON.stringify({ sealed }));
+  if (!answer.ok) return answer;
+  return verifyHeldLogin(options.identity, answer.value.reply.body, answer.value.nonce, login.id);
 }
 
 function post(

@@ -1,3 +1,6 @@
+import type { LoginReply } from '../../shared/connect/login_reply.ts';
+import type { LoginGrant } from '../../shared/model/new_login.ts';
+import type { LoginKey } from '../../shared/wire/pending_logins.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
@@ -105,6 +108,22 @@ export interface UnsealedRequest {
   readonly reason: string;
 }
 
+/** A login of a program that the sidecar's user has opened, as the control plane's signed reply says. */
+export interface OpenLogin {
+  readonly id: string;
+  readonly program: string;
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly grants: readonly LoginGrant[];
+  /** Only the control plane can open what is sealed to it. */
+  readonly key: LoginKey;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/** The tokens of a login, for the control plane. */
+export type CapturedTokens = Omit<LoginReply, 'reply'>;
+
 /** The authenticated calls of a sidecar to its control plane. It returns only verified data. */
 export interface ControlChannel {
   snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelFailure>>;
@@ -118,6 +137,9 @@ export interface ControlChannel {
   sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelFailure>>;
   /** Asks where the chains of the audit log end, and whether they go through heads that are remembered. */
   auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelFailure>>;
+  fetchLogin(id: string): Promise<Result<OpenLogin, ChannelFailure>>;
+  /** Sends the tokens of a login, sealed to its key. The control plane has stored them when this succeeds. */
+  holdLogin(login: OpenLogin, tokens: CapturedTokens): Promise<Result<void, ChannelFailure>>;
   /** Checks what an earlier {@link snapshot} call returned, after it is read back from a file. */
   verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelFailure>>;
   verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelFailure>>;

@@ -25,6 +25,12 @@ import {
   snapshotProof,
 } from '../../shared/wire/channel.ts';
 import { readSnapshotConnectors } from '../../shared/wire/connectors.ts';
+import {
+  HELD_LOGIN_TYP,
+  heldLoginPayload,
+  PENDING_LOGIN_TYP,
+  pendingLoginPayload,
+} from '../../shared/wire/pending_logins.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
 import { channelFailure, type ChannelFailure } from './channel_failure.ts';
@@ -34,6 +40,7 @@ import type {
   AuditHeads,
   CredentialsReply,
   EventsOutcome,
+  OpenLogin,
   SnapshotConfirmation,
   VerifiedSnapshot,
 } from './control_channel.ts';
@@ -148,6 +155,24 @@ export async function openApproval(
   const isAsked = answered === asked.requestId && (asked.approvalId ?? approvalId) === approvalId;
   if (!isAsked || !isMine(identity, payload.value, asked.nonce)) return refuseReply('reply to the approval');
   return ok({ approvalId, state });
+}
+
+/** Verifies the control plane's answer about a login that is open. */
+export async function verifyOpenLogin(identity: Identity, jws: string, nonce: string, id: string): Checked<OpenLogin> {
+  const payload = await openReply(identity, jws, PENDING_LOGIN_TYP, pendingLoginPayload);
+  if (!payload.ok) return payload;
+  const { login } = payload.value;
+  if (!isMine(identity, payload.value, nonce) || login.id !== id) return refuseReply('reply about the login');
+  const { program, token_url: tokenUrl, client_id: clientId, grants, key } = login;
+  return ok({ id, program, tokenUrl, clientId, grants, key, expiresAt: Date.parse(login.expires_at) });
+}
+
+/** Verifies the control plane's word that it has stored the tokens of a login. Without it the program gets no reply. */
+export async function verifyHeldLogin(identity: Identity, jws: string, nonce: string, id: string): Checked<void> {
+  const payload = await openReply(identity, jws, HELD_LOGIN_TYP, heldLoginPayload);
+  if (!payload.ok) return payload;
+  const isThis = isMine(identity, payload.value, nonce) && payload.value.login_id === id;
+  return isThis ? ok(undefined) : refuseReply('reply to the tokens of a login');
 }
 
 async function openReply<T extends z.ZodType>(

@@ -19,6 +19,7 @@ import {
 } from '../../shared/resolve/resolve.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { exchangeCapture, isTokenRequest } from './exchange_capture.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeLogin } from './exchange_login.ts';
 import { exchangeOperation } from './exchange_operation.ts';
@@ -48,6 +49,9 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   if (!policy.ok) return refuse(facts, policy.error, incoming);
   const { method, fields } = incoming.head;
   const { path, query } = incoming.target;
+  if (tunnel.login !== null && isTokenRequest(tunnel.login, facts)) {
+    return exchangeCapture(incoming, tunnel.login, policy.value, facts, tunnel, ports);
+  }
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);

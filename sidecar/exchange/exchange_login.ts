@@ -1,6 +1,7 @@
 import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
 import { decideTokenRequest, placeholderReply } from '../../shared/connect/token_request.ts';
 import { enforceOperation } from '../../shared/enforce/operation.ts';
+import { ANSWERED_LOCALLY } from '../../shared/model/audit_event.ts';
 import type { InstalledConnector, ProgramLogin } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
@@ -42,17 +43,39 @@ export async function exchangeLogin(
   const body = await readBody(incoming, tunnel, ports);
   if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
   try {
-    const headers = incoming.head.fields.map(({ value }) => value);
-    const request = { body: bodyText(body.value), headers };
-    const decided = decideTokenRequest(placeholdersOf(policy, match.connector), login.clientId, request);
-    if (decided.kind === 'answer') {
-      return replyLocally(incoming, facts, placeholderReply(decided.placeholder, decided.scope));
-    }
-    if (decided.kind === 'refuse') return refuse(facts, placeholderRefusal(host), incoming, true);
-    return await forwardOwn(incoming, body.value, { host, method, path, binding: null }, tunnel, ports);
+    const request = { placeholders: placeholdersOf(policy, match.connector), clientId: login.clientId };
+    return await answerTokenRequest(incoming, body.value, request, facts, tunnel, ports);
   } finally {
     body.value.buffered?.release();
   }
+}
+
+/** The known placeholders of a login, and its client. */
+interface KnownPlaceholders {
+  readonly placeholders: readonly string[];
+  readonly clientId: string;
+  /** How long the placeholders seem to be valid; by default ten years. */
+  readonly seconds?: number;
+}
+
+/** Answers a refresh with a placeholder, refuses any other request with one, and forwards what is the program's own matter. */
+export async function answerTokenRequest(
+  incoming: Incoming,
+  body: RequestBody,
+  { placeholders, clientId, seconds }: KnownPlaceholders,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const headers = incoming.head.fields.map(({ value }) => value);
+  const decided = decideTokenRequest(placeholders, clientId, { body: bodyText(body), headers });
+  if (decided.kind === 'answer') {
+    const reply = placeholderReply(decided.placeholder, decided.scope, seconds);
+    return replyLocally(incoming, facts, reply, { kind: 'answered', reason: ANSWERED_LOCALLY });
+  }
+  if (decided.kind === 'refuse') return refuse(facts, placeholderRefusal(facts.host), incoming, true);
+  const { host, method, path } = facts;
+  return forwardOwn(incoming, body, { host, method, path, binding: null }, tunnel, ports);
 }
 
 /** The placeholders that stand for this login's access token. */
@@ -71,23 +94,30 @@ function placeholderRefusal(host: string) {
   );
 }
 
-async function forwardOwn(
-  incoming: Incoming,
-  { buffered }: RequestBody,
-  facts: Facts,
-  tunnel: ExchangeTunnel,
-  ports: ExchangePorts,
-): Promise<Outcome> {
+/** The request without the headers for the proxy, and with the body that was read. */
+export function outgoingOwn(incoming: Incoming, { buffered }: RequestBody): Outgoing {
   const head = withoutProxyHeaders(incoming.head) ?? incoming.head;
   const fields = buffered === null ? head.fields : reframe(head.fields, buffered.bytes);
-  const outgoing: Outgoing = {
+  return {
     head: formatRequestHead({ ...head, fields }),
     method: head.method,
     body: { kind: 'bytes', chunks: buffered?.chunks ?? [] },
     upgrade: 'none',
     lane: PASSTHROUGH_LANE,
   };
-  const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
+}
+
+async function forwardOwn(
+  incoming: Incoming,
+  body: RequestBody,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const reply = await forward(outgoingOwn(incoming, body), {
+    ...forwardContext(incoming, tunnel, ports, null),
+    inForce: null,
+  });
   if (reply.ok) return replyWith(incoming, facts, 'passthrough', reply.value, null);
   return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming, true);
 }

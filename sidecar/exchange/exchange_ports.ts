@@ -2,7 +2,14 @@ import type { HashPort } from '../../shared/inject/outgoing_request.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Clock } from '../../shared/model/clock.ts';
-import type { ApprovalSource, AuditSink, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
+import type {
+  ApprovalSource,
+  AuditSink,
+  CredentialSource,
+  PolicySource,
+  SessionLogin,
+  UpstreamLanes,
+} from '../ports.ts';
 import type { BodyBudget } from './body.ts';
 import type { MaskedReplies } from './masked_replies.ts';
 import type { MaterialCache } from './material.ts';
@@ -29,6 +36,8 @@ export interface ExchangeTunnel {
   readonly sni: string | null;
   /** The session may reach only some hosts, so that no request may name another host than the tunnel's. */
   readonly limited: boolean;
+  /** The login that the session was started for; null in every other session. */
+  readonly login: SessionLogin | null;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
   /** Sends an interim reply (1xx) to the client; resolves when the client can take more. */

@@ -1,4 +1,4 @@
-import type { ForwardedMediation, OperationFacts } from '../../shared/audit/exchange_event.ts';
+import type { ExchangeResult, ForwardedMediation, OperationFacts } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
@@ -52,12 +52,13 @@ export interface Replied {
   readonly inForce?: InForce;
 }
 
-/** A refresh of a program's login, which svc answers itself with placeholders. Nothing was forwarded. */
+/** A request for the tokens of a program's login, which svc answers itself with placeholders, or with a reply that it has read. */
 interface RepliedLocally {
   readonly kind: 'replied_locally';
   readonly facts: Facts;
   /** JSON. */
   readonly body: string;
+  readonly result: Exclude<ExchangeResult, { readonly kind: 'refused' | 'unanswered' }>;
   readonly staysOpen: boolean;
 }
 
@@ -89,8 +90,13 @@ export function replyWith(
 }
 
 /** The request's body has been read. */
-export function replyLocally(incoming: Incoming, facts: Facts, body: string): RepliedLocally {
-  return { kind: 'replied_locally', facts, body, staysOpen: isPersistent(incoming) };
+export function replyLocally(
+  incoming: Incoming,
+  facts: Facts,
+  body: string,
+  result: RepliedLocally['result'],
+): RepliedLocally {
+  return { kind: 'replied_locally', facts, body, result, staysOpen: isPersistent(incoming) };
 }
 
 /** Whether a credentialed reply keeps its cookies and challenges. A connector's reply never does. */

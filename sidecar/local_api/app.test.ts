@@ -84,6 +84,10 @@ afterEach(async () => {
 
 function options(): LocalApiOptions {
   return {
+    logins: {
+      fetchLogin: () => Promise.reject(new Error('unused')),
+      holdLogin: () => Promise.reject(new Error('unused')),
+    },
     version: '4.0.0',
     hostToken: HOST_TOKEN,
     limits: DEFAULT_LIMITS,

@@ -67,6 +67,17 @@ export const sessionInput = z.strictObject({
     .array(z.strictObject({ env: unsealedFields.env, reference: credentialRefText.optional() }))
     .max(MAX_UNSEALED)
     .default([]),
+  /** The login that it is started for, and what its program gets in place of the access token. */
+  login: z
+    .strictObject({
+      id: id('plg'),
+      placeholder: z
+        .string()
+        .min(40)
+        .max(300)
+        .regex(/^[!-~]+$/, 'must be visible ASCII'),
+    })
+    .optional(),
   /** The session belongs to a plan: it has no token of its own. */
   plan: z.strictObject({ lock: z.string().min(1) }).optional(),
 });

@@ -4,7 +4,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { AuditSpool } from '../spool/audit_spool.ts';
 import type { AuditWitness } from '../control/audit_witness.ts';
-import type { UnsealedRequest } from '../control/control_channel.ts';
+import type { ControlChannel, UnsealedRequest } from '../control/control_channel.ts';
 import type { OperationRunner } from '../connector/operation_runner.ts';
 import type { Link } from '../control/link.ts';
 import type { MaskedReplies } from '../exchange/masked_replies.ts';
@@ -42,6 +42,8 @@ export interface LocalApiOptions {
   /** How often replies contained a credential, by session. */
   readonly masked: Pick<MaskedReplies, 'countsOfSession' | 'resume'>;
   readonly operations: OperationRunner;
+  /** Asks for the logins that the user has opened, and takes their tokens. */
+  readonly logins: Pick<ControlChannel, 'fetchLogin' | 'holdLogin'>;
   /** Asks the control plane for a credential that a program gets in plaintext. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;
   /** Absent if no MCP server runs. */

@@ -415,3 +415,52 @@ describe('authentication', () => {
     expect((await from('/metrics', HOST_TOKEN)).code).toBe('unauthenticated');
   });
 });
+
+describe('a session for a login', () => {
+  const LOGIN = { id: 'plg_00000000000000000000000000', placeholder: 'p'.repeat(60) };
+  const OWNER = identify(process.pid);
+  const open = () => ({
+    id: LOGIN.id,
+    program: 'claude',
+    tokenUrl: 'https://auth.example.test/token',
+    clientId: 'client-of-a-test',
+    grants: ['authorization_code'] as const,
+    key: { kty: 'EC', crv: 'P-256', x: 'x', y: 'y' } as const,
+    expiresAt: bench.clock.now() + 600_000,
+  });
+
+  it('captures at the endpoint that the control plane names, and ends with the login', async () => {
+    bench.openLogin = ok(open());
+    const created = await bench.call('POST', SESSIONS, { login: LOGIN, owner: OWNER, ttl_seconds: 86_400 });
+    expect(created.status).toBe(201);
+    const session = bench.sessions.list()[0];
+    expect(session?.login).toMatchObject({ host: 'auth.example.test', path: '/token', state: 'waiting' });
+    expect(session?.expiresAt).toBe(bench.clock.now() + 600_000);
+    const shown = await bench.call('GET', `${SESSIONS}/${session?.id}`);
+    expect(shown.body).toMatchObject({ login: { id: LOGIN.id, state: 'waiting' } });
+  });
+
+  it.each([
+    ['without an owner', { login: LOGIN }],
+    ['with a container', { login: LOGIN, owner: OWNER, sandbox: sandboxInput() }],
+    [
+      'with a placeholder that could be in a request by chance',
+      { login: { ...LOGIN, placeholder: 'p' }, owner: OWNER },
+    ],
+  ])('is not made %s', async (_what, body) => {
+    bench.openLogin = ok(open());
+    expect(await bench.call('POST', SESSIONS, body)).toMatchObject({ status: 400 });
+    expect(bench.sessions.list()).toEqual([]);
+  });
+
+  it('is not made if no login is open', async () => {
+    expect(await bench.call('POST', SESSIONS, { login: LOGIN, owner: OWNER })).toMatchObject({ status: 404 });
+  });
+
+  it('is not made with the token of a session', async () => {
+    bench.openLogin = ok(open());
+    const { token } = await bench.createSession({});
+    const made = await bench.call('POST', SESSIONS, { login: LOGIN, owner: OWNER }, token);
+    expect(made.status).toBe(403);
+  });
+});

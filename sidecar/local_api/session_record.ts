@@ -23,6 +23,8 @@ export function sessionRecord(
     owner: owner === null ? null : { pid: owner.pid, started: owner.started },
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
+    /** Set for the session of `svc login`. */
+    ...(session.login !== null && { login: { id: session.login.id, state: session.login.state } }),
     sandbox: sandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
     allowed_hosts: session.allowed === null ? null : [...session.named, ...(session.allowList?.hosts ?? [])],

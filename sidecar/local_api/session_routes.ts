@@ -9,6 +9,7 @@ import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../../machine/process_identity.ts';
 import type { AuditSink } from '../ports.ts';
 import type { Sandbox } from '../session/sandbox.ts';
+import { CapturedLogin } from '../session/session_login.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';
 import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
@@ -71,7 +72,7 @@ async function checkSession(
   options: LocalApiOptions,
   input: SessionInput,
 ): Promise<Result<CheckedSession, LocalError>> {
-  const { name = null, ttl_seconds: ttlSeconds = null, owner = null } = input;
+  const { name = null, owner = null } = input;
   if (owner !== null && !isRunning(owner)) {
     return err(localError('invalid_input', 'owner: no such process runs, so the session would end at once'));
   }
@@ -88,12 +89,41 @@ async function checkSession(
   if (!lock.ok) return lock;
   const mcpServers = mcpServersOf(options, input);
   if (!mcpServers.ok) return mcpServers;
+  const login = await loginOf(options, input);
+  if (!login.ok) return login;
   const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
   if (!listener.ok) return err(localError(listener.error.reason, listener.error.message));
   const unsealed = input.sandbox?.unsealed ?? [];
-  const session = { name, ttlSeconds, owner, sandbox, unsealed, selfTest: input.self_test === true };
-  const checked = { ...session, allowList: allowList.value, mcpServers: mcpServers.value, lock: lock.value };
-  return ok({ session: checked, listener: listener.value });
+  const selfTest = input.self_test === true;
+  const session = { name, ttlSeconds: secondsOf(options, input, login.value), owner, sandbox, unsealed, selfTest };
+  const parts = { allowList: allowList.value, mcpServers: mcpServers.value, lock: lock.value, login: login.value };
+  return ok({ session: { ...session, ...parts }, listener: listener.value });
+}
+
+/** The session of a login ends with the login at the latest. */
+function secondsOf(
+  { clock }: LocalApiOptions,
+  { ttl_seconds: wanted }: SessionInput,
+  login: CapturedLogin | null,
+): number | null {
+  if (login === null) return wanted ?? null;
+  const left = Math.max(1, Math.floor((login.expiresAt - clock.now()) / 1000));
+  return Math.min(wanted ?? left, left);
+}
+
+/** The login that the session is started for. It is one of a program that a person runs here, and the session ends with it. */
+async function loginOf(
+  { logins }: LocalApiOptions,
+  { login, owner, sandbox, plan }: SessionInput,
+): Promise<Result<CapturedLogin | null, LocalError>> {
+  if (login === undefined) return ok(null);
+  if (owner === undefined || sandbox !== undefined || plan !== undefined) {
+    return err(localError('invalid_input', 'login: needs an owner, and no sandbox and no plan'));
+  }
+  const open = await logins.fetchLogin(login.id);
+  if (open.ok) return ok(new CapturedLogin(open.value, login.placeholder, logins));
+  if (open.error.status === 404) return err(localError('not_found', `login: ${login.id} is not open`));
+  return err(localError('control_plane_unavailable', `login: ${open.error.message}`));
 }
 
 function reachesSomething({ sandbox, plan, allowed_hosts, named_hosts, mcp_servers, kept_env }: SessionInput): boolean {

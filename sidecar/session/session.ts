@@ -10,6 +10,7 @@ import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import type { ProcessIdentity } from '../../machine/process_identity.ts';
 import type { ContainerListener, PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
+import type { CapturedLogin } from './session_login.ts';
 import { StepScope, type StepReach } from './step_scope.ts';
 import { newToken, isSameHash, tokenHash } from './token.ts';
 
@@ -38,6 +39,8 @@ interface SessionFacts {
   readonly mcpServers: readonly string[];
   /** The verified lock, for a plan. */
   readonly lock: PlanLockPayload | null;
+  /** The login that it was started for. */
+  readonly login?: CapturedLogin | null;
 }
 
 /** A scope and its token. The token is returned once and kept only as a hash. */
@@ -65,6 +68,7 @@ export class Session implements LiveSession {
   readonly selfTest: boolean;
   readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
+  readonly login: CapturedLogin | null;
   /** Null once the container continues without it. */
   owner: ProcessIdentity | null;
   /** The engine's id of its container; null before it exists. */
@@ -99,6 +103,7 @@ export class Session implements LiveSession {
     this.selfTest = facts.selfTest;
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
+    this.login = facts.login ?? null;
     this.owner = facts.owner;
     this.#unsealed = [...facts.unsealed];
     this.#tokenHash = facts.tokenHash;

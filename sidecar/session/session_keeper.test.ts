@@ -12,7 +12,9 @@ import { FakeClock } from '../testing/fakes.ts';
 import { sampleIdentity } from '../testing/sample_identity.ts';
 import { samplePlanLockPayload } from '../testing/sample_plan_lock.ts';
 import { createSessionCa, openSessionCa } from '../tls/session_ca.ts';
+import { ok } from '../../shared/model/result.ts';
 import type { Sandbox } from './sandbox.ts';
+import { CapturedLogin } from './session_login.ts';
 import type { Session } from './session.ts';
 import { SessionKeeper, type SessionKeeperOptions } from './session_keeper.ts';
 import { type NewSession, Sessions } from './sessions.ts';
@@ -431,4 +433,23 @@ describe('a sidecar that stops', () => {
     expect([closed, existsSync(other.session.directory)]).toEqual([['tunnel'], false]);
     expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
   });
+});
+
+it('does not bring back the session of a login, which would pass its tokens on to the program', async () => {
+  const open = {
+    id: 'plg_00000000000000000000000000',
+    program: 'claude',
+    tokenUrl: 'https://auth.example.test/token',
+    clientId: 'client',
+    grants: ['authorization_code'],
+    key: { kty: 'EC', crv: 'P-256', x: 'x', y: 'y' },
+    expiresAt: clock.now() + 600_000,
+  } as const;
+  const login = new CapturedLogin(open, 'p'.repeat(60), { holdLogin: () => Promise.resolve(ok(undefined)) });
+  const before = runOf();
+  const { session, token } = await openSession(before, { login });
+  await before.save(session);
+  expect(existsSync(fileOf(session))).toBe(false);
+  const { sessions } = await nextRun();
+  expect(sessions.authenticate(session.id, token)).toBeNull();
 });

@@ -15,6 +15,7 @@ import { reapLeftOvers } from './reaper.ts';
 import type { PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
 import { Session } from './session.ts';
 import type { Restored, SessionKeeper } from './session_keeper.ts';
+import type { CapturedLogin } from './session_login.ts';
 import type { SessionContainers } from './session_containers.ts';
 import { newToken, tokenHash } from './token.ts';
 
@@ -52,6 +53,8 @@ export interface NewSession {
   readonly mcpServers?: readonly string[];
   /** Set for a plan: then the session has no token of its own. */
   readonly lock?: PlanLockPayload | null;
+  /** Set for the session of `svc login`. It ends with the sidecar. */
+  readonly login?: CapturedLogin | null;
 }
 
 /** A session and its token. The token is returned once and kept only as a hash; a plan's session has none. */
@@ -119,6 +122,8 @@ export class Sessions {
 
   /** Saves what a live session is now. */
   async save(session: Session): Promise<void> {
+    // Restored, the session of a login would pass its tokens on to the program.
+    if (session.login !== null) return;
     if (this.#live.get(session.id) === session) await this.#options.keeper?.save(session);
   }
 
@@ -163,6 +168,7 @@ export class Sessions {
         unsealed,
         mcpServers,
         lock,
+        login: wanted.login ?? null,
         createdAt: now,
         expiresAt: now + (wanted.ttlSeconds === null ? DAY_MS : wanted.ttlSeconds * 1000),
         renews: wanted.ttlSeconds === null && owner !== null && sandbox?.detached !== true,

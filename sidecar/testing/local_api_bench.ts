@@ -11,7 +11,8 @@ import { compilePolicy } from '../../shared/resolve/resolve.ts';
 import type { OperationRunner, RunResult } from '../connector/operation_runner.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { AuditMismatch } from '../control/audit_witness.ts';
-import type { UnsealedRequest } from '../control/control_channel.ts';
+import { channelFailure, type ChannelFailure } from '../control/channel_failure.ts';
+import type { OpenLogin, UnsealedRequest } from '../control/control_channel.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { Link } from '../control/link.ts';
 import { createPlanLocks } from '../control/plan_locks.ts';
@@ -153,6 +154,13 @@ export class LocalApiBench {
     return new Promise((resolve) => either.addEventListener('abort', () => resolve()));
   }
 
+  /** The login that is open, and what storing its tokens gives. */
+  openLogin: Result<OpenLogin, ChannelFailure> = err(channelFailure('refused', 'there is none', { status: 404 }));
+  readonly logins: LocalApiOptions['logins'] = {
+    fetchLogin: () => Promise.resolve(this.openLogin),
+    holdLogin: () => Promise.resolve(ok(undefined)),
+  };
+
   #recordRun(asked: object, caller: RunCaller): Promise<RunResult> {
     this.runs.push({ request: asked, caller });
     return this.running(caller);
@@ -161,6 +169,7 @@ export class LocalApiBench {
   #optionsWith(planLocks: LocalApiOptions['planLocks']): Omit<LocalApiOptions, 'limits'> {
     const { sink } = this;
     return {
+      logins: this.logins,
       version: '4.0.0',
       hostToken: HOST_TOKEN,
       proxyOrigin: () => 'http://127.0.0.1:9100',

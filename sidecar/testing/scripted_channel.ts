@@ -11,6 +11,7 @@ import type {
   ControlChannel,
   CredentialsReply,
   EventsOutcome,
+  OpenLogin,
   SnapshotConfirmation,
   SnapshotReply,
   SnapshotRequest,
@@ -127,6 +128,21 @@ export class ScriptedChannel implements ControlChannel {
 
   auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelFailure>> {
     return Promise.resolve(this.auditAnswer?.(known) ?? err(channelFailure('refused', 'not known here')));
+  }
+
+  /** The login that is open; null if there is none. */
+  openLogin: OpenLogin | null = null;
+  /** Answers `holdLogin`; by default the tokens are stored. */
+  takeLogin: () => Result<void, ChannelFailure> = () => ok(undefined);
+
+  async fetchLogin(id: string): Promise<Result<OpenLogin, ChannelFailure>> {
+    if (this.down !== null) return err(channelFailure(this.down, 'down for the test'));
+    if (this.openLogin?.id === id) return ok(this.openLogin);
+    return err(channelFailure('refused', 'there is none', { status: 404, code: 'not_found' }));
+  }
+
+  async holdLogin(): Promise<Result<void, ChannelFailure>> {
+    return this.takeLogin();
   }
 
   async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelFailure>> {

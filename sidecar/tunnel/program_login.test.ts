@@ -67,6 +67,7 @@ describe('at the token URL of a login', () => {
       type: 'connector.proxy.proxied',
       data: { 'svc.connector.fqn': 'login/claude', 'svc.proxy.reason': 'answered_locally' },
     });
+    expect(lastEvent()?.data).not.toHaveProperty('svc.proxy.upstream.status');
   });
 
   test.each([

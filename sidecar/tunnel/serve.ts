@@ -1,5 +1,4 @@
 import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
-import { ANSWERED_LOCALLY } from '../../shared/model/audit_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
@@ -10,7 +9,7 @@ import { exchange } from '../exchange/exchange.ts';
 import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import type { Outcome } from '../exchange/outcome.ts';
-import type { UpstreamLanes } from '../ports.ts';
+import type { SessionLogin, UpstreamLanes } from '../ports.ts';
 import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
 import { relay } from './relay.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
@@ -24,6 +23,7 @@ export interface ServedTunnel {
   readonly sni: string | null;
   /** See {@link ExchangeTunnel.limited}. */
   readonly limited?: boolean;
+  readonly login?: SessionLogin | null;
   readonly lanes: UpstreamLanes & { close(): void };
   /** Called when a request's head was read. */
   readonly onRequest?: () => void;
@@ -40,6 +40,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     host: tunnel.host,
     sni: tunnel.sni,
     limited: tunnel.limited === true,
+    login: tunnel.login ?? null,
     client,
     lanes: tunnel.lanes,
     sendInterim: (raw) => {
@@ -122,8 +123,6 @@ function recordOutcome(
   );
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
-  } else if (outcome.kind === 'replied_locally') {
-    ports.metrics.increment('svc_proxy_requests_total', { mediation: 'connector' });
   } else if (outcome.kind === 'replied') {
     ports.metrics.increment('svc_proxy_requests_total', { mediation: outcome.mediation });
   }
@@ -133,9 +132,7 @@ function recordOutcome(
 function resultOf(outcome: Outcome): ExchangeResult {
   if (outcome.kind === 'refused') return { kind: 'refused', reason: outcome.refusal.reason };
   if (outcome.kind === 'abandoned') return { kind: 'unanswered', reason: 'client_gone' };
-  if (outcome.kind === 'replied_locally') {
-    return { kind: 'replied', mediation: 'connector', status: 200, reason: ANSWERED_LOCALLY };
-  }
+  if (outcome.kind === 'replied_locally') return outcome.result;
   const { mediation, reply, withheldHeaders: heldBack } = outcome;
   return { kind: 'replied', mediation, status: reply.head.status, ...heldBack };
 }
@@ -174,7 +171,8 @@ async function answer(
     return relay(client, outcome, tunnel.lanes, () => noteMasked(outcome.reply.lane, tunnel, ports));
   if (outcome.kind === 'abandoned') return false;
   if (outcome.kind === 'replied_locally') {
-    writeJson(client, 200, outcome.body, outcome.staysOpen);
+    const { result } = outcome;
+    writeJson(client, result.kind === 'answered' ? 200 : result.status, outcome.body, outcome.staysOpen);
     return outcome.staysOpen;
   }
   writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');

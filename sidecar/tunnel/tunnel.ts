@@ -121,7 +121,15 @@ async function serveTunnel(
   try {
     await serve(
       connection,
-      { sessionId: session.id, stepId: session.reach?.stepId, host, limited, ...of, lanes },
+      {
+        sessionId: session.id,
+        stepId: session.reach?.stepId,
+        host,
+        limited,
+        login: session.login ?? null,
+        ...of,
+        lanes,
+      },
       ports,
     );
   } finally {

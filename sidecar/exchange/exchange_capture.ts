@@ -1,0 +1,113 @@
+import { FIRST_SECONDS, readLoginReply } from '../../shared/connect/login_reply.ts';
+import { isLoginGrant } from '../../shared/connect/token_request.ts';
+import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { LOGIN_CAPTURED } from '../../shared/model/audit_event.ts';
+import { connectorOfVaultPath, programOfLogin } from '../../shared/model/connector.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Policy } from '../../shared/resolve/resolve.ts';
+import { readWholeBody } from '../connector/whole_body.ts';
+import type { SessionLogin } from '../ports.ts';
+import { answerTokenRequest, outgoingOwn } from './exchange_login.ts';
+import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { forward, type Reply } from './forward.ts';
+import { checkAuthority, type Incoming } from './incoming.ts';
+import { abandon, auditUnavailable, type Facts, type Outcome, refuse, replyLocally, replyWith } from './outcome.ts';
+import { bodyText, readBody, type RequestBody } from './request_body.ts';
+import { forwardContext } from './send_credentialed.ts';
+
+/** A reply with tokens is a few KiB. */
+const MAX_REPLY_BYTES = 65_536;
+/** Nothing is masked: the reply is not passed on. */
+const NO_SECRETS = compileScrubPatterns([], new Uint32Array(4));
+
+/** Whether a request is the one for tokens, in a session that was started for this login. */
+export function isTokenRequest(login: SessionLogin, { host, method, path }: Facts): boolean {
+  return method === 'POST' && host === login.host && path === login.path;
+}
+
+/**
+ * A request at the token URL, in the session of `svc login`. The request for the tokens of the new login is forwarded without a
+ * credential; the tokens in its reply go to the control plane, and only then the program gets the reply, with placeholders. Any
+ * other request is treated as in every session. No credential is looked up.
+ */
+export async function exchangeCapture(
+  incoming: Incoming,
+  login: SessionLogin,
+  policy: Policy,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  if (!authority.ok) return refuse(facts, authority.error, incoming);
+  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
+  const body = await readBody(incoming, tunnel, ports);
+  if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
+  try {
+    if (!isLoginGrant(login, bodyText(body.value))) {
+      const placeholders = [login.placeholder, ...placeholdersOfLogins(policy)];
+      const request = { placeholders, clientId: login.clientId, seconds: FIRST_SECONDS };
+      return await answerTokenRequest(incoming, body.value, request, facts, tunnel, ports);
+    }
+    const begun = login.begin();
+    if (!begun.ok) return refuse(facts, begun.error, incoming, true);
+    try {
+      return await capture(incoming, body.value, login, facts, tunnel, ports);
+    } finally {
+      login.end();
+    }
+  } finally {
+    body.value.buffered?.release();
+  }
+}
+
+function placeholdersOfLogins({ placeholders }: Policy): readonly string[] {
+  return placeholders.flatMap(({ emit, credential }) => {
+    const fqn = connectorOfVaultPath(credential.path) ?? '';
+    return emit.mechanism === 'sentinel-swap' && programOfLogin(fqn) !== null ? [emit.sentinel] : [];
+  });
+}
+
+async function capture(
+  incoming: Incoming,
+  body: RequestBody,
+  login: SessionLogin,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const sent = await forward(outgoingOwn(incoming, body), {
+    ...forwardContext(incoming, tunnel, ports, null),
+    inForce: null,
+  });
+  if (!sent.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true);
+  const { status } = sent.value.head;
+  // An error has no tokens (RFC 6749 section 5.2).
+  if (status < 200 || status > 299) return replyWith(incoming, facts, 'passthrough', sent.value, null);
+  const text = await readReply(sent.value, tunnel, ports);
+  if (tunnel.client.closed) return abandon(facts);
+  const read = text === null ? null : readLoginReply(text, login.placeholder, ports.clock.now());
+  if (read === null || !read.ok) {
+    const why = `the reply of ${tunnel.host} to this login was withheld: it ${read?.error ?? 'is too large or incomplete'}`;
+    return refuse(facts, refusal('upstream_invalid_reply', why), incoming, true);
+  }
+  if (read.value === null) {
+    return replyLocally(incoming, facts, text ?? '', { kind: 'replied', mediation: 'passthrough', status });
+  }
+  const { reply, ...tokens } = read.value;
+  const held = await login.hold(tokens);
+  if (!held.ok) return refuse(facts, held.error, incoming, true);
+  return replyLocally(incoming, facts, reply, { kind: 'captured', reason: LOGIN_CAPTURED, status });
+}
+
+/** The body as text; null if it is too large or not complete. Its connection is not used again. */
+async function readReply(reply: Reply, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<string | null> {
+  const limits = { ...ports.limits, maxRunReplyBytes: MAX_REPLY_BYTES };
+  try {
+    const body = await readWholeBody(reply, NO_SECRETS, { budget: ports.budget, limits });
+    return body.ok ? body.value.body.toString('utf8') : null;
+  } finally {
+    tunnel.client.onFinished(null);
+    reply.upstream.destroy();
+  }
+}
