@@ -856,8 +856,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '403 `egress_address_not_allowed`',
     holds: 'a sealed session dials private addresses only for hosts that the policy names',
     file: 'sidecar/tunnel/sealed_reach.ts',
-    text: 'return !policy.ok || !namesHost(policy.value, host);',
-    replacement: 'return !policy.ok;',
+    text: 'return !isConnectors && !isNamedByBinding(policy.value, host);',
+    replacement: 'return false;',
     tests: ['sidecar/tunnel/sealed_reach.test.ts', 'e2e/containers/sealed_egress.test.ts'],
   },
   {

@@ -232,4 +232,20 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     replacement: 'const rootPids = new Set(known.map(({ pid }) => pid));',
     tests: [LAUNCHERS_TEST],
   },
+  {
+    row: 'svc down, svc uninstall',
+    holds: 'nothing is stopped that the files of another user name',
+    file: 'cli/up/home.ts',
+    text: 'if (found === undefined || uid === undefined || found.uid === uid) return;',
+    replacement: 'if (found === undefined || uid !== null) return;',
+    tests: ['cli/up/down_command.test.ts'],
+  },
+  {
+    row: 'svc down, svc uninstall',
+    holds: 'nothing is deleted in a state directory that svc did not make',
+    file: 'cli/teardown/uninstall_command.ts',
+    text: 'name.startsWith(own) && SUFFIX.test(name.slice(own.length))',
+    replacement: 'name !== own || SUFFIX.test(own)',
+    tests: ['cli/teardown/uninstall_command.test.ts'],
+  },
 ];

@@ -203,6 +203,15 @@ describe('a stored secret that serves a connector', () => {
     await credential({ value: 'another-key-0123' });
     expect(await paths()).toEqual(['connectors/acme/items', 'user/items']);
     expect(await show()).toMatchObject({ credential: { ref: 'vault://connectors/acme/items' } });
+    const { items } = await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events?connector=acme/items'));
+    const changes = items.filter(({ type }) => type.startsWith('control.connector.credential_')).toReversed();
+    expect(changes.map(({ type, data }) => [type.split('_')[1], data['svc.connector.credential_ref']])).toEqual([
+      ['stored', 'vault://connectors/acme/items'],
+      ['deleted', 'vault://connectors/acme/items'],
+      ['stored', REF],
+      ['deleted', REF],
+      ['stored', 'vault://connectors/acme/items'],
+    ]);
   });
 
   test.each([

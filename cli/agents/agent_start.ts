@@ -45,8 +45,8 @@ function argsFor(home: string, { control, proxy }: Ports): readonly string[] {
 }
 
 async function usualPorts(home: string): Promise<Ports> {
-  const proxyPort = findSavedPort(home) ?? DEFAULT_PROXY_PORT;
-  const [control, proxy] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(proxyPort)]);
+  const saved = findSavedPort(home) ?? DEFAULT_PROXY_PORT;
+  const [control, proxy] = await Promise.all([freePort(DEFAULT_CONTROL_PORT), freePort(saved)]);
   return { control, proxy };
 }
 

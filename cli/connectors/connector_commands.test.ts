@@ -416,6 +416,24 @@ describe('svc connector credential set', () => {
     expect([both.code, writes(both.calls)]).toEqual([2, []]);
   });
 
+  const replacing = (before: object, after: object): Answer => {
+    const items = [{ ...summary, active: true, credential: before }];
+    const page = { status: 200, body: { items: [], next_cursor: null } };
+    return control(({ method }) => (method === 'PUT' ? { status: 200, body: after } : page), items);
+  };
+
+  test('says what a new credential takes the place of', async () => {
+    const own = { ...NO_CREDENTIAL, state: 'ready', updated_at: time };
+    const shared = { ...own, ref: 'vault://user/items' };
+    const key = await run(['credential', 'set', 'items', '--stdin'], { stdin: KEY, answer: replacing(shared, own) });
+    expect(key.stderr).toContain('vault://user/items no longer serves acme/items');
+    const secret = ['credential', 'set', 'items', '--secret', 'user/items'];
+    expect((await run(secret, { answer: replacing(own, shared) })).stderr).toContain(
+      'stored for acme/items alone is deleted',
+    );
+    expect((await run(secret, { answer: replacing(shared, shared) })).stderr).not.toContain('deleted');
+  });
+
   test('rm of an active connector says that its operations are refused from now on', async () => {
     const shared = { ...NO_CREDENTIAL, ref: 'vault://user/items', state: 'ready', updated_at: time };
     const items = [{ ...summary, active: true, credential: shared }];

@@ -1,4 +1,8 @@
-import { connectorCredentialRecord, type ConnectorSummary } from '../../shared/wire/connectors.ts';
+import {
+  connectorCredentialRecord,
+  type ConnectorCredentialRecord,
+  type ConnectorSummary,
+} from '../../shared/wire/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';
@@ -49,6 +53,7 @@ async function storeKey(
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
     print.warn(`this key has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked if a reply contains it`);
   }
+  if (isReplaced(connector, record)) print.warn(`${connector.credential.ref} no longer serves ${connector.fqn}`);
   if (value.trim() !== value) print.warn('this key begins or ends with white space: check that this is intended');
   print.data(record, () => `${print.person ? `stored ${record.ref} for ${connector.fqn}` : record.ref}\n`);
 }
@@ -70,7 +75,15 @@ async function serve(
   await warnOfNewHosts({ print }, client, installed, reference);
   const record = await serveBySecret(client, connector, reference);
   const hosts = hostsText(installed);
+  if (isReplaced(connector, record) && isOwnPlace(connector.credential)) {
+    print.warn(`the key that was stored for ${connector.fqn} alone is deleted`);
+  }
   print.data(record, () => `${print.person ? `${record.ref} serves ${connector.fqn} on ${hosts}` : record.ref}\n`);
+}
+
+/** True if the connector had a credential at another place. */
+function isReplaced({ credential: before }: ConnectorSummary, now: ConnectorCredentialRecord): boolean {
+  return before.updated_at !== null && before.ref !== now.ref;
 }
 
 function refuseArgument(): CliError {

@@ -7,12 +7,12 @@ import { identify, isSurelyRunning, type ProcessIdentity } from '../../machine/p
 import { listRunningServers } from '../../machine/process_records.ts';
 import { controlClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { EXIT } from '../exit_codes.ts';
 import { listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { stopSvc } from '../up/down_command.ts';
-import { homeOf } from '../up/home.ts';
+import { homeOf, requireOwnHome } from '../up/home.ts';
 import { findLaunchers, FrozenProcesses, namesLauncher, type EndedProcesses } from '../launch/launcher_processes.ts';
 import { readEndpoints, removeLeftContainers } from '../up/left_containers.ts';
 import { endSessions, removeSavedSessions } from '../up/live_sessions.ts';
@@ -76,7 +76,7 @@ const STOP_MS = 15_000;
 async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
-  requireOwnHome(home);
+  requireOwnHome(home, process.getuid?.());
   await requireAgreement(call, { yes: options.yes === true, facts: [`State directory: ${home}`], question: QUESTION });
   const notDone: string[] = [];
   const step = <T>(what: string, work: () => T | Promise<T>): Promise<T | null> => attempt(work, notDone, what);
@@ -147,13 +147,6 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
 function withDeadline(call: Call): Call {
   const stop = AbortSignal.any([call.context.stop, AbortSignal.timeout(STOP_MS)]);
   return { ...call, context: { ...call.context, stop } };
-}
-
-/** Its files name processes to kill and folders to empty, so only its owner may say so. */
-function requireOwnHome(home: string): void {
-  const owner = statSync(home, { throwIfNoEntry: false })?.uid;
-  if (owner === undefined || owner === process.getuid?.()) return;
-  throw new CliError(EXIT.failed, `${home} belongs to user ${owner}, not to you`, ['Run the command as that user.']);
 }
 
 /** A named pipe in place of a file would block whoever reads it. */

@@ -35,7 +35,11 @@ export function allowsHost({ patterns }: AllowedHosts, host: string): boolean {
  * A connector whose credential is not stored opens nothing.
  */
 export function policyAdmitsHost(policy: Policy, isStored: (ref: CredentialRef) => boolean, host: string): boolean {
-  if (policy.bindingsFor(host).length > 0) return true;
+  return policy.bindingsFor(host).length > 0 || isConnectorHost(policy, isStored, host);
+}
+
+/** Whether a connector whose credential is stored has this host. */
+export function isConnectorHost(policy: Policy, isStored: (ref: CredentialRef) => boolean, host: string): boolean {
   if (!policy.connectors.hosts.has(host)) return false;
   return policy.installed.some(
     ({ spec, credential }) =>

@@ -101,11 +101,10 @@ function findNamed(connectors: readonly InstalledConnector[], fqn: string): Inst
 }
 
 /**
- * Whether somebody explicitly named this host: a connector's spec, the binding that applies to it, or that binding's allowed
- * hosts. A wildcard alone names no host, because whoever runs the zone decides where its names lead.
+ * Whether the binding that applies to this host names it, or has it among its allowed hosts. A wildcard alone names no host,
+ * because whoever runs the zone decides where its names lead.
  */
-export function namesHost(policy: Policy, host: string): boolean {
-  if (policy.connectors.hosts.has(host)) return true;
+export function isNamedByBinding(policy: Policy, host: string): boolean {
   return policy.bindingsFor(host).some((binding) => binding.host === host || binding.allowedHosts.includes(host));
 }
 

@@ -237,19 +237,29 @@ describe('in a sealed session', () => {
   ])('private addresses are allowed or refused with %s', (_name, bindings, expected) => {
     plane.policy.use(bindings);
     const host = bindings[0]?.host === PRIVATE ? PRIVATE : 'a.localhost';
-    expect(isPublicOnly({ ...plane.session, sealed: true }, host, plane.policy)).toBe(expected);
+    expect(isPublicOnly({ ...plane.session, sealed: true }, host, plane)).toBe(expected);
+  });
+
+  test('a connector names its hosts only while its credential is stored', () => {
+    const connector = sampleConnector([sampleOperation()]);
+    const [host = ''] = connector.spec.hosts;
+    plane.policy.use([], [connector]);
+    const session = { ...plane.session, sealed: true };
+    expect(isPublicOnly(session, host, plane)).toBe(true);
+    plane.credentials.set(connector.credential, SECRET);
+    expect(isPublicOnly(session, host, plane)).toBe(false);
   });
 
   test('without a current policy no host counts as named', () => {
     plane.policy.use([bearerBinding(PRIVATE)]);
     plane.policy.refuse('snapshot_expired');
-    expect(isPublicOnly({ ...plane.session, sealed: true }, PRIVATE, plane.policy)).toBe(true);
+    expect(isPublicOnly({ ...plane.session, sealed: true }, PRIVATE, plane)).toBe(true);
   });
 
   test('a step scope opens tunnels only to hosts in its lock, which may be private', () => {
     const { id, ca, reach } = scope;
     const stepped = { id, ca, reach, sealed: true, openTunnel: () => null };
-    expect(isPublicOnly(stepped, INSIDE, plane.policy)).toBe(false);
+    expect(isPublicOnly(stepped, INSIDE, plane)).toBe(false);
   });
 });
 
@@ -470,6 +480,6 @@ describe('in a session with allowed hosts', () => {
   ])('a host that is %s may lead to a private address, or not', (_name, patterns, named, expected) => {
     const session = { ...plane.session, sealed: true, allowed: allowedHosts(patterns, named), named: new Set(named) };
     const host = patterns[0]?.startsWith('*') === true ? 'a.localhost.test' : 'localhost';
-    expect(isPublicOnly(session, host, plane.policy)).toBe(!expected);
+    expect(isPublicOnly(session, host, plane)).toBe(!expected);
   });
 });

@@ -3,8 +3,8 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { allowsHost, parseAllowedHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
-import { namesHost } from '../../shared/resolve/resolve.ts';
+import { allowsHost, isConnectorHost, parseAllowedHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
+import { isNamedByBinding } from '../../shared/resolve/resolve.ts';
 import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
 
 /** What decides a session's reach. */
@@ -59,12 +59,14 @@ export function isLimited({ reach, allowed }: LiveSession): boolean {
 
 /**
  * Whether connections for a host may go only to public addresses that are not this machine's own (decision 0046). True in a
- * sealed session unless a binding, connector or setting names the host, or the person who started the session did: its
+ * sealed session unless a binding, a connector with its credential or a setting names the host, or the person who started the session did: its
  * container has no network of its own, and must not reach the machine's network through a name that resolves there. A step
  * scope opens tunnels only to hosts in its lock anyway.
  */
-export function isPublicOnly({ sealed, reach, named }: LiveSession, host: string, policies: PolicySource): boolean {
+export function isPublicOnly({ sealed, reach, named }: LiveSession, host: string, ports: ReachPorts): boolean {
   if (sealed !== true || reach !== undefined || named?.has(host) === true) return false;
-  const policy = policies.current();
-  return !policy.ok || !namesHost(policy.value, host);
+  const policy = ports.policy.current();
+  if (!policy.ok) return true;
+  const isConnectors = isConnectorHost(policy.value, (ref) => ports.credentials.isStored(ref), host);
+  return !isConnectors && !isNamedByBinding(policy.value, host);
 }

@@ -112,7 +112,7 @@ async function serveTunnel(
   { session, host, ...of }: { session: LiveSession; host: string; sni: string | null; onRequest: () => void },
   ports: TunnelPorts,
 ): Promise<void> {
-  const lanes = ports.openLanes(host, () => isPublicOnly(session, host, ports.exchange.policy));
+  const lanes = ports.openLanes(host, () => isPublicOnly(session, host, ports.exchange));
   const unwatch = watchReach(session, host, ports.exchange, () => {
     connection.destroy();
     lanes.close();

@@ -59,13 +59,19 @@ export async function credentialStoring(
   const made = await credentialOf(context, row, input);
   if (!made.ok) return made;
   const { credential, value } = made.value;
+  const replaced = before !== null && before.path !== credential.path ? before : null;
   const statements = [
     ...(value === null ? [] : await vaultWrite(context, vaultPlace(connector), value)),
     ...putConnectorCredential(context.database, credential),
-    ...(before === null || before.path === credential.path ? [] : deleteOwnValue(context.database, before)),
+    ...(replaced === null ? [] : deleteOwnValue(context.database, replaced)),
     bumpPolicy(context.database, connector),
   ];
-  const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector, credential.path)];
+  const note = (type: 'credential_deleted' | 'credential_stored', path: string) =>
+    connectorEvent(`control.connector.${type}`, caller.userId, connector, path);
+  const events = [
+    ...(replaced === null ? [] : [note('credential_deleted', replaced.path)]),
+    note('credential_stored', credential.path),
+  ];
   return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
 }
 
