@@ -1,11 +1,18 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { decodeJwt } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { addUser, type InProcess, ORIGIN, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
+import {
+  addUser,
+  type InProcess,
+  openBrowserSession,
+  ORIGIN,
+  parseReply,
+  startInProcess,
+} from '../e2e/runtimes/in_process.ts';
 import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../e2e/runtimes/oauth_provider.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { listen } from '../e2e/support/tls_upstream.ts';
-import { meReply, signInLinkReply } from '../shared/wire/account.ts';
+import { meReply } from '../shared/wire/account.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
@@ -369,9 +376,7 @@ describe("a server that names somebody else's authorization server", () => {
   });
 
   test('is shown by the console, which sends nobody there before they submit a form', async () => {
-    const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-    const signedIn = await control.send(url);
-    const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const cookie = await openBrowserSession(control);
     const headers = { cookie, origin: control.consoleOrigin };
     const submit = (fields: Record<string, string>) =>
       control.inBrowser(`/mcp-servers/${id}/authorize`, { method: 'POST', headers, body: new URLSearchParams(fields) });

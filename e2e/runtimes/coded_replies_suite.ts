@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { askCoded, type CodedReply } from './coded_reply.ts';
 
 const ANY = { 'accept-encoding': 'gzip, deflate, br' };
 const codingOf = ({ headers }: CodedReply) => headers['content-encoding'];
@@ -43,4 +46,31 @@ export function describeCodedReplies(
     const held = await ask(path, { ...ANY, 'if-none-match': coded.headers.etag ?? '' });
     expect([held.status, held.bytes, held.headers.etag]).toEqual([304, 0, coded.headers.etag]);
   });
+}
+
+/** A reply as received, and the decoded text of its body. */
+interface CodedReply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: number;
+  readonly text: string;
+}
+
+/** Sends a request with a client that does not decode. */
+async function askCoded(url: string, headers: Record<string, string>, method = 'GET'): Promise<CodedReply> {
+  const sent = request(url, { method, headers, agent: false });
+  const answered: Promise<IncomingMessage[]> = once(sent, 'response');
+  sent.end();
+  const [reply] = await answered;
+  if (reply === undefined) throw new Error('there is no reply');
+  const body = await buffer(reply);
+  const { statusCode: status = 0, headers: said } = reply;
+  return { status, headers: said, bytes: body.length, text: decodeBody(body, said['content-encoding']) };
+}
+
+function decodeBody(body: Buffer, coding: string | undefined): string {
+  if (body.length === 0 || coding === undefined) return body.toString();
+  if (coding === 'br') return brotliDecompressSync(body).toString();
+  if (coding === 'gzip') return gunzipSync(body).toString();
+  throw new Error(`the reply is ${coding}`);
 }

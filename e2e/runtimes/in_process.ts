@@ -23,6 +23,7 @@ import { openDatabase } from '../../worker/store/database.ts';
 import { migrate } from '../../worker/store/migrate.ts';
 import { TestSidecar } from './sidecar_client.ts';
 import type { Clock } from '../../worker/kernel/clock.ts';
+import { signInLinkReply } from '../../shared/wire/account.ts';
 
 /** A clock that a test advances; sleeping advances it too, and takes no time. */
 export class TestClock implements Clock {
@@ -50,6 +51,13 @@ export const NO_OUTBOUND: Outbound = {
 /** The parsed body of a reply. */
 export async function parseReply<T>(schema: z.ZodType<T>, reply: Response | Promise<Response>): Promise<T> {
   return schema.parse(await (await reply).json());
+}
+
+/** Signs a browser in by a link of the local owner. Returns its cookie. */
+export async function openBrowserSession(control: InProcess): Promise<string> {
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const reply = await control.send(url);
+  return (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 }
 
 /** 32 random bytes as a master key. */

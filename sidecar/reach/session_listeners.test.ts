@@ -3,7 +3,6 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Sandbox } from '../session/sandbox.ts';
 import type { Session } from '../session/session.ts';
 import { Sessions } from '../session/sessions.ts';
 import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
@@ -11,16 +10,9 @@ import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
 import type { NamespaceRights } from './namespace_rights.ts';
 import { type ListenerKind, SessionListeners } from './session_listeners.ts';
+import { SAMPLE_SANDBOX } from '../testing/sample_sandbox.ts';
 
 const CONTAINER = 'c'.repeat(64);
-const SANDBOX: Sandbox = {
-  mode: 'docker',
-  image: 'demo:1',
-  imageId: `sha256:${'a'.repeat(64)}`,
-  runtime: { program: 'docker', endpoint: 'unix:///run/test.sock' },
-  detached: false,
-  egress: 'open',
-};
 
 let home: string;
 let engine: FakeContainerEngine;
@@ -66,7 +58,7 @@ afterEach(async () => {
 });
 
 async function launchSession(): Promise<Session> {
-  const { session } = await sessions.create({ name: null, ttlSeconds: 60, sandbox: SANDBOX });
+  const { session } = await sessions.create({ name: null, ttlSeconds: 60, sandbox: SAMPLE_SANDBOX });
   session.containerId = CONTAINER;
   return session;
 }
@@ -83,7 +75,7 @@ describe("the proxy's address for a container", () => {
   it.each(['root', 'rootless'] as const)('is inside its own network for any egress mode: %s', async (own) => {
     rights = own;
     for (const egress of ['open', 'sealed'] as const) {
-      expect(await listeners.planFor({ ...SANDBOX, egress })).toEqual({
+      expect(await listeners.planFor({ ...SAMPLE_SANDBOX, egress })).toEqual({
         ok: true,
         value: { listener: 'namespace', address: '127.0.0.1', port: 7421 },
       });
@@ -92,7 +84,7 @@ describe("the proxy's address for a container", () => {
   });
 
   it("is the bridge's gateway if the sidecar may not enter that network; one listener serves all", async () => {
-    const [one, two] = await Promise.all([listeners.planFor(SANDBOX), listeners.planFor(SANDBOX)]);
+    const [one, two] = await Promise.all([listeners.planFor(SAMPLE_SANDBOX), listeners.planFor(SAMPLE_SANDBOX)]);
     expect(one).toEqual(two);
     expect(one).toMatchObject({ ok: true, value: { listener: 'gateway', address: '127.0.0.1' } });
     expect(kinds).toEqual([{ kind: 'gateway', address: '127.0.0.1' }]);
@@ -104,13 +96,13 @@ describe("the proxy's address for a container", () => {
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const address = taken.address();
     ownPort = typeof address === 'object' && address !== null ? address.port : 0;
-    const plan = await listeners.planFor(SANDBOX);
+    const plan = await listeners.planFor(SAMPLE_SANDBOX);
     expect(plan.ok && plan.value.port).not.toBe(ownPort);
     await new Promise((resolve) => taken.close(resolve));
   });
 
   it('does not exist for sealed egress if the sidecar may not enter the network', async () => {
-    expect(await listeners.planFor({ ...SANDBOX, egress: 'sealed' })).toMatchObject({
+    expect(await listeners.planFor({ ...SAMPLE_SANDBOX, egress: 'sealed' })).toMatchObject({
       ok: false,
       error: {
         reason: 'egress_unavailable',
@@ -122,14 +114,14 @@ describe("the proxy's address for a container", () => {
 
   it('does not exist if the engine does not answer or has no bridge; the next attempt asks again', async () => {
     engine.down = true;
-    expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'engine_unavailable' } });
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ error: { reason: 'engine_unavailable' } });
     engine.down = false;
     engine.gateway = null;
-    expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'egress_unavailable' } });
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ error: { reason: 'egress_unavailable' } });
     engine.gateway = '192.0.2.1';
-    expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'listener_failed' } });
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ error: { reason: 'listener_failed' } });
     engine.gateway = '127.0.0.1';
-    expect(await listeners.planFor(SANDBOX)).toMatchObject({ ok: true });
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ ok: true });
   });
 });
 

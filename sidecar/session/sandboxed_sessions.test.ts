@@ -11,17 +11,11 @@ import type { Sandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
 import { SessionContainers } from './session_containers.ts';
 import { type NewSession, sessionDirectory, Sessions, sharedDirectory } from './sessions.ts';
+import { SAMPLE_SANDBOX } from '../testing/sample_sandbox.ts';
 
 const HOME = 'home-label';
 const RUNTIME = { program: 'docker', endpoint: 'unix:///run/test.sock' } as const;
-const SANDBOX: Sandbox = {
-  mode: 'docker',
-  image: 'demo:1',
-  imageId: `sha256:${'a'.repeat(64)}`,
-  runtime: RUNTIME,
-  detached: false,
-  egress: 'sealed',
-};
+const SANDBOX: Sandbox = { ...SAMPLE_SANDBOX, egress: 'sealed' };
 const OWNER: ProcessIdentity = { pid: 4711, started: '1' };
 const INIT: ProcessIdentity = { pid: 4712, started: '2' };
 const OLD = `ses_${'0'.repeat(26)}`;

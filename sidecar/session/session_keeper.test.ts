@@ -18,17 +18,11 @@ import { CapturedLogin } from './session_login.ts';
 import type { Session } from './session.ts';
 import { SessionKeeper, type SessionKeeperOptions } from './session_keeper.ts';
 import { type NewSession, Sessions } from './sessions.ts';
+import { SAMPLE_SANDBOX } from '../testing/sample_sandbox.ts';
 
 const OWN = identify(process.pid);
 const OWNER: ProcessIdentity = { pid: process.pid, started: OWN?.started ?? '' };
-const SANDBOX: Sandbox = {
-  mode: 'docker',
-  image: 'demo:1',
-  imageId: `sha256:${'a'.repeat(64)}`,
-  runtime: { program: 'docker', endpoint: 'unix:///run/test.sock' },
-  detached: false,
-  egress: 'sealed',
-};
+const SANDBOX: Sandbox = { ...SAMPLE_SANDBOX, egress: 'sealed' };
 const CONTAINER = 'c'.repeat(64);
 const UNSEALED = { env: 'KEY', reference: 'vault://user/demo', host: 'api.example.test', reason: 'pinned' };
 const MOST = { maxLeaves: 10 };

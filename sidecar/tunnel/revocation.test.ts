@@ -197,6 +197,15 @@ describe('while a person decides', () => {
 const removeBindings = () => plane.policy.use([]);
 const revokePolicy = () => plane.policy.refuse('control_plane_unavailable');
 
+/** Sends a request; the dialling of its upstream waits until the test lets it through. */
+async function sendHeld(request: string) {
+  const dials = await plane.hold(HOST);
+  const client = await plane.open(HOST);
+  client.write(request);
+  await dials.reached;
+  return { client, dials };
+}
+
 describe('while the upstream is dialled', () => {
   const ask = `GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const run = `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
@@ -209,10 +218,7 @@ describe('while the upstream is dialled', () => {
   ];
 
   test.each(changes)('%s: the request is refused and nothing is sent', async (_what, request, change, refusal) => {
-    const dials = await plane.hold(HOST);
-    const client = await plane.open(HOST);
-    client.write(request);
-    await dials.reached;
+    const { client, dials } = await sendHeld(request);
     change();
     dials.letThrough();
     expect(await readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'))).toMatch(refusal);
@@ -237,10 +243,7 @@ describe('while the upstream is dialled', () => {
   });
 
   test('the client is gone: nothing is sent', async () => {
-    const dials = await plane.hold(HOST);
-    const client = await plane.open(HOST);
-    client.write(ask);
-    await dials.reached;
+    const { client, dials } = await sendHeld(ask);
     client.destroy();
     await expect.poll(() => plane.openTunnels()).toBe(0);
     dials.letThrough();
@@ -249,10 +252,7 @@ describe('while the upstream is dialled', () => {
   });
 
   test('another binding is changed: the request continues', async () => {
-    const dials = await plane.hold(HOST);
-    const client = await plane.open(HOST);
-    client.write(ask);
-    await dials.reached;
+    const { client, dials } = await sendHeld(ask);
     plane.policy.use([structuredClone(BINDING), bearerBinding(OTHER_HOST)], [structuredClone(CONNECTOR)]);
     dials.letThrough();
     expect(await readUntil(client, (got) => got.endsWith('done'))).toMatch(/^HTTP\/1\.1 200 /);

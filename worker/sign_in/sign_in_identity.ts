@@ -2,10 +2,11 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { isId } from '../../shared/wire/ids.ts';
 import { type AuditDraft, type Change, commit } from '../kernel/commit.ts';
+import { sha256Base64Url } from '../kernel/encoding.ts';
 import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
 import { newBrowserSession, type SessionMeta } from '../services/people/sign_in.ts';
 import { type Account, type EnterpriseRow, insertAccount, insertUser } from '../store/accounts.ts';
-import { insertBrowserSession } from '../store/browser_sessions.ts';
+import { deleteBrowserSession, insertBrowserSession } from '../store/browser_sessions.ts';
 import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
 import type { Statement } from '../store/database.ts';
 import {
@@ -230,6 +231,11 @@ async function planSignIn(
     events: [...events, draft('control.user.signed_in', userId, how)],
     value: { userId, token },
   };
+}
+
+/** Ends the browser session of a token, if there is one. */
+export async function endBrowserSession(context: ServiceContext, token: string): Promise<void> {
+  await context.database.write([deleteBrowserSession(context.database, await sha256Base64Url(token))]);
 }
 
 type SignInEventType =

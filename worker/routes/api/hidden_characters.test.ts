@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { type InProcess, openBrowserSession, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { listHiddenCharacters } from '../../../shared/model/shown_text.ts';
-import { signInLinkReply } from '../../../shared/wire/account.ts';
 
 /** Text that may be stored but is invisible: a zero width space, a tag, a filler, an unusual space, a selector. */
 const PLANTED = 'plan\u200bted\u{e0041}\u3164\u00a0\u{1f600}\ufe0f\ufe0e';
@@ -10,9 +9,7 @@ let control: InProcess;
 let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
-  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-  const reply = await control.send(url);
-  cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  cookie = await openBrowserSession(control);
   await Promise.all([
     control.asUser('POST', '/v1/secrets', { path: 'user/one', value: 'x'.repeat(16), description: PLANTED }),
     control.asUser('POST', '/v1/tokens', { name: PLANTED, scopes: ['secrets:read'] }),

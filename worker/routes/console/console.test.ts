@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
-import { meReply, signInLinkReply } from '../../../shared/wire/account.ts';
+import { type InProcess, openBrowserSession, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { meReply } from '../../../shared/wire/account.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { createdToken } from '../../../shared/wire/tokens.ts';
 import { countRequests } from '../../services/audit/request_counts.ts';
@@ -10,9 +10,7 @@ let control: InProcess;
 let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
-  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-  const reply = await control.send(url);
-  cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  cookie = await openBrowserSession(control);
 });
 afterAll(() => control.stop());
 
