@@ -22,6 +22,7 @@ import notion from '../../catalog/bindings/notion.yaml';
 import npm from '../../catalog/bindings/npm.yaml';
 import openai from '../../catalog/bindings/openai.yaml';
 import pypiUpload from '../../catalog/bindings/pypi-upload.yaml';
+import pythonIndex from '../../catalog/bindings/python-index.yaml';
 import sentry from '../../catalog/bindings/sentry.yaml';
 import slack from '../../catalog/bindings/slack.yaml';
 import stripe from '../../catalog/bindings/stripe.yaml';
@@ -54,6 +55,7 @@ const TEXTS: readonly string[] = [
   npm,
   openai,
   pypiUpload,
+  pythonIndex,
   sentry,
   slack,
   stripe,
