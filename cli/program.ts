@@ -39,6 +39,7 @@ const GROUPS: readonly Group[] = [
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
   [['allow'], async () => (await import('./launch/allow_command.ts')).addAllowCommand],
+  [['trust'], async () => (await import('./launch/trust_command.ts')).addTrustCommand],
   [['sessions'], async () => (await import('./launch/sessions_commands.ts')).addSessionsCommands],
   [['image'], loadImageCommands],
   [['plan'], async () => (await import('./plan/plan_commands.ts')).addPlanCommands],

@@ -8,6 +8,7 @@ import type { CredentialRef } from '../shared/model/host_binding.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
 import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
+import type { AccountChoice } from '../shared/model/account_choice.ts';
 import type { AllowedHosts } from '../shared/resolve/admitted_host.ts';
 import type { Policy } from '../shared/resolve/resolve.ts';
 import type { Connection } from '../machine/connection/connection.ts';
@@ -138,6 +139,8 @@ export interface LiveSession {
   readonly allowed?: AllowedHosts | null;
   /** Exact hosts that the person who started the session typed. Only these may lead to private addresses. */
   readonly named?: ReadonlySet<string>;
+  /** Which account it uses where a host has several; null or absent: the request alone decides. */
+  readonly choice?: AccountChoice | null;
   /** True for a container whose only way out is the proxy (`--egress=sealed` and `--egress=sealed,public`). */
   readonly sealed?: boolean;
   /** True for a session of `svc doctor`: it reaches nothing but the sidecar's own answer to the probe. */

@@ -1,4 +1,5 @@
 import type { Mutation } from './mutation.ts';
+import { ACCOUNT_MUTATIONS } from './mutations_accounts.ts';
 import { AGENT_MUTATIONS } from './mutations_agents.ts';
 import { AUDIT_MUTATIONS } from './mutations_audit.ts';
 import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
@@ -1183,6 +1184,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
+  ...ACCOUNT_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,

@@ -14,6 +14,7 @@ import type { Call } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { plainJavaScript } from '../launch/image_context.ts';
+import { chooseSecrets } from '../launch/chosen_secrets.ts';
 import { launchRequest, type LaunchOptions, type LaunchRequest } from '../launch/launch_options.ts';
 import { launchProxied, type ContainerChanges, type Preflight } from '../launch/launch_proxied.ts';
 import { toNotStarted } from '../launch/launch_run.ts';
@@ -87,12 +88,14 @@ async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: 
   await ensureStarted(call);
   const ownImage = wanted.request.image;
   const image = ownImage ?? (await agentImage(call, profile));
-  const logins = await loginsToUse(call, profile, only?.name ?? null);
+  const secrets = await chooseSecrets(call, profile);
+  const logins = await loginsToUse(call, profile, { wanted: only?.name ?? null, secrets });
   const request = { ...wanted.request, image, name: wanted.request.name };
   const end = await launchProxied(call, request, {
     sessions: sandboxSessions(call),
     signals,
     hosts: profile.hosts,
+    secrets,
     changes: (container, found) => changesFor(call, { profile, logins, ownImage }, { container, found }),
   });
   if (end.exitCode === null) return EXIT.ok;

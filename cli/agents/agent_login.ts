@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { serviceOfShape } from '../../shared/model/credential_shapes.ts';
 import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
@@ -41,11 +42,22 @@ export async function readStored(client: HttpClient): Promise<Stored> {
 }
 
 /** The logins that work: every host is bound with one placeholder, and the secret is stored. The agent's own comes first. */
-export function findReadyLogins(profile: AgentProfile, stored: Stored): readonly ReadyLogin[] {
-  return [
-    ...findReadyAccount(profile, stored),
-    ...profile.logins.flatMap((login) => findReadyLogin(login, stored) ?? []),
-  ];
+export function findReadyLogins(
+  profile: AgentProfile,
+  stored: Stored,
+  chosen: readonly ChosenSecret[] = [],
+): readonly ReadyLogin[] {
+  const ofProfile = profile.logins.flatMap((login) => findReadyLogin(login, stored, chosen) ?? []);
+  const all = [...findReadyAccount(profile, stored), ...ofProfile];
+  // The proxy refuses the placeholder of any other login at their hosts.
+  const isChosen = ({ reference }: ReadyLogin): boolean => rankOf(chosen, reference) < chosen.length;
+  return all.some(isChosen) ? all.filter(isChosen) : all;
+}
+
+/** The place of a secret among the chosen ones; their number if it is none of them. */
+function rankOf(chosen: readonly ChosenSecret[], reference: string): number {
+  const at = chosen.findIndex(({ path }) => reference === `${VAULT_SCHEME}${path}`);
+  return at < 0 ? chosen.length : at;
 }
 
 function findReadyAccount(profile: AgentProfile, { bindings }: Stored): readonly ReadyLogin[] {
@@ -57,8 +69,14 @@ function findReadyAccount(profile: AgentProfile, { bindings }: Stored): readonly
   return [{ login, placeholder, reference: accountReference(profile) }];
 }
 
-function findReadyLogin(login: AgentLogin, { bindings, secrets }: Stored): ReadyLogin | null {
-  for (const first of bindings.filter((record) => servesLogin(record, login))) {
+function findReadyLogin(
+  login: AgentLogin,
+  { bindings, secrets }: Stored,
+  chosen: readonly ChosenSecret[],
+): ReadyLogin | null {
+  const serving = bindings.filter((record) => servesLogin(record, login));
+  const rank = ({ credential_ref: reference }: HostBindingRecord): number => rankOf(chosen, reference);
+  for (const first of serving.toSorted((a, b) => rank(a) - rank(b))) {
     const placeholder = first.sentinel?.value ?? '';
     const serves = (host: string): boolean =>
       bindings.some(
@@ -98,7 +116,7 @@ export async function storeLogin(
   credential: Credential,
 ): Promise<ReadyLogin> {
   const stored = await readStored(client);
-  const ready = findReadyLogin(login, stored);
+  const ready = findReadyLogin(login, stored, []);
   const path = 'path' in credential ? credential.path : (ready?.reference.replace(VAULT_SCHEME, '') ?? login.secret);
   const isStored = stored.secrets.some(
     (secret) => secret.ref === `${VAULT_SCHEME}${path}` && secret.owner === 'personal',

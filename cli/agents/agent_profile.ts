@@ -9,7 +9,9 @@ import { parseHostPattern } from '../../shared/net/host_pattern.ts';
 import { fieldProblems } from '../../shared/wire/errors.ts';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { isPlainPath } from '../../shared/net/plain_path.ts';
+import { MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
 import { checkedText } from '../../shared/wire/checked_text.ts';
+import { parseSecretName } from '../../shared/wire/folder_file.ts';
 import { AGENT_NAME } from './agent_names.ts';
 import { LOGIN_FORMAT_NAMES } from './login_formats.ts';
 import { randomCharacters, shapeProblem } from './placeholder_shape.ts';
@@ -123,6 +125,12 @@ const account = z.strictObject({
   }),
 });
 
+const secretName = checkedText(256, 'write the path of a secret such as user/github-work', (text) => {
+  const path = parseSecretName(text);
+  if (!path.ok) return path.error;
+  return path.value === text ? null : 'must be a path without vault://';
+});
+
 /** A package of npm: no link, no folder, no tag. */
 const packageName = checkedText(214, 'write the name of a package of npm', (text) =>
   /^(?:@[a-z0-9][a-z0-9._-]*\/)?[a-z0-9][a-z0-9._-]*$/.test(text)
@@ -199,6 +207,8 @@ const profile = z
     container: containerPart.optional(),
     /** Hosts that it also calls. They get no credential, even if the agent sends its placeholder there. */
     hosts: z.array(exactHost).default([]),
+    /** Secrets to use where a host is bound to several, such as the account of one project. */
+    secrets: z.array(secretName).max(MAX_CHOSEN_SECRETS).default([]),
   })
   .superRefine(checkReferences);
 

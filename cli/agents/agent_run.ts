@@ -8,6 +8,8 @@ import type { SessionAccess } from '../../sandbox/launch/session_environment.ts'
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { chooseSecrets } from '../launch/chosen_secrets.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
@@ -41,12 +43,13 @@ export async function runAgent(
       [`To run it with that variable: svc run --keep-env ${taken} -- ${profile.command}`],
     );
   }
-  const logins = await prepare(call, profile);
+  const { logins, secrets } = await prepare(call, profile);
   const { status, sessionId } = await runInSession(call, signals, {
     command: profile.command,
     args,
     name: profile.name,
     expectedHosts: profile.hosts,
+    secrets,
     environment: (environment, session) =>
       agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session)),
   });
@@ -55,19 +58,23 @@ export async function runAgent(
 }
 
 /** Everything before the session. Its failures have the exit code of a command that svc could not start. */
-async function prepare(call: Call<RunOptions>, profile: AgentProfile): Promise<readonly ReadyLogin[] | null> {
+async function prepare(
+  call: Call<RunOptions>,
+  profile: AgentProfile,
+): Promise<{ readonly logins: readonly ReadyLogin[] | null; readonly secrets: readonly ChosenSecret[] }> {
   try {
     const name = call.options.login ?? null;
     const wanted = name === null || name === ACCOUNT ? name : requireLogin(profile, name).name;
     await ensureStarted(call);
-    const logins = await loginsToUse(call, profile, wanted);
+    const secrets = await chooseSecrets(call, profile);
+    const logins = await loginsToUse(call, profile, { wanted, secrets });
     for (const { login, placeholder } of logins ?? []) {
       for (const { path, why } of await prepareAgentFiles(call.context, profile, login.name, placeholder)) {
         call.print.warn(`${path} ${why}, so it was not changed: ${profile.title} may ask about its placeholder`);
       }
     }
     warnOfCredentialFiles(call, profile, logins ?? []);
-    return logins;
+    return { logins, secrets };
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     throw new CliError(EXIT.notStarted, error.message, error.fixes);
@@ -78,12 +85,12 @@ async function prepare(call: Call<RunOptions>, profile: AgentProfile): Promise<r
 export async function loginsToUse(
   call: Call<object>,
   profile: AgentProfile,
-  wanted: string | null,
+  { wanted, secrets }: { readonly wanted: string | null; readonly secrets: readonly ChosenSecret[] },
 ): Promise<readonly ReadyLogin[] | null> {
   if (profile.logins.length === 0) return [];
   const stored = await readStoredIfReachable(() => controlClient(call.context, call.options));
   if (stored === null) return null;
-  const ready = findReadyLogins(profile, stored)
+  const ready = findReadyLogins(profile, stored, secrets)
     .filter(({ login }) => wanted === null || login.name === wanted)
     .filter((each) => each.login.name !== ACCOUNT || isInFile(call, profile, each));
   if (wanted === ACCOUNT && ready.length === 0) throw noAccountError(profile);

@@ -192,6 +192,42 @@ describe('svc login AGENT', () => {
   });
 });
 
+const workPlaceholder = (): string => {
+  const found = vault.bindings.find((record) => record['credential_ref'] === 'vault://user/anthropic-work');
+  return String(Reflect.get(found?.['sentinel'] ?? {}, 'value'));
+};
+
+const sessionBody = ({ calls }: RunResult): unknown =>
+  calls.find(({ method, url }) => method === 'POST' && url.pathname.endsWith('/sessions'))?.body;
+
+describe('two accounts of an agent', () => {
+  test('the agent gets the placeholder of the account that --use chooses', async () => {
+    await svc(['seal', 'anthropic', '--stdin'], { stdin: KEY });
+    await svc(['seal', 'anthropic', '--as', 'user/anthropic-work', '--stdin'], { stdin: `${KEY}-work` });
+    expect(sessionBody(await svc(['claude']))).not.toHaveProperty('use_secrets');
+    const first = readEnv().get('ANTHROPIC_API_KEY');
+    const run = await svc(['run', '--use', 'user/anthropic-work', 'claude']);
+    expect(sessionBody(run)).toMatchObject({
+      use_secrets: [{ reference: 'vault://user/anthropic-work', by: 'option' }],
+    });
+    expect([readEnv().get('ANTHROPIC_API_KEY'), workPlaceholder()]).toEqual([
+      workPlaceholder(),
+      expect.not.stringMatching(`^${first}$`),
+    ]);
+  });
+
+  test('a profile of your own chooses with secrets, and names no value', async () => {
+    ownProfile({ secrets: ['user/github-work'] });
+    expect(sessionBody(await svc(['mine']))).toMatchObject({
+      use_secrets: [{ reference: 'vault://user/github-work', by: 'profile', from: 'mine' }],
+    });
+    home.write('agents/mine.yaml', stringify({ ...MINE, secrets: [`ghp_${'a1B2'.repeat(9)}`] }));
+    const refused = await svc(['mine']);
+    expect(refused.stderr).toContain('secrets.0: looks like a credential');
+    expect(refused.stderr).not.toContain('a1B2');
+  });
+});
+
 describe('svc NAME', () => {
   test('runs the agent with a placeholder, its arguments as they are, and its exit status', async () => {
     await logIn('claude', KEY);

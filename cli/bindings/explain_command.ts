@@ -1,6 +1,9 @@
 import { explainInput, explainReply, type ExplainReply } from '../../shared/wire/host_bindings.ts';
 import { controlClient } from '../clients.ts';
-import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { collectValue, handle, type Call, type CommandLine } from '../command_line.ts';
+import { chooseSecrets, type UseOptions } from '../launch/chosen_secrets.ts';
+import { useSecretsField } from '../launch/session_access.ts';
+import { USE_OPTION, USE_TEXT } from '../launch/use_option.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Style } from '../terminal/output.ts';
@@ -19,17 +22,25 @@ export function addExplainCommand(line: CommandLine): void {
     .description('explain which path a request would take through the proxy, and why')
     .argument('<method>', 'such as GET')
     .argument('<url>', 'such as https://api.example.com/items')
+    .option(USE_OPTION, USE_TEXT, collectValue)
     .option('--graphql <document>', "the GraphQL document in its body, for a connector's GraphQL endpoint");
   handle(line, explain, explainRequest);
 }
 
-interface ExplainOptions {
+interface ExplainOptions extends UseOptions {
   readonly graphql?: string;
 }
 
 async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
   const [method = '', url = ''] = call.args;
-  const input = explainInput.safeParse({ method: method.toUpperCase(), url, document: call.options.graphql });
+  // An older control plane refuses the field, and does not explain the request without the choice.
+  const chosen = useSecretsField(await chooseSecrets(call));
+  const input = explainInput.safeParse({
+    method: method.toUpperCase(),
+    url,
+    document: call.options.graphql,
+    ...chosen,
+  });
   if (!input.success) {
     const lines = input.error.issues.map((issue) => `${issue.path.join('.').toUpperCase()} ${issue.message}`);
     throw new CliError(EXIT.usage, 'this request cannot be explained:', lines);
@@ -47,9 +58,10 @@ function explanationText(reply: ExplainReply, paint: (text: string) => string): 
     ...(reply.operation === null ? [] : [operationLine(reply.operation)]),
     ...reply.bindings.map((binding) => {
       const stored = binding.credential_stored ? '' : ', not stored yet';
+      const left = binding.used === 'not_chosen' ? ', not chosen' : '';
       const refused = binding.refusal === null ? '' : `; refused: ${binding.refusal.message}`;
       return toPrintable(
-        `  ${binding.id}  ${binding.host}  ${binding.scheme}, ${binding.emit_mechanism}, ${binding.credential_ref}${stored}${refused}`,
+        `  ${binding.id}  ${binding.host}  ${binding.scheme}, ${binding.emit_mechanism}, ${binding.credential_ref}${stored}${left}${refused}`,
       );
     }),
     ...reply.reasons.map((reason) => `  - ${toPrintable(reason)}`),

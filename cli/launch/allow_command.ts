@@ -209,10 +209,8 @@ function readChoice(shown: readonly TriedHost[], isCut: boolean, answer: string 
  * Refuses a change from inside a session, where the agent would widen its own reach. In a container there is no state
  * directory; under `svc run` this stops programs that do not hide where they come from.
  */
-function requireOutside(call: Call, home: string): void {
+export function requireOutside(call: Call, home: string, which = 'which may not change what it reaches'): void {
   const session = call.context.env['SVC_SESSION_ID'];
   if (session === undefined && findLauncherAbove(home) === null) return;
-  throw new CliError(EXIT.failed, 'this runs inside a session, which may not change what it reaches', [
-    'Run it in a terminal of your own.',
-  ]);
+  throw new CliError(EXIT.failed, `this runs inside a session, ${which}`, ['Run it in a terminal of your own.']);
 }

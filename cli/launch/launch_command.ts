@@ -5,6 +5,7 @@ import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
+import { USE_OPTION, USE_TEXT } from './use_option.ts';
 import type { LaunchOptions } from './launch_options.ts';
 
 /** `svc launch -- COMMAND`. */
@@ -52,6 +53,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
       collectValue,
     )
     .option('--mcp <server>', 'let the agent use this MCP server (repeatable)', collectValue)
+    .option(USE_OPTION, USE_TEXT, collectValue)
     .option('--workdir <path>', 'working directory of the command, in the container')
     .option('--name <text>', 'a name for the session and its container')
     .option('--detach', 'start the container and return; see svc sessions')

@@ -17,10 +17,11 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
 import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
+import type { UseOptions } from './chosen_secrets.ts';
 import { valueOrUsageError } from '../command_options.ts';
 
 /** The options of `svc launch` as typed. */
-export interface LaunchOptions {
+export interface LaunchOptions extends UseOptions {
   readonly sandbox?: string;
   readonly sandboxProxy?: string;
   readonly egress?: string;
@@ -94,7 +95,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
   if (options.agent === undefined) refuseAgentOptions(options);
   refuseTwice(request);
   refuseUselessAllow(request);
-  refuseWithoutProxy(request);
+  refuseWithoutProxy(request, options);
   if (request.sandbox === 'none') refuseWithoutContainer(call, request);
   else if (request.image === null && options.agent === undefined) throw noImageError();
   return request;
@@ -143,7 +144,7 @@ function refuseUselessAllow({ allow, egress }: LaunchRequest): void {
 }
 
 /** Refuses options that need the proxy. */
-function refuseWithoutProxy(request: LaunchRequest): void {
+function refuseWithoutProxy(request: LaunchRequest, options: UseOptions): void {
   if (request.proxy !== 'off' && request.sandbox === 'docker') return;
   const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
   const asked = [
@@ -151,6 +152,7 @@ function refuseWithoutProxy(request: LaunchRequest): void {
     ...(request.unsealed.length > 0 ? ['--unsealed'] : []),
     ...(request.relay ? ['--relay'] : []),
     ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
+    ...(options.use === undefined ? [] : ['--use']),
     ...(request.ttlSeconds !== null ? ['--ttl'] : []),
   ];
   if (asked.length > 0 && request.proxy !== 'on') {

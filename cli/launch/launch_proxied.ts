@@ -11,14 +11,16 @@ import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
 import { checkLaunchImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
-import type { LaunchRequest } from './launch_options.ts';
+import { chooseSecrets } from './chosen_secrets.ts';
+import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { allowListFor } from './allowed_hosts.ts';
 import { printRefusedHosts } from './refused_hosts.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
 /** Launches with the proxy: preflight, then session and container. */
 export async function runProxied(
-  call: Call,
+  call: Call<LaunchOptions>,
   request: LaunchRequest,
   sessions: SandboxSessions,
   signals: SignalSource,
@@ -34,18 +36,21 @@ interface ProxiedLaunch {
   readonly signals: SignalSource;
   /** Hosts that a sealed session reaches in addition, such as an agent's own. */
   readonly hosts?: readonly string[];
+  /** The secrets to use where a host is bound to several; without it, those of `--use` and of the folder. */
+  readonly secrets?: readonly ChosenSecret[];
   /** Called when engine and image are checked, before anything starts. */
   readonly changes?: (launch: ContainerLaunch, found: Preflight) => Promise<ContainerChanges>;
 }
 
 /** The same; also says which session it was. */
 export async function launchProxied(
-  call: Call,
+  call: Call<LaunchOptions>,
   request: LaunchRequest,
-  { sessions, signals, hosts = [], changes }: ProxiedLaunch,
+  { sessions, signals, hosts = [], changes, ...given }: ProxiedLaunch,
 ): Promise<LaunchEnd> {
+  const secrets = given.secrets ?? (await chooseSecrets(call));
   const found = await preflight(call, request, sessions);
-  const launch = await containerLaunch(call, request, { ...found, hosts });
+  const launch = await containerLaunch(call, request, { ...found, hosts, secrets });
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
   if (end.exitCode === null) tellDetached(call, request, end);
@@ -80,7 +85,7 @@ async function preflightFailed(
 async function containerLaunch(
   call: Call,
   request: LaunchRequest,
-  { runtime, image, hosts }: Preflight & { readonly hosts: readonly string[] },
+  { runtime, image, hosts, secrets }: Preflight & Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>>,
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
@@ -94,6 +99,7 @@ async function containerLaunch(
       ttlSeconds,
       egress,
       allowList: egress === 'sealed' ? allowListFor(place, allow) : namedOnly(allow),
+      secrets,
       unsealed,
       mcpServers,
       owner: identify(process.pid),

@@ -28,7 +28,7 @@ export function toNotStarted(error: unknown): unknown {
 }
 
 /** Nothing runs that cannot be recorded: without a sidecar, every mode is refused. */
-async function run(call: Call, request: LaunchRequest, signals: SignalSource): Promise<number> {
+async function run(call: Call<LaunchOptions>, request: LaunchRequest, signals: SignalSource): Promise<number> {
   const sessions = sandboxSessions(call);
   const decision = decideProxy(request.sandbox, request.proxy);
   if (decision.kind === 'proxied') return runProxied(call, request, sessions, signals);

@@ -7,6 +7,8 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import { homeOf } from '../up/home.ts';
 import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
 import { allowListFor } from './allowed_hosts.ts';
+import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { printRefusedHosts } from './refused_hosts.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
@@ -19,7 +21,7 @@ import {
 import { printPlaceholderHints } from './placeholder_hints.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 
-export interface RunOptions {
+export interface RunOptions extends UseOptions {
   readonly name?: string;
   readonly ttl?: string;
   readonly relay?: boolean;
@@ -42,6 +44,8 @@ interface RunInSession {
   readonly name?: string;
   /** Unbound hosts to which it is known to send its placeholder. */
   readonly expectedHosts?: readonly string[];
+  /** The secrets to use where a host is bound to several; without it, those of `--use` and of the folder. */
+  readonly secrets?: readonly ChosenSecret[];
   readonly environment?: (environment: Record<string, string>, session: SessionAccess) => Record<string, string>;
 }
 
@@ -56,7 +60,8 @@ export async function runInSession(
   const { command, args } = wanted;
   const screened = await screen(call);
   const allowList = allowListOf(call, wanted.expectedHosts);
-  const { session, end } = await open(call, { kept: screened.kept, byDefault: wanted.name, allowList });
+  const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
+  const { session, end } = await open(call, { kept: screened.kept, byDefault: wanted.name, allowList, secrets });
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
@@ -85,6 +90,7 @@ interface NewRun {
   readonly kept: readonly CredentialVariable[];
   readonly byDefault: string | undefined;
   readonly allowList: AllowList | undefined;
+  readonly secrets: readonly ChosenSecret[];
 }
 
 /** The hosts of `--allow-only`, the folder and the agent; undefined without the option: then every host can be reached. */
@@ -111,7 +117,7 @@ function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []
 }
 
 /** Opens the session; failures before the command starts have their own exit code. */
-async function open(call: Call<RunOptions>, { kept, byDefault, allowList }: NewRun): Promise<OpenSession> {
+async function open(call: Call<RunOptions>, { kept, byDefault, allowList, secrets }: NewRun): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const mcpServers = (call.options.mcp ?? []).map(parseServer);
@@ -123,6 +129,7 @@ async function open(call: Call<RunOptions>, { kept, byDefault, allowList }: NewR
       ...(mcpServers.length > 0 && { mcpServers }),
       ...(kept.length > 0 && { keptEnv: kept }),
       ...(allowList !== undefined && { allowList }),
+      secrets,
     });
   } catch (error) {
     throw notStarted(error);
@@ -141,6 +148,10 @@ async function screen(call: Call<RunOptions>): Promise<ScreenedEnvironment> {
   } catch (error) {
     throw notStarted(error);
   }
+}
+
+function rethrowNotStarted(error: unknown): never {
+  throw notStarted(error);
 }
 
 function notStarted(error: unknown): unknown {

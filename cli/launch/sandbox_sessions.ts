@@ -4,7 +4,7 @@ import { sidecarClient } from '../clients.ts';
 import { allowListFields } from './allowed_hosts.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
-import { policyVersion } from './session_access.ts';
+import { policyVersion, useSecretsField } from './session_access.ts';
 
 const BASE = '/v1/sandbox-proxy';
 /** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
@@ -55,14 +55,27 @@ export function sandboxSessions(call: Call): SandboxSessions {
 }
 
 function sessionBody(wanted: NewSandboxSession, version: number | null): object {
-  const { name, ttlSeconds, owner, image, imageId, runtime, detached, egress, allowList, unsealed, mcpServers } =
-    wanted;
+  const {
+    name,
+    ttlSeconds,
+    owner,
+    image,
+    imageId,
+    runtime,
+    detached,
+    egress,
+    allowList,
+    unsealed,
+    mcpServers,
+    secrets = [],
+  } = wanted;
   return {
     ...(name !== null && { name }),
     ...(ttlSeconds !== null && { ttl_seconds: ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(owner !== null && { owner }),
     ...(allowList !== null && allowListFields(allowList)),
+    ...useSecretsField(secrets),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },
   };

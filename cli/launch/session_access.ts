@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { meReply } from '../../shared/wire/account.ts';
-import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
 import { identify } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { allowListFields } from './allowed_hosts.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
@@ -39,6 +40,8 @@ export async function openSession(
     readonly allowList?: AllowList;
     /** It reaches nothing; see `SELF_TEST_HOST`. */
     readonly selfTest?: boolean;
+    /** The secrets to use where a host is bound to several. */
+    readonly secrets?: readonly ChosenSecret[];
     /** Variables with a credential that the command inherits; each is recorded. */
     readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
   },
@@ -52,6 +55,7 @@ export async function openSession(
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
     ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
     ...(wanted.selfTest === true && { self_test: true }),
+    ...useSecretsField(wanted.secrets ?? []),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
     owner: identify(process.pid),
@@ -93,4 +97,16 @@ export async function policyVersion(call: Call): Promise<number | null> {
     call.print.warn(`${error.message}; using the policy that the sidecar has`);
     return null;
   }
+}
+
+/** The field of `POST /v1/sandbox-proxy/sessions`. An older sidecar refuses it, and does not run the session without its choice. */
+export function useSecretsField(secrets: readonly ChosenSecret[]): object {
+  if (secrets.length === 0) return {};
+  return {
+    use_secrets: secrets.map(({ path, by, from }) => ({
+      reference: formatVaultReference(path),
+      by,
+      ...(from !== null && { from }),
+    })),
+  };
 }

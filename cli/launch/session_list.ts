@@ -35,6 +35,7 @@ export const sessionRecord = z.looseObject({
   sandbox: sandbox.nullish(),
   /** Null: every host. */
   allowed_hosts: z.array(z.string()).nullish(),
+  used_secrets: z.array(z.object({ reference: z.string(), by: z.string(), from: z.string().nullable() })).default([]),
   masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
 });
 export type SessionRecord = z.infer<typeof sessionRecord>;

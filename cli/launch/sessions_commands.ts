@@ -83,6 +83,10 @@ function factsOf(session: SessionRecord): string[][] {
     ...(Array.isArray(session.allowed_hosts)
       ? [['reaches', ['bound hosts', ...session.allowed_hosts].join(', ')]]
       : []),
+    ...session.used_secrets.map(({ reference, by, from }) => [
+      'uses',
+      `${reference} where a host has several, chosen by ${chooserText(by, from)}`,
+    ]),
     ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
     ...session.masked_replies.map(({ host, count, paused }) => [
       'masked',
@@ -94,6 +98,11 @@ function factsOf(session: SessionRecord): string[][] {
       `${env} holds ${reference} for ${host}: ${reason}`,
     ]),
   ];
+}
+
+function chooserText(by: string, from: string | null): string {
+  if (by === 'option') return '--use';
+  return `the ${by} ${from ?? ''}`.trim();
 }
 
 async function stopOne(call: Call): Promise<undefined> {

@@ -125,6 +125,23 @@ describe('svc seal SERVICE', () => {
     expect(changes(run)).toEqual([]);
   });
 
+  test('adds a second account under a path of its own, with one placeholder for all of its hosts', async () => {
+    await seal(['github', '--stdin']);
+    const first = structuredClone(vault.bindings);
+    const added = await seal(['github', '--as', 'user/github-work', '--stdin']);
+    expect(added.code).toBe(0);
+    expect(vault.bindings.slice(0, 4)).toEqual(first);
+    const second = vault.bindings.slice(4);
+    expect(second.map((binding) => [binding['host'], binding['credential_ref'], binding['emit_mechanism']])).toEqual(
+      first.map(({ host }) => [host, 'vault://user/github-work', 'sentinel-swap']),
+    );
+    const [value, ...others] = new Set(second.map((binding) => JSON.stringify(binding['sentinel']).split('"')[3]));
+    expect([value, others]).toEqual([expect.stringMatching(/^ghp_[A-Za-z0-9]{36}$/), []]);
+    expect(second.map((binding) => binding['effect'])).toEqual(first.map((binding) => binding['effect']));
+    await seal(['github', '--as', 'user/github-work', '--stdin', '--yes']);
+    expect(vault.bindings).toHaveLength(8);
+  });
+
   test('needs the values that the service leaves open', async () => {
     const run = await seal(['npm', '--stdin']);
     expect(run.code).toBe(2);

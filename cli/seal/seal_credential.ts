@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import { formatVaultReference, parseOwnVaultPath } from '../../shared/model/vault_path.ts';
-import type { ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import type { HostBindingRecord, ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
 import {
   bindingsOfService,
@@ -8,6 +9,7 @@ import {
   type ServiceValues,
 } from '../../shared/wire/sealed_service.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';
+import { makeSentinel } from '../bindings/sentinel.ts';
 import { flagOf, validateBinding } from '../bindings/binding_input.ts';
 import { loadTemplates } from '../bindings/binding_templates.ts';
 import { controlClient } from '../clients.ts';
@@ -46,20 +48,45 @@ export async function sealService(
   call: Call<SealOptions>,
   service: SealedService,
   { values, readValue: read, confirm }: SealSource,
-): Promise<Sealed> {
+): Promise<SealedAccount> {
   const { owner } = call.options;
   const client = controlClient(call.context, call.options);
   const path = pathOf(call, service);
   const stored = await findStored(client, path, owner);
   const bindings = await bindingsFor(call, service, path, values);
   const existing = await listAllBindings(client, owner);
-  const steps = planSeal(existing, bindings);
+  const steps = planSeal(existing, bindings, call.options.as === undefined ? null : placeholderMaker(bindings));
   const bound = existing.filter((record) => record.credential_ref === formatVaultReference(path));
   const hosts = [...new Set([...bound, ...bindings].map(({ host }) => host))];
   await confirm?.(hosts);
   if (stored !== null) await confirmReplacement(call, stored, hosts);
   const description = `sealed for ${service.title}`;
-  return carryOutSeal(client, steps, { path, value: await read(), owner, description });
+  const sealed = await carryOutSeal(client, steps, { path, value: await read(), owner, description });
+  return { ...sealed, beside: hostsBeside(existing, sealed) };
+}
+
+/** A sealed credential, and the hosts that another account has as well. */
+export interface SealedAccount extends Sealed {
+  readonly beside: readonly HostBeside[];
+}
+
+interface HostBeside {
+  readonly host: string;
+  /** Whether one of the accounts there has no placeholder, so that it is the default. */
+  readonly hasDefault: boolean;
+}
+
+function hostsBeside(existing: readonly HostBindingRecord[], { secret, bindings }: Sealed): readonly HostBeside[] {
+  return bindings.flatMap(({ record: { host } }) => {
+    const others = existing.filter((other) => other.host === host && other.credential_ref !== secret.ref);
+    const hasDefault = others.some(({ emit_mechanism: emit }) => emit === 'inject');
+    return others.length === 0 ? [] : [{ host, hasDefault }];
+  });
+}
+
+/** Makes a placeholder for a second account. A path of the person's choice says that it is meant as one. */
+function placeholderMaker([first]: readonly ValidHostBinding[]): () => string {
+  return () => makeSentinel(first?.host ?? '', first?.scheme ?? '', randomBytes);
 }
 
 function pathOf({ options }: Call<SealOptions>, service: SealedService): string {
@@ -140,7 +167,11 @@ function capitalise(text: string): string {
 }
 
 /** Lists what was made. */
-export function reportSealed({ print }: Call<SealOptions>, service: SealedService, { secret, bindings }: Sealed): void {
+export function reportSealed(
+  { print }: Call<SealOptions>,
+  service: SealedService,
+  { secret, bindings, beside }: SealedAccount,
+): void {
   const value = {
     service: service.name,
     secret,
@@ -155,5 +186,21 @@ export function reportSealed({ print }: Call<SealOptions>, service: SealedServic
   });
   print.data(value, () => (print.person ? `${stored}\n${lines.join('')}` : `${secret.ref}\n`));
   if (!print.person) return;
-  if (service.try !== undefined) print.note(`Try it: svc run -- ${service.try}`);
+  if (beside.length > 0) print.note(secondAccountText(secret, beside));
+  else if (service.try !== undefined) print.note(`Try it: svc run -- ${service.try}`);
+}
+
+/** How a session comes to the second account, and what changes for sessions that choose none. */
+function secondAccountText({ path }: SealedAccount['secret'], beside: readonly HostBeside[]): string {
+  const hosts = (some: readonly HostBeside[]): string => some.map(({ host }) => host).join(', ');
+  const withoutDefault = beside.filter(({ hasDefault }) => !hasDefault);
+  return [
+    `${hosts(beside)}: these have another account too. To use this one:`,
+    `  in a folder: write secrets = ["${path}"] into .svc.toml there, then: svc trust`,
+    `  in one session: svc run --use ${path} -- COMMAND`,
+    '  by request: with the placeholder of its binding',
+    ...(withoutDefault.length === 0
+      ? []
+      : [`In other sessions, requests to ${hosts(withoutDefault)} without a placeholder now get no credential.`]),
+  ].join('\n');
 }

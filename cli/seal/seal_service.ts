@@ -31,26 +31,47 @@ export interface Sealed<S = SecretRecord> {
 }
 
 /**
- * What is missing for a service. A binding that uses the same credential is kept, also if a person has changed it. Throws if
- * one for the same requests uses another credential, because the proxy could not choose between them.
+ * What is missing for a service. A binding that uses the same credential is kept, also if a person has changed it. If one for
+ * the same requests uses another credential, the proxy could not choose between them: then `makeAnother` gives the new account
+ * a placeholder of its own, and without it this throws.
  */
 export function planSeal(
   existing: readonly HostBindingRecord[],
   wanted: readonly ValidHostBinding[],
+  makeAnother: (() => string) | null = null,
 ): readonly SealStep[] {
+  let placeholder: string | null = null;
   return wanted.map((binding) => {
     const record = duplicateBinding(existing, binding) ?? findSame(existing, binding);
     if (record === null) return { kind: 'create', binding };
     if (record.credential_ref === binding.credential_ref) return { kind: 'keep', binding, record };
+    if (makeAnother !== null) {
+      const own = findSame(existing, { ...binding, emit_mechanism: 'sentinel-swap' });
+      if (own !== null) return { kind: 'keep', binding, record: own };
+      placeholder ??= findPlaceholder(existing, wanted) ?? makeAnother();
+      const env = binding.sentinel?.env;
+      const sentinel = { value: placeholder, ...(env !== undefined && { env }) };
+      return { kind: 'create', binding: { ...binding, emit_mechanism: 'sentinel-swap', sentinel } };
+    }
     throw new CliError(
       EXIT.failed,
       `${record.host} is already bound to ${record.credential_ref}: nothing was changed`,
       [
         `To give that secret the new value: --as ${record.credential_ref.replace(/^vault:\/\//, '')}`,
+        'To add a second account of the host: --as PATH, with a new path',
         `To bind the host anew, first: svc binding rm ${record.id}`,
       ],
     );
   });
+}
+
+/** The placeholder that a part of the account has already. */
+function findPlaceholder(
+  existing: readonly HostBindingRecord[],
+  wanted: readonly ValidHostBinding[],
+): string | undefined {
+  const own = wanted.flatMap((binding) => findSame(existing, { ...binding, emit_mechanism: 'sentinel-swap' }) ?? []);
+  return own[0]?.sentinel?.value;
 }
 
 /** The same credential written in the same way, with a placeholder that a person has chosen. */

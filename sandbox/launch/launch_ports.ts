@@ -1,4 +1,5 @@
 import type { AllowList, Egress } from '../../shared/model/egress.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
 import type { DisabledReason } from './launch_mode.ts';
 import type { SandboxMode } from './launch_mode.ts';
@@ -23,6 +24,8 @@ export interface NewSandboxSession {
   readonly egress: Egress;
   /** Set if the egress is `sealed`; for `sealed,public` only with named hosts. */
   readonly allowList: AllowList | null;
+  /** Used where a host is bound to several secrets. */
+  readonly secrets?: readonly ChosenSecret[];
   readonly unsealed: readonly UnsealedCredential[];
   /** Names or ids of the MCP servers that the agent may use. */
   readonly mcpServers: readonly string[];

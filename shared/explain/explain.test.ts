@@ -333,3 +333,49 @@ describe('explain of connectors', () => {
     });
   });
 });
+
+const connectorWith = (path: string) =>
+  sampleConnector([sampleOperation()], { hosts: ['api.example.com'], credential: { owner: 'personal', path } });
+
+describe('explain: the account of a session', () => {
+  const account = (path: string): HostBinding => ({
+    ...BINDING,
+    id: `bnd_${path}`,
+    credential: { owner: 'personal', path },
+    emit: { mechanism: 'sentinel-swap', sentinel: `placeholder-of-${path}` },
+  });
+  const ALL = [BINDING, account('user/work'), account('user/other')];
+  const explainChosen = (path: string, connectors: Parameters<typeof explainRequest>[0]['connectors'] = []) => {
+    const chosen = [{ path, by: 'folder', from: '/home/me/work' }] as const;
+    const request = { method: 'GET', url: 'https://api.example.com/items/7' };
+    const explained = explainRequest({ bindings: ALL, connectors, isStored: everything, chosen }, request);
+    if (!explained.ok) throw new Error(explained.error.message);
+    return explained.value;
+  };
+
+  test('is named with who chose it, and the others are marked', () => {
+    const { decision, bindings, reasons } = explainChosen('user/work');
+    expect([decision, bindings.map(({ used }) => used)]).toEqual(['binding', ['not_chosen', 'default', 'not_chosen']]);
+    expect(reasons).toContain('The session uses vault://user/work (chosen by the folder /home/me/work) for this host.');
+    expect(reasons.join(' ')).toContain('the placeholder of vault://user/demo, vault://user/other is refused');
+    expect(reasons.join(' ')).not.toContain('The credential vault://user/demo is added');
+  });
+
+  test('without a choice, or with one about other hosts, is the one without a placeholder', () => {
+    for (const { bindings, reasons } of [explain(ALL, 'https://api.example.com/'), explainChosen('user/elsewhere')]) {
+      expect(bindings.map(({ used }) => used)).toEqual(['default', 'placeholder', 'placeholder']);
+      expect(reasons.join(' ')).not.toContain('chosen by');
+    }
+  });
+
+  test('refuses an operation with the credential of another account', () => {
+    expect(explainChosen('user/work', [connectorWith('user/demo')])).toMatchObject({
+      decision: 'refused',
+      code: 'account_not_chosen',
+    });
+    expect(explainChosen('user/work', [connectorWith('user/work')])).toMatchObject({
+      decision: 'connector',
+      code: null,
+    });
+  });
+});

@@ -17,7 +17,9 @@ import { formatVaultReference } from '../model/vault_path.ts';
 import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
-import { compilePolicy, resolve, type BindingResolution } from '../resolve/resolve.ts';
+import type { ChosenSecret } from '../model/account_choice.ts';
+import { narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
+import { compilePolicy, resolve, type BindingResolution, type Policy } from '../resolve/resolve.ts';
 import {
   connectorSentences,
   evasionSentence,
@@ -39,6 +41,8 @@ export interface ExplainedBinding {
   readonly credential_ref: string;
   /** False if a value that the binding refers to is not in its owner's vault. */
   readonly credential_stored: boolean;
+  /** By a request without a placeholder, only by one with its placeholder, or never: the choice leaves it out. */
+  readonly used: 'default' | 'placeholder' | 'not_chosen';
   /** The refusal by this binding's contract; null if it admits the request. */
   readonly refusal: { readonly code: RefusalReason; readonly message: string } | null;
 }
@@ -68,6 +72,8 @@ export interface Known {
   readonly connectors?: readonly InstalledConnector[];
   /** Whether the vault holds a value at a place of its owner. */
   readonly isStored: (ref: CredentialRef) => boolean;
+  /** The secrets that the session chose. */
+  readonly chosen?: readonly ChosenSecret[];
 }
 
 interface ExplainRequest {
@@ -86,6 +92,12 @@ interface Subject {
 
 /** Whether the host has operations that need an approval. */
 type Beside = Pick<BindingResolution, 'besideApprovals'>;
+
+/** Which bindings may be used, and which one without a placeholder. */
+interface Account {
+  readonly accounts: Accounts;
+  readonly acting: HostBinding | null;
+}
 
 /** What was decided about a subject. */
 type Decision = Omit<Explanation, keyof Subject>;
@@ -145,9 +157,16 @@ function explainProtocol(url: URL): Decision | null {
 function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
   const policy = compilePolicy(known.bindings, known.connectors);
   const resolution = resolve(policy, { ...subject, query });
-  if (resolution.kind === 'connector') return decideOperation(known, resolution.match, query);
+  if (resolution.kind === 'connector') {
+    return withAccount(known, policy, subject, decideOperation(known, resolution.match, query));
+  }
   if (resolution.kind === 'graphql')
-    return decideGraphql(known, resolution.candidates, { ...subject, query, document });
+    return withAccount(
+      known,
+      policy,
+      subject,
+      decideGraphql(known, resolution.candidates, { ...subject, query, document }),
+    );
   if (resolution.kind === 'ambiguous_target')
     return refuse('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
@@ -159,6 +178,30 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
     ...inactiveSentences(known.connectors ?? [], subject.host),
   ];
   return { ...decision, reasons: [...reasons, ...decision.reasons] };
+}
+
+/** An operation with the credential of another account than the one that was chosen for the host is refused. */
+function withAccount(known: Known, policy: Policy, { host }: Subject, decision: Decision): Decision {
+  const { chosen } = accountsOf(known, policy.bindingsFor(host));
+  const reference = decision.operation?.credential_ref;
+  if (chosen.length === 0 || reference === undefined) return decision;
+  if (chosen.some(({ path }) => formatVaultReference(path) === reference)) return decision;
+  const reason = `Refused: ${chosenWords(chosen)}, and the connector has another credential.`;
+  return { ...decision, decision: 'refused', code: 'account_not_chosen', reasons: [...decision.reasons, reason] };
+}
+
+/** The choice of a session that starts now: it is about a host only while a binding there has a chosen secret. */
+function accountsOf({ chosen = [] }: Known, bindings: readonly HostBinding[]): Accounts {
+  const accounts = narrowToChosen({ secrets: chosen, hosts: [] }, bindings);
+  return accounts ?? { bindings, byDefault: null, others: [], chosen: [] };
+}
+
+function chosenWords(chosen: readonly ChosenSecret[]): string {
+  const texts = chosen.map(({ path, by, from }) => {
+    const who = by === 'option' ? '--use' : `the ${by} ${from ?? ''}`.trim();
+    return `${formatVaultReference(path)} (chosen by ${who})`;
+  });
+  return `the session uses ${texts.join(', ')} for this host`;
 }
 
 function decideOperation(known: Known, match: ConnectorOperation, query: string | null): Decision {
@@ -194,17 +237,33 @@ function explainBindings(
   { bindings: matching, besideApprovals }: BindingResolution,
   subject: Subject,
 ): Decision {
-  const verdicts = matching.map((binding) => judge(known, binding, { ...subject, besideApprovals }));
+  const accounts = accountsOf(known, matching);
+  const acting = accounts.byDefault ?? defaultBinding(accounts.bindings);
+  const all = matching.map((binding) => judge(known, binding, { ...subject, besideApprovals, accounts, acting }));
+  const verdicts = all.filter(({ binding }) => accounts.bindings.includes(binding));
   const reasons = [
     matchSentence(subject.host, matching),
     ...overrideSentences(known, matching),
+    ...accountSentences(accounts),
     ...verdicts.flatMap((verdict) => bindingSentences(verdict, subject)),
-    ...(verdicts.length > 1 ? [choiceSentence(matching)] : []),
+    ...(verdicts.length > 1 ? [choiceSentence(acting)] : []),
   ];
-  const bindings = verdicts.map(({ shown }) => shown);
-  const refusal = decisiveRefusal(verdicts);
+  const bindings = all.map(({ shown }) => shown);
+  const refusal = decisiveRefusal(verdicts, acting);
   if (refusal !== null) return { ...refuse(refusal, reasons), bindings };
   return { decision: 'binding', code: null, bindings, operation: null, reasons };
+}
+
+function accountSentences({ chosen, others }: Accounts): string[] {
+  if (chosen.length === 0) return [];
+  const words = chosenWords(chosen);
+  const left = [...new Set(others.map(({ credential }) => formatVaultReference(credential.path)))];
+  return [
+    `${words.charAt(0).toUpperCase()}${words.slice(1)}.`,
+    ...(left.length === 0
+      ? []
+      : [`A request with the placeholder of ${left.join(', ')} is refused (account_not_chosen).`]),
+  ];
 }
 
 /** The outcome if one given binding is used. */
@@ -217,7 +276,7 @@ interface Verdict {
 }
 
 /** The contract comes before the credential. Whether the credential is stored is checked anyway, for display. */
-function judge(known: Known, binding: HostBinding, subject: Subject & Beside): Verdict {
+function judge(known: Known, binding: HostBinding, subject: Subject & Beside & Account): Verdict {
   const missing = referencesOf(binding).filter((ref) => !known.isStored(ref));
   const { besideApprovals } = subject;
   return { binding, missing, besideApprovals, shown: show(binding, subject, missing.length === 0) };
@@ -230,7 +289,7 @@ function referencesOf({ credential, injection }: HostBinding): CredentialRef[] {
 
 function show(
   binding: HostBinding,
-  { host, method, besideApprovals }: Subject & Beside,
+  { host, method, besideApprovals, accounts, acting }: Subject & Beside & Account,
   isStored: boolean,
 ): ExplainedBinding {
   const contract = enforceContract(binding, { host, method, fields: [], besideApprovals });
@@ -242,13 +301,13 @@ function show(
     emit_mechanism: binding.emit.mechanism,
     credential_ref: formatVaultReference(binding.credential.path),
     credential_stored: isStored,
+    used: accounts.others.includes(binding) ? 'not_chosen' : binding === acting ? 'default' : 'placeholder',
     refusal: contract.ok ? null : { code: contract.error.reason, message: contract.error.message },
   };
 }
 
 /** The refusal of the binding that is used without a sentinel; if there is none, a refusal that all bindings share. */
-function decisiveRefusal(verdicts: readonly Verdict[]): RefusalReason | null {
-  const acting = defaultBinding(verdicts.map(({ binding }) => binding));
+function decisiveRefusal(verdicts: readonly Verdict[], acting: HostBinding | null): RefusalReason | null {
   const deciding = acting === null ? verdicts : verdicts.filter(({ binding }) => binding === acting);
   const codes = deciding.map((verdict) => refusalCode(verdict));
   return codes.includes(null) ? null : (codes[0] ?? null);
@@ -355,11 +414,12 @@ function cookieSentence({ keepCookies }: HostBinding): string {
     : 'Cookies and authentication challenges are removed from the reply.';
 }
 
-function choiceSentence(bindings: readonly HostBinding[]): string {
+function choiceSentence(acting: HostBinding | null): string {
   const start = 'The binding whose sentinel the request presents is used';
-  return defaultBinding(bindings) === null
-    ? `${start}; without one the request is forwarded unmodified.`
-    : `${start}, and the one without a sentinel for every other request.`;
+  if (acting === null) return `${start}; without one the request is forwarded unmodified.`;
+  return acting.emit.mechanism === 'inject'
+    ? `${start}, and the one without a sentinel for every other request.`
+    : `${start}, and ${formatVaultReference(acting.credential.path)} for every other request.`;
 }
 
 function refuse(code: RefusalReason, reasons: readonly string[]): Decision {

@@ -9,19 +9,24 @@ interface ChosenBinding {
 }
 
 /**
- * Chooses which of a host's bindings a request uses: the one whose sentinel it presents; else the one without a sentinel;
- * else the only one. A client that presents no sentinel, sends nothing in the place of the binding without one, and brings
+ * Chooses which of a host's bindings a request uses: the one whose sentinel it presents; else the default of the session's
+ * choice; else the one without a sentinel; else the only one. A client that presents no sentinel, sends nothing in the place of the binding without one, and brings
  * its own credential in the place of another binding acts as itself: then that other binding is chosen, so that no second
  * identity is added. `null` if several accounts are possible and the request names none.
  */
-export function chooseBinding(bindings: readonly HostBinding[], request: OutgoingRequest): ChosenBinding | null {
+export function chooseBinding(
+  bindings: readonly HostBinding[],
+  request: OutgoingRequest,
+  byDefault: HostBinding | null = null,
+): ChosenBinding | null {
+  const preferred = byDefault ?? bindings.find(({ emit }) => emit.mechanism === 'inject');
   let withoutSentinel: ChosenBinding | null = null;
   let foreign: ChosenBinding | null = null;
   let last: ChosenBinding | null = null;
   for (const binding of bindings) {
     last = { binding, presented: findPresentedCredential(binding, request) };
     if (last.presented === 'sentinel') return last;
-    if (binding.emit.mechanism === 'inject') withoutSentinel ??= last;
+    if (binding === preferred) withoutSentinel = last;
     else if (last.presented !== 'absent') foreign ??= last;
   }
   if (withoutSentinel !== null && withoutSentinel.presented !== 'absent') return withoutSentinel;

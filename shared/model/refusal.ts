@@ -18,6 +18,7 @@ export const REFUSALS = {
   authority_mismatch: { status: 421, event: 'sandbox.proxy.rejected' },
   head_too_large: { status: 431, event: 'sandbox.proxy.rejected' },
   host_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  account_not_chosen: { status: 403, event: 'sandbox.proxy.trust_denied' },
   effect_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
   binding_paused: { status: 403, event: 'sandbox.proxy.rejected' },
   body_too_large: { status: 413, event: 'sandbox.proxy.rejected' },

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { APPROVALS } from '../model/connector.ts';
 import { EFFECTS, OWNERS } from '../model/host_binding.ts';
+import { CHOSEN_BY, MAX_CHOSEN_SECRETS } from '../model/account_choice.ts';
 import { hostBindingRecord } from './host_binding.ts';
-import { id, owner, page, pageQuery } from './primitives.ts';
+import { credentialRefText } from './host_binding_fields.ts';
+import { id, line, owner, page, pageQuery } from './primitives.ts';
 
 /** `GET /v1/host-bindings`: in the order of owner and host. */
 export const hostBindingsQuery = z.strictObject({
@@ -13,6 +15,9 @@ export const hostBindingsQuery = z.strictObject({
 export const hostBindingsPage = page(hostBindingRecord).meta({ id: 'HostBindingsPage' });
 export const hostBindingParams = z.strictObject({ id: id('bnd') });
 
+/** When one of the bindings of a host is used. */
+export const USED = ['default', 'placeholder', 'not_chosen'] as const;
+
 /** `POST /v1/host-bindings/explain`: what the proxy would do with a request. */
 export const explainInput = z
   .strictObject({
@@ -20,6 +25,17 @@ export const explainInput = z
     url: z.string().max(16_384),
     /** The document of its body, for a request to a GraphQL endpoint of a connector. */
     document: z.string().max(65_536).optional(),
+    /** In order: the secrets that a session would use where a host is bound to several, and who chose each. */
+    use_secrets: z
+      .array(
+        z.strictObject({
+          reference: credentialRefText,
+          by: z.enum(CHOSEN_BY),
+          from: line(4096).nullable().default(null),
+        }),
+      )
+      .max(MAX_CHOSEN_SECRETS)
+      .optional(),
   })
   .meta({ id: 'Explain' });
 export type ExplainInput = z.infer<typeof explainInput>;
@@ -33,6 +49,11 @@ const explainedBinding = z.object({
   credential_ref: z.string(),
   /** False: the proxy would answer 503 `credential_unavailable`. */
   credential_stored: z.boolean(),
+  /**
+   * When it is used, if the host has several: by a request without a placeholder (`default`), only by one with its placeholder
+   * (`placeholder`), or never in this session (`not_chosen`). Absent in replies of earlier versions.
+   */
+  used: z.enum(USED).optional(),
   /** The refusal by this binding's contract, or null if it admits the request. */
   refusal: z.object({ code: z.string(), message: z.string() }).nullable(),
 });

@@ -1,4 +1,5 @@
 import type { HashPort } from '../../shared/inject/outgoing_request.ts';
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Clock } from '../../shared/model/clock.ts';
@@ -38,6 +39,8 @@ export interface ExchangeTunnel {
   readonly limited: boolean;
   /** The login that the session was started for; null in every other session. */
   readonly login: SessionLogin | null;
+  /** Which account the session uses where a host has several; null: the request alone decides. */
+  readonly choice: AccountChoice | null;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
   /** Sends an interim reply (1xx) to the client; resolves when the client can take more. */

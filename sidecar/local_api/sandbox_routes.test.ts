@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
@@ -9,6 +10,7 @@ import { Secret } from '../../shared/model/secret.ts';
 import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import { reachFailure } from '../reach/reach_failure.ts';
 import { identify } from '../../machine/process_identity.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
 
 const SESSIONS = '/v1/sandbox-proxy/sessions';
@@ -32,6 +34,15 @@ beforeEach(async () => {
 });
 
 afterEach(() => bench.stop());
+
+const account = (path: string, env = 'TOKEN'): HostBinding =>
+  sampleBinding({
+    id: `bnd_${path}`,
+    credential: { owner: 'personal', path },
+    emit: { mechanism: 'sentinel-swap', sentinel: `placeholder-of-${path}`, env },
+  });
+
+const use = (path: string): object => ({ use_secrets: [{ reference: `vault://${path}`, by: 'option' }] });
 
 describe('a session with a sandbox', () => {
   it("names the proxy's address for its container", async () => {
@@ -140,6 +151,28 @@ describe('a session with a sandbox', () => {
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
   });
 
+  it('uses the chosen account of a host, hands out its placeholder alone, and shows who chose it', async () => {
+    const elsewhere = sampleBinding({
+      id: 'bnd_b',
+      host: 'b.example.test',
+      emit: { mechanism: 'sentinel-swap', sentinel: 'placeholder-of-b', env: 'TOKEN' },
+    });
+    bench.bindings = [elsewhere, account('user/home'), account('user/work')];
+    const { id, body } = await bench.createSession(use('user/work'));
+    expect(body).toMatchObject({ sentinels: [{ env: 'TOKEN', value: 'placeholder-of-user/work' }] });
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toMatchObject({ used_secrets: [{ reference: 'vault://user/work', by: 'option', from: null }] });
+    expect(bench.sessions.get(id)?.choice?.hosts).toEqual(['api.example.test']);
+    bench.bindings = [account('user/home', 'HOME_TOKEN'), account('user/work')];
+    const { body: second } = await bench.createSession(use('user/work'));
+    expect(second).toMatchObject({ sentinels: [{ env: 'TOKEN' }] });
+    expect(JSON.stringify(second)).not.toContain('HOME_TOKEN');
+    for (const wrong of [use('user/wrok'), { ...use('user/work'), plan: { lock: 'x' } }]) {
+      const reply = await bench.call('POST', SESSIONS, wrong);
+      expect([reply.status, reply.code]).toEqual([400, 'invalid_input']);
+    }
+  });
+
   it('is shown with its sandbox, without tokens or paths', async () => {
     const sandbox = sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] });
     const named_hosts = [UNSEALED.host];
@@ -174,6 +207,7 @@ describe('a session with a sandbox', () => {
         unsealed: [UNSEALED],
       },
       allowed_hosts: [UNSEALED.host],
+      used_secrets: [],
       masked_replies: [],
     });
     expect(shown.text).not.toContain(token);

@@ -1,4 +1,5 @@
 import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
+import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { isRunning } from '../../machine/process_identity.ts';
 import type { Session } from '../session/session.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
@@ -28,6 +29,12 @@ export function sessionRecord(
     sandbox: sandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
     allowed_hosts: session.allowed === null ? null : [...session.named, ...(session.allowList?.hosts ?? [])],
+    /** The secrets that it uses where a host is bound to several, with who chose each. */
+    used_secrets: (session.choice?.secrets ?? []).map(({ path, by, from }) => ({
+      reference: formatVaultReference(path),
+      by,
+      from,
+    })),
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .countsOfSession(id)

@@ -4,6 +4,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
+import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
+import { chooseAccounts, groupByPattern, narrowToChosen } from '../../shared/resolve/account_choice.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../../machine/process_identity.ts';
@@ -89,6 +92,8 @@ async function checkSession(
   if (!lock.ok) return lock;
   const mcpServers = mcpServersOf(options, input);
   if (!mcpServers.ok) return mcpServers;
+  const choice = choiceOf(options, input);
+  if (!choice.ok) return choice;
   const login = await loginOf(options, input);
   if (!login.ok) return login;
   const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
@@ -97,7 +102,7 @@ async function checkSession(
   const selfTest = input.self_test === true;
   const session = { name, ttlSeconds: secondsOf(options, input, login.value), owner, sandbox, unsealed, selfTest };
   const parts = { allowList: allowList.value, mcpServers: mcpServers.value, lock: lock.value, login: login.value };
-  return ok({ session: { ...session, ...parts }, listener: listener.value });
+  return ok({ session: { ...session, ...parts, choice: choice.value }, listener: listener.value });
 }
 
 /** The session of a login ends with the login at the latest. */
@@ -126,9 +131,17 @@ async function loginOf(
   return err(localError('control_plane_unavailable', `login: ${open.error.message}`));
 }
 
-function reachesSomething({ sandbox, plan, allowed_hosts, named_hosts, mcp_servers, kept_env }: SessionInput): boolean {
+function reachesSomething({
+  sandbox,
+  plan,
+  allowed_hosts,
+  named_hosts,
+  mcp_servers,
+  kept_env,
+  use_secrets,
+}: SessionInput): boolean {
   const given = [sandbox, plan, allowed_hosts, named_hosts].some((each) => each !== undefined);
-  return given || mcp_servers.length > 0 || kept_env.length > 0;
+  return given || [mcp_servers, kept_env, use_secrets].some((each) => each.length > 0);
 }
 
 /**
@@ -173,6 +186,24 @@ function unreachableCredential(
   if (far === undefined) return null;
   const message = `sandbox.unsealed: ${far.env} is for ${far.host}, which is neither bound nor allowed: allow it with --allow ${far.host}`;
   return localError('invalid_input', message);
+}
+
+/** Which account the session uses where a host has several, by the policy of its start. */
+function choiceOf(
+  { policy }: LocalApiOptions,
+  { use_secrets: wanted, plan }: SessionInput,
+): Result<AccountChoice | null, LocalError> {
+  if (wanted.length > 0 && plan !== undefined) {
+    return err(localError('invalid_input', "use_secrets: a plan's steps choose an account by its placeholder"));
+  }
+  const secrets: ChosenSecret[] = [];
+  for (const { reference, by, from } of wanted) {
+    const path = parseVaultReference(reference);
+    if (!path.ok) return err(localError('invalid_input', `use_secrets: ${path.error.message}`));
+    secrets.push({ path: path.value, by, from });
+  }
+  const choice = chooseAccounts(secrets, policy.bindings());
+  return choice.ok ? choice : err(localError('invalid_input', `use_secrets: ${choice.error}`));
 }
 
 async function verifyLock(
@@ -244,13 +275,21 @@ export function resumeSession(options: LocalApiOptions, sessionId: string): Resu
 }
 
 /**
- * The environment variables with sentinels for the agent. If several bindings name a variable, the first one gets it, a
- * personal one before the enterprise's.
+ * The environment variables with sentinels for the agent. If several bindings name a variable, the first one gets it: one with
+ * a chosen account, then a personal one before the enterprise's. A binding that the choice leaves out gets none.
  */
-function sentinelsOf(bindings: readonly HostBinding[]): { readonly env: string; readonly value: string }[] {
+function sentinelsOf(
+  bindings: readonly HostBinding[],
+  choice: AccountChoice | null,
+): { readonly env: string; readonly value: string }[] {
   const sentinels = new Map<string, string>();
-  const personalFirst = bindings.toSorted((a, b) => rank(a) - rank(b));
-  for (const { emit } of personalFirst) {
+  const groups = [...groupByPattern(bindings).values()].flatMap((group) => narrowToChosen(choice, group) ?? []);
+  const left = new Set(groups.flatMap(({ others }) => others));
+  const chosen = groups.filter((group) => group.chosen.length > 0);
+  const byDefault = chosen.flatMap((group) => group.byDefault ?? []);
+  const first = [...byDefault, ...chosen.flatMap((group) => group.bindings)];
+  const personalFirst = bindings.filter((binding) => !left.has(binding)).toSorted((a, b) => rank(a) - rank(b));
+  for (const { emit } of [...first, ...personalFirst]) {
     if (emit.mechanism !== 'sentinel-swap' || emit.env === undefined || sentinels.has(emit.env)) continue;
     sentinels.set(emit.env, emit.sentinel);
   }
@@ -274,7 +313,7 @@ function formatCreated(
     proxy_url: token === null ? origin : proxyUrl(origin, session.id, token),
     ca_pem_path: session.caPemPath,
     ca_bundle_path: session.caBundlePath,
-    sentinels: sentinelsOf(options.policy.bindings()),
+    sentinels: sentinelsOf(options.policy.bindings(), session.choice),
     ...(listener !== null && { listener: listener.listener, listener_port: listener.port }),
   };
 }

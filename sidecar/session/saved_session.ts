@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { EGRESS_MODES } from '../../shared/model/egress.ts';
+import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import type { Session } from './session.ts';
 
@@ -60,6 +61,14 @@ export const savedSession = z.strictObject({
     .strictObject({ hosts: z.array(text), named: z.array(text) })
     .nullable()
     .default(null),
+  /** Absent in files of earlier versions. */
+  choice: z
+    .strictObject({
+      secrets: z.array(z.strictObject({ path: text, by: z.enum(CHOSEN_BY), from: text.nullable() })),
+      hosts: z.array(text),
+    })
+    .nullable()
+    .default(null),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
   mcpServers: z.array(text),
@@ -98,6 +107,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     owner,
     sandbox: box,
     allowList: session.allowList,
+    choice: session.choice,
     container: inContainer,
     unsealed: session.unsealed,
     mcpServers: session.mcpServers,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import type { LiveSession } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
@@ -34,6 +35,8 @@ interface SessionFacts {
   /** Null: it reaches every host, unless its sandbox is sealed. */
   readonly allowList: AllowList | null;
   readonly selfTest: boolean;
+  /** Null: it has chosen no account. */
+  readonly choice: AccountChoice | null;
   readonly unsealed: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers: readonly string[];
@@ -66,6 +69,7 @@ export class Session implements LiveSession {
   readonly named: ReadonlySet<string>;
   readonly allowed: AllowedHosts | null;
   readonly selfTest: boolean;
+  readonly choice: AccountChoice | null;
   readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
   readonly login: CapturedLogin | null;
@@ -101,6 +105,7 @@ export class Session implements LiveSession {
       isLimited && this.allowList !== null ? allowedHosts(this.allowList.hosts, this.allowList.named) : null;
     this.named = new Set(this.allowList?.named);
     this.selfTest = facts.selfTest;
+    this.choice = facts.choice;
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.login = facts.login ?? null;

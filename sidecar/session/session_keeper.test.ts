@@ -165,6 +165,16 @@ describe('a session that is restored', () => {
     expect(restored?.allowed?.patterns).toHaveLength(2);
   });
 
+  it('has the account that it chose', async () => {
+    const choice = {
+      secrets: [{ path: 'user/work', by: 'folder', from: '/home/me/work' } as const],
+      hosts: ['api.example.test'],
+    };
+    const { session, token } = await openSession(runOf(), { choice });
+    const { sessions } = await nextRun();
+    expect(sessions.authenticate(session.id, token)?.choice).toEqual(choice);
+  });
+
   it('is restored again and again, and its file has no token', async () => {
     const { session, token } = await openSession(runOf());
     expect(readFileSync(fileOf(session), 'utf8')).not.toContain(token);

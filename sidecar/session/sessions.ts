@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '../../shared/wire/ids.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LiveSession, SessionDirectory } from '../ports.ts';
@@ -48,6 +49,8 @@ export interface NewSession {
   readonly allowList?: AllowList | null;
   /** True: it reaches nothing, and the sidecar answers its probes itself. It ends with the sidecar. */
   readonly selfTest?: boolean;
+  /** Which account it uses where a host has several; null: the request alone decides. */
+  readonly choice?: AccountChoice | null;
   readonly unsealed?: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers?: readonly string[];
@@ -146,7 +149,7 @@ export class Sessions {
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
     const { name, owner = null, sandbox = null, allowList = null } = wanted;
-    const { unsealed = [], mcpServers = [], lock = null, selfTest = false } = wanted;
+    const { unsealed = [], mcpServers = [], lock = null, selfTest = false, choice = null } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -165,6 +168,7 @@ export class Sessions {
         sandbox,
         allowList,
         selfTest,
+        choice,
         unsealed,
         mcpServers,
         lock,

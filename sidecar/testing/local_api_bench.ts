@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -72,6 +73,7 @@ export class LocalApiBench {
   };
   policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
   readonly masked = new MaskedReplies(2, (id) => this.sessions.get(id) !== null);
+  bindings: readonly HostBinding[] = [];
   policyVersion = 7;
   /** No chain was rolled back, unless a test sets it. */
   readonly witness: LocalApiOptions['witness'] & { mismatches: AuditMismatch[] } = {
@@ -175,7 +177,7 @@ export class LocalApiBench {
       proxyOrigin: () => 'http://127.0.0.1:9100',
       policy: {
         current: () => this.policy,
-        bindings: () => [],
+        bindings: () => this.bindings,
         status: () => ({ version: this.policyVersion, ageSeconds: 3 }),
         waitForVersion: (version) => Promise.resolve(ok(version)),
         mcpServers: () => this.mcpServers,

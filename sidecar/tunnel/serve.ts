@@ -1,6 +1,7 @@
 import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import type { HeadRead } from '../../machine/connection/read_head.ts';
@@ -24,6 +25,8 @@ export interface ServedTunnel {
   /** See {@link ExchangeTunnel.limited}. */
   readonly limited?: boolean;
   readonly login?: SessionLogin | null;
+  /** See {@link ExchangeTunnel.choice}. */
+  readonly choice?: AccountChoice | null;
   readonly lanes: UpstreamLanes & { close(): void };
   /** Called when a request's head was read. */
   readonly onRequest?: () => void;
@@ -41,6 +44,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     sni: tunnel.sni,
     limited: tunnel.limited === true,
     login: tunnel.login ?? null,
+    choice: tunnel.choice ?? null,
     client,
     lanes: tunnel.lanes,
     sendInterim: (raw) => {

@@ -127,6 +127,7 @@ async function serveTunnel(
         host,
         limited,
         login: session.login ?? null,
+        choice: session.choice ?? null,
         ...of,
         lanes,
       },

@@ -125,6 +125,7 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   authority_mismatch: 'The request named another host than its tunnel.',
   head_too_large: 'The head of the request was larger than the limit.',
   host_not_allowed: 'The host is not an allowed host of the binding.',
+  account_not_chosen: 'The request asked for another account than the session chose for this host.',
   effect_not_allowed: 'The binding is read-only, and the method may write.',
   binding_paused: 'Too many replies of this session contained the credential, so the binding is paused for it.',
   body_too_large: 'The body was larger than a request with a credential may have.',

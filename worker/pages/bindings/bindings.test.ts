@@ -34,6 +34,24 @@ async function textOfPage(changes: Partial<BindingsView>): Promise<string> {
   return text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
 }
 
+test('the list of bindings says which requests get which of several accounts of a host', async () => {
+  const [first] = view.bindings.items;
+  if (first === undefined) throw new Error('no binding');
+  const second = {
+    ...first,
+    id: 'bnd_01m7yjc1391a5krmyacsgq908v',
+    credential_ref: 'vault://user/work',
+    emit_mechanism: 'sentinel-swap' as const,
+    sentinel: { value: 'a-placeholder-of-work' },
+  };
+  const text = await textOfPage({ bindings: { items: [first, second], next_cursor: null } });
+  expect(text).toContain('vault://user/demo account of requests without a placeholder');
+  expect(text).toContain('vault://user/work account of requests with its placeholder');
+  expect(await textOfPage({})).not.toContain('account of');
+  const sameSecret = { ...second, credential_ref: first.credential_ref };
+  expect(await textOfPage({ bindings: { items: [first, sameSecret], next_cursor: null } })).not.toContain('account of');
+});
+
 test('the list of bindings says which are read-only because operations of their hosts need an approval, and what to choose', async () => {
   const limited = new Map([['bnd_01m7yjc1391a5krmyacsgq908t', ['api.example.com']]]);
   const text = await textOfPage({ limited });

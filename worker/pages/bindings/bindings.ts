@@ -72,6 +72,18 @@ function effectCell({ id, effect }: HostBindingRecord, { limited }: BindingsView
   return html`${badge('warn', 'none')}<span class="sub">only reads on ${hosts.join(', ')}</span>`;
 }
 
+/** Of several accounts of a host: which requests get this one, in a session that chooses none. */
+function accountNote(
+  { host, owner, emit_mechanism: emit }: HostBindingRecord,
+  all: readonly HostBindingRecord[],
+): Html | string {
+  const same = all.filter((other) => other.host === host && other.owner === owner);
+  if (new Set(same.map(({ credential_ref: reference }) => reference)).size < 2) return '';
+  return emit === 'inject'
+    ? html`<span class="sub">account of requests without a placeholder</span>`
+    : html`<span class="sub">account of requests with its placeholder</span>`;
+}
+
 function table(view: BindingsView): Html {
   const { mayChange } = view;
   return dataTable<HostBindingRecord>({
@@ -84,7 +96,10 @@ function table(view: BindingsView): Html {
           html`<a class="mono" href="/bindings/${id}">${host}</a>
             ${description === undefined ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
       },
-      { title: 'Credential', cell: ({ credential_ref: reference }) => html`<code>${reference}</code>` },
+      {
+        title: 'Credential',
+        cell: (binding) => html`<code>${binding.credential_ref}</code>${accountNote(binding, view.bindings.items)}`,
+      },
       {
         title: 'How',
         cell: ({ scheme, emit_mechanism: emit }) =>

@@ -1,6 +1,8 @@
 import { type Explanation, explainRequest as explain, type Known } from '../../../shared/explain/explain.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { parseVaultReference } from '../../../shared/model/vault_path.ts';
+import type { ChosenSecret } from '../../../shared/model/account_choice.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { ExplainInput } from '../../../shared/wire/host_bindings.ts';
 import { findStored } from '../../store/secrets.ts';
@@ -18,10 +20,19 @@ export async function explainRequest(
 ): Promise<Result<Explanation, ApiError>> {
   // Without bindings, this checks whether the request can be explained, and gives its canonical host.
   const bare = explain({ bindings: [], isStored: () => false }, input);
-  const explained = bare.ok ? explain(await gatherKnown(context, caller, bare.value.host), input) : bare;
+  const chosen = chosenOf(input);
+  const known = bare.ok ? await gatherKnown(context, caller, bare.value.host) : null;
+  const explained = known === null ? bare : explain({ ...known, chosen }, input);
   if (explained.ok) return ok(explained.value);
   const { field, message } = explained.error;
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
+}
+
+function chosenOf({ use_secrets: wanted = [] }: ExplainInput): readonly ChosenSecret[] {
+  return wanted.flatMap(({ reference, by, from }) => {
+    const path = parseVaultReference(reference);
+    return path.ok ? [{ path: path.value, by, from }] : [];
+  });
 }
 
 /** The policy for a host: the bindings that may apply, every connector, and which of their credentials are usable. */

@@ -1,0 +1,63 @@
+import { toPrintable } from '../../shared/model/shown_text.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
+import { FOLDER_FILE, parseSecretName } from '../../shared/wire/folder_file.ts';
+import type { Call } from '../command_line.ts';
+import { valueOrUsageError } from '../command_options.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import { realFolder } from './allowed_hosts.ts';
+import { findFolderSecrets, readTrustedFolders } from './folder_secrets.ts';
+
+export interface UseOptions {
+  readonly use?: readonly string[];
+}
+
+/**
+ * The secrets that a session uses where a host is bound to several: those of `--use`, of the agent's profile, and of the
+ * confirmed `.svc.toml` of the working directory or the nearest folder above it.
+ */
+export async function chooseSecrets(
+  call: Call<UseOptions>,
+  profile: { readonly name: string; readonly secrets: readonly string[] } | null = null,
+): Promise<readonly ChosenSecret[]> {
+  const typed = [...new Set((call.options.use ?? []).map((text) => valueOrUsageError('--use', parseSecretName(text))))];
+  const ofFolder = await folderSecrets(call);
+  return [
+    ...typed.map((path) => ({ path, by: 'option' as const, from: null })),
+    ...(profile?.secrets ?? []).map((path) => ({ path, by: 'profile' as const, from: profile?.name ?? null })),
+    ...ofFolder,
+  ];
+}
+
+async function folderSecrets(call: Call): Promise<readonly ChosenSecret[]> {
+  const { context, options, print } = call;
+  const folder = realFolder(context.workingDirectory);
+  const { state, unconfirmed } = findFolderSecrets(readTrustedFolders(homeOf(context, options)), folder);
+  for (const each of unconfirmed) {
+    print.warn(`${shownFile(each)} has no effect, because nobody confirmed it here: svc trust ${shownArgument(each)}`);
+  }
+  if (state.kind === 'none') return [];
+  if (state.kind === 'trusted') return state.secrets.map((path) => ({ path, by: 'folder', from: state.folder }));
+  const problem = `${shownFile(state.folder)} was confirmed here, and now ${state.problem}`;
+  if (context.interactive) {
+    print.warn(problem);
+    // Loaded on use, so that a run starts faster.
+    const { confirmFolder } = await import('./trust_command.ts');
+    const secrets = await confirmFolder(call, state.folder, false);
+    return secrets.map((path) => ({ path, by: 'folder', from: state.folder }));
+  }
+  throw new CliError(EXIT.failed, `${problem}: nothing was started`, [
+    `To use it as it is now: svc trust ${shownArgument(state.folder)}`,
+    `To start without it: svc trust --remove ${shownArgument(state.folder)}`,
+  ]);
+}
+
+/** A folder's name may come with a repository. */
+function shownFile(folder: string): string {
+  return toPrintable(folder === '/' ? `/${FOLDER_FILE}` : `${folder}/${FOLDER_FILE}`);
+}
+
+/** As a word for a shell. */
+export function shownArgument(folder: string): string {
+  return /^[\w./@+-]+$/.test(folder) ? folder : `'${toPrintable(folder.replaceAll("'", "'\\''"))}'`;
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { FOLDER_FILE, MAX_FOLDER_FILE_BYTES, parseFolderFile } from '../../shared/wire/folder_file.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+/**
+ * In the state directory, which no container reaches: the folders whose `.svc.toml` a person confirmed on this machine, with the
+ * hash of what the person saw. The file itself comes with a repository, and an agent can write it (decision 0064).
+ */
+const TRUST_FILE = 'trusted_folders.json';
+
+const content = z.strictObject({
+  version: z.literal(1),
+  folders: z.record(z.string().startsWith('/'), z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) })),
+});
+
+/** The confirmed hash by the real path of the folder. */
+export type TrustedFolders = Readonly<Record<string, { readonly sha256: string }>>;
+
+export function readTrustedFolders(home: string): TrustedFolders {
+  const path = join(home, TRUST_FILE);
+  const text = readPrivateFile(path);
+  if (!text.ok) throw new CliError(EXIT.failed, text.error.message);
+  if (text.value === null) return {};
+  const parsed = content.safeParse(parseJson(text.value));
+  if (parsed.success) return parsed.data.folders;
+  throw new CliError(EXIT.failed, `${path} is damaged`, ['Move it away, then confirm the folders again: svc trust']);
+}
+
+export async function writeTrustedFolders(home: string, folders: TrustedFolders): Promise<void> {
+  const sorted = Object.entries(folders).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const text = JSON.stringify({ version: 1, folders: Object.fromEntries(sorted) }, null, 2);
+  await writePrivateFile(join(home, TRUST_FILE), `${text}\n`);
+}
+
+/** What a folder's file says now. */
+export interface FolderFile {
+  readonly sha256: string;
+  /** Vault paths, or why the file cannot be used. */
+  readonly secrets: Result<readonly string[], string>;
+}
+
+/** Reads the file of a folder (a real path) once; null if there is none. What is hashed is what is read. */
+export function readFolderFile(folder: string): Result<FolderFile | null, string> {
+  const bytes = readRegular(join(folder, FOLDER_FILE));
+  if (!bytes.ok || bytes.value === null) return bytes.ok ? ok(null) : bytes;
+  const sha256 = createHash('sha256').update(bytes.value).digest('hex');
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes.value);
+  } catch {
+    return ok({ sha256, secrets: err('it is not UTF-8') });
+  }
+  return ok({ sha256, secrets: parseFolderFile(text) });
+}
+
+/** A link is not followed: it could lead to any file of the user. Nothing waits for the other end of a pipe. */
+function readRegular(path: string): Result<Buffer | null, string> {
+  let file: number;
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return ok(null);
+    return err(code === 'ELOOP' ? 'it is a link, and svc follows none' : `it cannot be read (${code})`);
+  }
+  try {
+    if (!fstatSync(file).isFile()) return err('it is not a file');
+    const buffer = Buffer.alloc(MAX_FOLDER_FILE_BYTES + 1);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
+      read = readSync(file, buffer, length, buffer.length - length, null);
+    }
+    if (length > MAX_FOLDER_FILE_BYTES) return err(`it is larger than ${MAX_FOLDER_FILE_BYTES / 1024} KiB`);
+    return ok(buffer.subarray(0, length));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** What the folders above a working directory say about secrets. */
+export type FolderState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'trusted'; readonly folder: string; readonly secrets: readonly string[] }
+  /** A person confirmed the file, and it has changed, is gone, or cannot be read. */
+  | { readonly kind: 'changed'; readonly folder: string; readonly problem: string };
+
+/** The nearest confirmed file, and files nearer than it that nobody confirmed: they have no effect. */
+export interface FolderSecrets {
+  readonly state: FolderState;
+  readonly unconfirmed: readonly string[];
+}
+
+/** Looks in a folder (a real path) and its parents. A file that nobody confirmed neither counts nor hides one that does. */
+export function findFolderSecrets(trusted: TrustedFolders, folder: string): FolderSecrets {
+  const unconfirmed: string[] = [];
+  for (let at = folder; ; at = dirname(at)) {
+    const found = readFolderFile(at);
+    if (Object.hasOwn(trusted, at)) return { state: stateOf(at, trusted[at]?.sha256 ?? '', found), unconfirmed };
+    if (!found.ok || found.value !== null) unconfirmed.push(at);
+    if (dirname(at) === at) return { state: { kind: 'none' }, unconfirmed };
+  }
+}
+
+function stateOf(folder: string, sha256: string, found: ReturnType<typeof readFolderFile>): FolderState {
+  if (!found.ok) return { kind: 'changed', folder, problem: found.error };
+  if (found.value === null) return { kind: 'changed', folder, problem: 'it is gone' };
+  if (found.value.sha256 !== sha256) return { kind: 'changed', folder, problem: 'it was changed' };
+  const { secrets } = found.value;
+  return secrets.ok
+    ? { kind: 'trusted', folder, secrets: secrets.value }
+    : { kind: 'changed', folder, problem: secrets.error };
+}

@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ME, SESSION } from '../testing/session_samples.ts';
+import { runCli, TestHome, type Answer, type RunOptions } from '../testing/run_cli.ts';
+
+const PATH = 'user/github-work';
+const TEXT = `secrets = ["${PATH}"]\n`;
+
+let home: TestHome;
+let project: string;
+beforeEach(() => {
+  home = new TestHome();
+  project = join(realpathSync(home.path), 'project');
+  mkdirSync(join(project, 'below'), { recursive: true });
+});
+afterEach(() => home.remove());
+
+const TIMES = { created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' };
+const bindingOf = (number: number, path: string): object => ({
+  id: `bnd_${String(number).padStart(26, '0')}`,
+  ...TIMES,
+  owner: 'personal',
+  host: 'api.example.test',
+  scheme: 'bearer',
+  credential_ref: `vault://${path}`,
+  emit_mechanism: 'sentinel-swap',
+  sentinel: { value: `placeholder-number-${number}` },
+  allowed_hosts: [],
+  body: 'buffer',
+});
+const answer: Answer = ({ method, url }) => {
+  if (url.pathname === '/v1/me') return { status: 200, body: ME };
+  if (url.pathname === '/v1/host-bindings') {
+    return { status: 200, body: { items: [bindingOf(1, 'user/github'), bindingOf(2, PATH)], next_cursor: null } };
+  }
+  if (method === 'POST' && url.pathname.endsWith('/sessions')) return { status: 201, body: SESSION };
+  if (url.pathname === '/v1/secrets/check') return { status: 200, body: { matches: [] } };
+  return { status: 200, body: { items: [], next_cursor: null } };
+};
+
+const trust = (argv: readonly string[] = [], options: RunOptions = {}): ReturnType<typeof runCli> =>
+  runCli(home, ['trust', ...argv], { workingDirectory: project, answer, ...options });
+const file = (): string => join(project, '.svc.toml');
+const store = (): string => join(home.path, 'trusted_folders.json');
+
+/** What a run from this folder asks of the sidecar; undefined if it starts nothing. */
+async function used(folder: string, argv: readonly string[] = [], options: RunOptions = {}) {
+  const run = await runCli(home, ['run', ...argv, '--', 'true'], { workingDirectory: folder, answer, ...options });
+  const created = run.calls.find(({ method, url }) => method === 'POST' && url.pathname.endsWith('/sessions'));
+  return { run, body: created?.body };
+}
+const byFolder = { reference: `vault://${PATH}`, by: 'folder' };
+
+describe('svc trust', () => {
+  test('shows the secrets with their hosts, and stores the hash of what it showed', async () => {
+    writeFileSync(file(), TEXT);
+    const done = await trust([], { terminal: true, typed: ['y'] });
+    expect([done.code, done.stderr]).toEqual([0, expect.stringContaining(`vault://${PATH} for api.example.test`)]);
+    const sha256 = execFileSync('sha256sum', [file()], { encoding: 'utf8' }).split(' ')[0];
+    expect(JSON.parse(readFileSync(store(), 'utf8'))).toEqual({ version: 1, folders: { [project]: { sha256 } } });
+    expect(statSync(store()).mode & 0o777).toBe(0o600);
+    const list = await trust(['--list', '--json']);
+    expect(JSON.parse(list.stdout)).toEqual({
+      items: [{ folder: project, state: 'confirmed', secrets: [`vault://${PATH}`] }],
+    });
+  });
+
+  test.each([
+    ['at a terminal, anything but yes', { terminal: true, typed: ['n'] }, 1],
+    ['without a terminal and --yes', {}, 2],
+    ['inside a session', { env: { SVC_SESSION_ID: 'ses_1' }, terminal: true, typed: ['y'] }, 1],
+  ])('confirms nothing: %s', async (_what, options, code) => {
+    writeFileSync(file(), TEXT);
+    expect((await trust([], options)).code).toBe(code);
+    expect(existsSync(store())).toBe(false);
+  });
+
+  test('does not confirm a file that a session would refuse', async () => {
+    writeFileSync(file(), 'secrets = ["user/githib"]');
+    const done = await trust(['--yes']);
+    expect([done.code, done.stderr]).toEqual([1, expect.stringContaining('did you mean "user/github"?')]);
+    writeFileSync(file(), 'other = 1');
+    expect((await trust(['--yes'])).code).toBe(1);
+    writeFileSync(file(), Buffer.from([0x23, 0xff, 0x0a]));
+    expect((await trust(['--yes'])).stderr).toContain('it is not UTF-8');
+    expect(existsSync(store())).toBe(false);
+  });
+
+  test('follows no link, waits for no pipe, and reads no large file', async () => {
+    const target = home.write('target.toml', TEXT);
+    symlinkSync(target, file());
+    expect((await trust(['--yes'])).stderr).toContain('it is a link, and svc follows none');
+    rmSync(file());
+    execFileSync('mkfifo', [file()]);
+    expect((await trust(['--yes'])).stderr).toContain('it is not a file');
+    rmSync(file());
+    writeFileSync(file(), `${TEXT}#${'x'.repeat(16 * 1024)}`);
+    expect((await trust(['--yes'])).stderr).toContain('larger than 16 KiB');
+    expect(existsSync(store())).toBe(false);
+  });
+
+  test('--remove ends its effect, also of a folder that is gone', async () => {
+    writeFileSync(file(), TEXT);
+    await trust(['--yes']);
+    rmSync(project, { recursive: true });
+    const inside = await trust(['--remove', project], {
+      workingDirectory: home.path,
+      env: { SVC_SESSION_ID: 'ses_1' },
+    });
+    expect(inside.code).toBe(1);
+    expect((await trust(['--remove', project], { workingDirectory: home.path })).code).toBe(0);
+    expect((await trust(['--list', '--json'], { workingDirectory: home.path })).stdout).toContain('"items":[]');
+  });
+});
+
+describe('a run in a folder with a .svc.toml', () => {
+  test('uses its secrets there and below, once it is confirmed', async () => {
+    writeFileSync(file(), TEXT);
+    const before = await used(project);
+    expect(before.body).not.toHaveProperty('use_secrets');
+    expect(before.run.stderr).toContain(`nobody confirmed it here: svc trust ${project}`);
+    await trust(['--yes']);
+    for (const folder of [project, join(project, 'below')]) {
+      expect((await used(folder)).body).toMatchObject({ use_secrets: [{ ...byFolder, from: project }] });
+    }
+    expect((await used(home.path)).body).not.toHaveProperty('use_secrets');
+  });
+
+  test('asks again at a terminal if it was changed, and starts nothing without a yes', async () => {
+    writeFileSync(file(), TEXT);
+    await trust(['--yes']);
+    writeFileSync(file(), `${TEXT}# changed\n`);
+    expect((await used(project)).body).toBeUndefined();
+    const declined = await used(project, [], { terminal: true, typed: ['n'] });
+    expect([declined.run.code, declined.body]).toEqual([125, undefined]);
+    const confirmed = await used(project, [], { terminal: true, typed: ['y'] });
+    expect(confirmed.body).toMatchObject({ use_secrets: [byFolder] });
+    expect((await used(project)).body).toMatchObject({ use_secrets: [byFolder] });
+  });
+
+  test('starts nothing if it is gone, until a person ends its effect', async () => {
+    writeFileSync(file(), TEXT);
+    await trust(['--yes']);
+    rmSync(file());
+    const refused = await used(join(project, 'below'));
+    expect([refused.run.code, refused.body]).toEqual([125, undefined]);
+    expect(refused.run.stderr).toContain(`svc trust --remove ${project}`);
+    await trust(['--remove']);
+    expect((await used(project)).body).not.toHaveProperty('use_secrets');
+  });
+
+  test('--use comes before it', async () => {
+    writeFileSync(file(), TEXT);
+    await trust(['--yes']);
+    const { body } = await used(project, ['--use', 'vault://user/github']);
+    expect(body).toMatchObject({ use_secrets: [{ reference: 'vault://user/github', by: 'option' }, byFolder] });
+    const { run } = await used(project, ['--use', `ghp_${'a'.repeat(36)}`]);
+    expect([run.code, run.stderr]).toEqual([125, expect.not.stringContaining('ghp_a')]);
+  });
+});
