@@ -53,12 +53,16 @@ describe('completion', () => {
       'binding list') printf 'api.github.com\\tbearer\\n*.example.test\\tbearer\\n' ;;
       'binding templates') printf 'github-cli\\tGitHub\\n' ;;
       'sessions list') printf 'ses_1\\tname\\n' ;;
+      'agents list') printf 'claude\\tClaude Code\\n' ;;
+      'connector catalog') printf 'gitlab\\tGitLab API\\n' ;;
     esac; }`;
     expect(bashOffersWith(svc, 'secret', 'rm', 'user/')).toEqual(['user/github', 'user/npm']);
     expect(bashOffersWith(svc, 'binding', 'rm', '')).toContain('api.github.com');
     expect(bashOffersWith(svc, 'sessions', 'stop', 'ses')).toEqual(['ses_1']);
     expect(bashOffersWith(svc, 'binding', 'add', 'x', '--credential', 'user/g')).toEqual(['user/github']);
     expect(bashOffersWith(svc, 'binding', 'add', '--from', 'git')).toEqual(['github-cli']);
+    for (const command of ['run', 'launch', 'login']) expect(bashOffersWith(svc, command, 'cl')).toEqual(['claude']);
+    expect(bashOffersWith(svc, 'connector', 'install', 'gi')).toEqual(['gitlab']);
     expect(bashOffersWith(svc, 'secret', 'rm', '--h')).not.toContain('user/github');
   });
 

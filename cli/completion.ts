@@ -39,6 +39,13 @@ const LISTED: Readonly<Record<string, string>> = {
   'connector remove': 'connector list',
   'connector test': 'connector list',
   'connector authorize': 'connector list',
+  'connector credential set': 'connector list',
+  'connector credential rm': 'connector list',
+  'connector install': 'connector catalog',
+  'connector catalog': 'connector catalog',
+  launch: 'agents list',
+  login: 'agents list',
+  run: 'agents list',
 };
 const LISTED_COMMANDS = Object.entries(LISTED).filter(([after]) => !after.includes('--'));
 const LISTED_OPTIONS = Object.entries(LISTED).filter(([after]) => after.includes('--'));
