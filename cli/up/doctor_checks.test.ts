@@ -57,6 +57,13 @@ describe('svc doctor', () => {
     expect(findings.filter((finding) => finding.fix === undefined)).toEqual([]);
   });
 
+  test.runIf(process.platform === 'linux')('reports a full disk', () => {
+    // A file system of the kernel has no free space.
+    const text = 'the disk of /proc is full: 0 KiB are free';
+    expect(homeFindings('/proc', undefined)).toContainEqual(expect.objectContaining({ level: 'problem', text }));
+    expect(homeFindings(home.path, undefined)).toMatchObject([{ level: 'ok' }]);
+  });
+
   test('names the files that hold a credential, without its value', async () => {
     const value = ['ghp', 'a1B2'.repeat(9)].join('_');
     home.write('.git-credentials', `https://octo:${value}@github.com\n`);
