@@ -134,6 +134,7 @@ describe('svc allow', () => {
       expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('unless you name it')]);
       const learned = await allow(['--from-session', 'ses_1'], { ...options, answer, terminal: true, typed: ['all'] });
       expect(learned.code).toBe(1);
+      expect((await allow(['--from-session', 'ses_1', '--json'], { ...options, answer })).code).toBe(0);
       expect(existsSync(join(home.path, FILE))).toBe(false);
       expect((await allow(['a.test', '--folder', '.'], options)).code).toBe(0);
       expect(stored()).toEqual({ version: 1, folders: { [folder]: ['a.test'] } });

@@ -54,8 +54,8 @@ export function addAllowCommand(line: CommandLine): void {
     }
     const path = resolve(workingDirectory, folder ?? '.');
     const adds = fromSession !== undefined || (call.args.length > 0 && !remove);
-    const place = { home, folder: adds ? realFolder(path) : findListedFolder(path, readFolderHosts(home)) };
-    if (adds && folder === undefined) refuseBroadFolder(call, place.folder);
+    const found = adds ? realFolder(path) : findListedFolder(path, readFolderHosts(home));
+    const place = { home, folder: found, isNamed: folder !== undefined };
     if (all && (!remove || call.args.length > 0)) {
       throw new CliError(EXIT.usage, '--all goes with --remove alone: svc allow --remove --all');
     }
@@ -73,11 +73,13 @@ interface Place {
   readonly home: string;
   /** A real path. */
   readonly folder: string;
+  /** True if a person named the folder, instead of being in it. */
+  readonly isNamed: boolean;
 }
 
 /** A new terminal starts in the home directory, where a host would count for all projects. */
-function refuseBroadFolder({ context }: Call, folder: string): void {
-  const why = whyTooBroad(folder, context.userHome);
+function refuseBroadFolder({ context }: Call, { folder, isNamed }: Place): void {
+  const why = isNamed ? null : whyTooBroad(folder, context.userHome);
   if (why === null) return;
   throw new CliError(EXIT.failed, `nothing is allowed in ${folder} unless you name it: ${why}`, [
     'Run it in the folder of the project, or add --folder DIR.',
@@ -114,9 +116,11 @@ function listHosts(call: Call, { home, folder }: Place): undefined {
 
 async function changeHosts(
   call: Call,
-  { home, folder }: Place,
+  place: Place,
   { hosts, remove }: { readonly hosts: readonly string[]; readonly remove: boolean },
 ): Promise<undefined> {
+  const { home, folder } = place;
+  if (!remove) refuseBroadFolder(call, place);
   requireOutside(call, home);
   prepareHome(home, process.getuid?.());
   const now = await changeFolderHosts(home, (folders) => {
@@ -176,6 +180,7 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
     return undefined;
   }
   requireOutside(call, place.home);
+  refuseBroadFolder(call, place);
   const answer = await askLine(context, question(place.folder, left > 0));
   const chosen = readChoice(shown, left > 0, answer);
   if (chosen.length === 0) {

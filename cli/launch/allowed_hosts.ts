@@ -115,7 +115,9 @@ export function realFolder(path: string): string {
 export function whyTooBroad(folder: string, userHome: string): string | null {
   const isAbove = (path: string): boolean => path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`);
   if (isAbove(existingFolder(userHome))) return 'every project of yours is below it';
-  return (statSync(folder).mode & 0o002) === 0 ? null : 'every user of this machine can make folders in it';
+  // As /tmp is. A project folder that a container's user may write to has no sticky bit.
+  const isShared = (statSync(folder).mode & 0o1002) === 0o1002;
+  return isShared ? 'every user of this machine can make folders in it' : null;
 }
 
 function existingFolder(path: string): string {
