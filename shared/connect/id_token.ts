@@ -8,7 +8,7 @@ const OPENAI_PROFILE = 'https://api.openai.com/profile';
 const ACCOUNT_CLAIMS = ['chatgpt_plan_type', 'chatgpt_user_id', 'user_id', 'chatgpt_account_id'] as const;
 
 /** The account that an id token names, unverified. */
-export interface IdTokenAccount {
+interface IdTokenAccount {
   readonly email: string | null;
   readonly plan: string | null;
   /** The claims that Codex reads of it. */

@@ -7,6 +7,9 @@ import { Secret } from './secret.ts';
 import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';
 import { isLoopbackHostname } from './loopback_hostname.ts';
 
+/** The public registry (specification section 9; only its `/v0/servers` is used). */
+export const DEFAULT_REGISTRY_URL = 'https://registry.modelcontextprotocol.io';
+
 /** The default ports of `svc up`. */
 export const DEFAULT_CONTROL_PORT = 7420;
 export const DEFAULT_PROXY_PORT = 7421;
@@ -112,7 +115,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
   {
     name: 'SVC_REGISTRY_URL',
     flag: '--registry-url',
-    default: 'https://registry.modelcontextprotocol.io',
+    default: DEFAULT_REGISTRY_URL,
     meaning: 'MCP registry of the marketplace; https, or http on loopback for `svc up`',
     readBy: ['control'],
   },

@@ -93,7 +93,7 @@ export const heldLoginRequest = z.strictObject({ sealed: z.string().max(65_536) 
 export const heldLoginPayload = z.object({ sidecar_id: id('sdc'), nonce: z.string(), login_id: id('plg') });
 
 /** A token as RFC 6749 appendix A.12 writes it. */
-export const tokenText = z
+const tokenText = z
   .string()
   .min(1)
   .max(MAX_TOKEN_CHARACTERS)

@@ -1,9 +1,10 @@
+import { DEFAULT_REGISTRY_URL } from '../../shared/model/settings.ts';
 import type { AnchorSettings } from '../../shared/model/anchor_settings.ts';
 import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
-import { DEFAULT_REGISTRY_URL, openRegistry } from '../marketplace/registry.ts';
+import { openRegistry } from '../marketplace/registry.ts';
 import type { PrintMail } from '../sign_in/mail.ts';
 import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';

@@ -4,9 +4,6 @@ import { Flights } from './flights.ts';
 import type { RegistryPage, RegistryFailure } from './registry_client.ts';
 import { ServerIndex } from './server_index.ts';
 
-/** The public registry (specification section 9; only its `/v0/servers` is used). */
-export const DEFAULT_REGISTRY_URL = 'https://registry.modelcontextprotocol.io';
-
 /** A program's cached data of its registry. It does no I/O, so requests may share it. */
 export interface Registry {
   /** Without a trailing slash. */
