@@ -38,20 +38,24 @@ export function readFolderHosts(home: string): FolderHosts {
   ]);
 }
 
-/** Changes the list under a lock: two commands at once would each undo what the other has stored. */
-export async function changeFolderHosts(
-  home: string,
-  change: (before: FolderHosts) => FolderHosts,
-): Promise<FolderHosts> {
-  const take = () => UpLock.take(home, process.pid, 'allowed_hosts.lock');
+/** Changes the list under a lock. */
+export function changeFolderHosts(home: string, change: (before: FolderHosts) => FolderHosts): Promise<FolderHosts> {
+  return changeUnderLock(home, 'allowed_hosts.lock', async () => {
+    await writeFolderHosts(home, change(readFolderHosts(home)));
+    return readFolderHosts(home);
+  });
+}
+
+/** Changes a list of the state directory: two commands at once would each undo what the other has stored. */
+export async function changeUnderLock<T>(home: string, name: string, change: () => Promise<T>): Promise<T> {
+  const take = () => UpLock.take(home, process.pid, name);
   const first = take();
   const outcome = first.kind === 'stale' ? take() : first;
   if (outcome.kind !== 'taken') {
     throw new CliError(EXIT.failed, 'another command is changing the list: nothing was changed', ['Run it again.']);
   }
   try {
-    await writeFolderHosts(home, change(readFolderHosts(home)));
-    return readFolderHosts(home);
+    return await change();
   } finally {
     outcome.lock.release();
   }

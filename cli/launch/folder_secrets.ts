@@ -8,6 +8,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { FOLDER_FILE, MAX_FOLDER_FILE_BYTES, parseFolderFile } from '../../shared/wire/folder_file.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { changeUnderLock } from './allowed_hosts.ts';
 
 /**
  * In the state directory, which no container reaches: the folders whose `.svc.toml` a person confirmed on this machine, with the
@@ -33,10 +34,15 @@ export function readTrustedFolders(home: string): TrustedFolders {
   throw new CliError(EXIT.failed, `${path} is damaged`, ['Move it away, then confirm the folders again: svc trust']);
 }
 
-export async function writeTrustedFolders(home: string, folders: TrustedFolders): Promise<void> {
-  const sorted = Object.entries(folders).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const text = JSON.stringify({ version: 1, folders: Object.fromEntries(sorted) }, null, 2);
-  await writePrivateFile(join(home, TRUST_FILE), `${text}\n`);
+/** Confirms the file of a folder with this hash; null ends its effect. */
+export function changeTrustedFolder(home: string, folder: string, sha256: string | null): Promise<void> {
+  return changeUnderLock(home, 'trusted_folders.lock', async () => {
+    const others = Object.entries(readTrustedFolders(home)).filter(([each]) => each !== folder);
+    const all = sha256 === null ? others : [...others, [folder, { sha256 }] as const];
+    const sorted = all.toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const text = JSON.stringify({ version: 1, folders: Object.fromEntries(sorted) }, null, 2);
+    await writePrivateFile(join(home, TRUST_FILE), `${text}\n`);
+  });
 }
 
 /** What a folder's file says now. */

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { UpLock } from '../up/up_lock.ts';
 import { ME, SESSION } from '../testing/session_samples.ts';
 import { runCli, TestHome, type Answer, type RunOptions } from '../testing/run_cli.ts';
 
@@ -108,6 +109,16 @@ describe('svc trust', () => {
     writeFileSync(file(), `${TEXT}#${'x'.repeat(16 * 1024)}`);
     expect((await trust(['--yes'])).stderr).toContain('larger than 16 KiB');
     expect(existsSync(store())).toBe(false);
+  });
+
+  test('changes nothing while another command changes the list', async () => {
+    writeFileSync(file(), TEXT);
+    const held = UpLock.take(home.path, process.ppid, 'trusted_folders.lock');
+    const run = await trust(['--yes']);
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('another command is changing the list')]);
+    expect(existsSync(store())).toBe(false);
+    if (held.kind === 'taken') held.lock.release();
+    expect((await trust(['--yes'])).code).toBe(0);
   });
 
   test('--remove ends its effect, also of a folder that is gone', async () => {

@@ -12,7 +12,7 @@ import { askYes } from '../terminal/ask.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
 import { requireOutside } from './allow_command.ts';
 import { realFolder } from './allowed_hosts.ts';
-import { readFolderFile, readTrustedFolders, writeTrustedFolders, type TrustedFolders } from './folder_secrets.ts';
+import { changeTrustedFolder, readFolderFile, readTrustedFolders } from './folder_secrets.ts';
 
 interface TrustOptions {
   readonly remove?: boolean;
@@ -75,7 +75,7 @@ export async function confirmFolder(call: Call, folder: string, isSure: boolean)
     if (!(await askYes(context, 'Confirm?'))) throw new CliError(EXIT.failed, 'nothing was changed');
   }
   prepareHome(home, process.getuid?.());
-  await writeTrustedFolders(home, { ...readTrustedFolders(home), [folder]: { sha256 } });
+  await changeTrustedFolder(home, folder, sha256);
   print.note(`confirmed, from the next session on; if the file changes, it has to be confirmed again`);
   return secrets.value;
 }
@@ -138,8 +138,7 @@ async function removeFolder(call: Call, path: string): Promise<undefined> {
       '`svc trust --list` shows the confirmed ones.',
     ]);
   }
-  const left: TrustedFolders = Object.fromEntries(Object.entries(trusted).filter(([each]) => each !== folder));
-  await writeTrustedFolders(home, left);
+  await changeTrustedFolder(home, folder, null);
   call.print.data({ folder, removed: true }, () => '');
   call.print.note(`${toPrintable(folder)}/${FOLDER_FILE} has no effect any more, from the next session on`);
 }
