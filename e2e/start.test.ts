@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -84,5 +84,15 @@ describe('svc up', () => {
     const denied = await svc.api('GET', '/v1/audit-events?type=sandbox.proxy.');
     expect(denied).toMatchObject({ status: 200, body: { items: [] } });
     await svc.stop();
+  });
+
+  it('makes nothing in its state directory that svc uninstall leaves there', async () => {
+    const svc = await Svc.up({ home });
+    await svc.secret('user/demo', 'a-secret-value');
+    await svc.ok(['run', '--', 'true']);
+    await svc.ok(['allow', 'packages.example', '--folder', '.']);
+    await svc.stop();
+    expect(await svc.ok(['uninstall', '--yes'])).toBe(`deleted ${home}\n`);
+    expect(existsSync(home)).toBe(false);
   });
 });
