@@ -180,4 +180,28 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     replacement: '  return wanted ?? left;\n',
     tests: [OF_ROUTES],
   },
+  {
+    row: 'Agents: new logins',
+    holds: 'nothing of a login is stored before a person has seen whose it is',
+    file: 'cli/agents/capture_login.ts',
+    text: '    await confirm(call, client, profile, account, login);\n',
+    replacement: '',
+    tests: ['cli/agents/capture_login.test.ts'],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'a login that is contested or was not stored is not used',
+    file: 'cli/agents/capture_login.ts',
+    text: "    if (state !== 'held') throw notLoggedIn(profile, state);\n",
+    replacement: '',
+    tests: ['cli/agents/capture_login.test.ts'],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'the tokens of a login that is not stored are deleted',
+    file: 'cli/agents/capture_login.ts',
+    text: '    await discardLogin(client, login).catch(',
+    replacement: '    await Promise.resolve().catch(',
+    tests: ['cli/agents/capture_login.test.ts'],
+  },
 ];

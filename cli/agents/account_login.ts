@@ -8,6 +8,7 @@ import {
   installReply,
   type InstallReply,
 } from '../../shared/wire/connectors.ts';
+import { type PendingLogin, pendingLogin, storeLoginReply } from '../../shared/wire/pending_logins.ts';
 import { hostBindingInput, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { listAllConnectors } from '../connectors/connector_lookup.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -16,9 +17,6 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import type { AgentAccount, AgentProfile } from './agent_profile.ts';
 import type { FoundLogin } from './login_formats.ts';
 import { makePlaceholder } from './placeholder_shape.ts';
-
-/** The word for `--login`. */
-export const ACCOUNT = 'account';
 
 /** The connector that keeps the login of an agent. */
 function loginConnector(profile: AgentProfile): string {
@@ -143,6 +141,38 @@ export async function storeAccount(
       ...(found.expiresAt !== null && { expires_at: new Date(found.expiresAt).toISOString() }),
     },
   });
+}
+
+/** Opens a new login: from now on a session of it may capture its tokens. */
+export function openLogin(client: HttpClient, profile: AgentProfile, account: AgentAccount): Promise<PendingLogin> {
+  const { token_url, client_id, grants } = account;
+  const body = { program: profile.name, token_url, client_id, grants };
+  return client.call('POST', '/v1/pending-logins', pendingLogin, { body });
+}
+
+/** The login with the account that the provider named. */
+export function showLogin(client: HttpClient, { id }: PendingLogin): Promise<PendingLogin> {
+  return client.call('GET', `/v1/pending-logins/${id}`, pendingLogin);
+}
+
+/** Stores the tokens of a new login. From then on the control plane refreshes them. */
+export async function storeLoginTokens(
+  client: HttpClient,
+  { id }: PendingLogin,
+  connector: InstallReply,
+): Promise<void> {
+  await client.call('POST', `/v1/pending-logins/${id}/store`, storeLoginReply, {
+    body: { connector_id: connector.id },
+  });
+}
+
+/** Deletes a login that waits, with its tokens. One that is gone already is no error. */
+export async function discardLogin(client: HttpClient, { id }: PendingLogin): Promise<void> {
+  try {
+    await client.callEmpty('DELETE', `/v1/pending-logins/${id}`);
+  } catch (error) {
+    if (!(error instanceof CliError) || error.apiCode !== 'not_found') throw error;
+  }
 }
 
 /** Takes the tokens back out of svc, so that nobody but the agent refreshes them. False if that may not have happened. */

@@ -21,7 +21,8 @@ import { toNotStarted } from '../launch/launch_run.ts';
 import { printPlaceholderHints } from '../launch/placeholder_hints.ts';
 import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 import { homeOf } from '../up/home.ts';
-import { ACCOUNT } from './account_login.ts';
+
+import { ACCOUNT } from './agent_names.ts';
 import { fillText } from './agent_files.ts';
 import { ensureHome, homeVolumeOf, listHomes, removeHome, type HomeOwner } from './agent_homes.ts';
 import { DEFAULT_AGENT_BASE, findOrBuildImage, type ImageTools } from './agent_image.ts';

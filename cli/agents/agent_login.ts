@@ -9,7 +9,8 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { carryOutSeal, type SealStep } from '../seal/seal_service.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-import { ACCOUNT, accountPlaceholder, accountReference } from './account_login.ts';
+import { accountPlaceholder, accountReference } from './account_login.ts';
+import { ACCOUNT } from './agent_names.ts';
 import { bindingsOf, type AgentLogin, type AgentProfile } from './agent_profile.ts';
 import { makePlaceholder } from './placeholder_shape.ts';
 

@@ -15,3 +15,6 @@ export const AGENT_TITLES = {
 
 /** The name of a profile: a command of `svc`, and a file's name. */
 export const AGENT_NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
+
+/** The word for an agent's own login, in `--login` and `--as`. */
+export const ACCOUNT = 'account';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TOKEN_REQUESTS } from '../../shared/model/connector.ts';
+import { LOGIN_GRANTS } from '../../shared/model/new_login.ts';
 import { mayHoldSentinel } from '../../sandbox/launch/session_environment.ts';
 import { findVariableRefusal } from '../../shared/mcp/dangers/environment_dangers.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -110,6 +111,14 @@ const account = z.strictObject({
   token_url: link,
   client_id: line,
   token_request: z.enum(TOKEN_REQUESTS),
+  /** How a new login asks for its tokens. */
+  grants: z.array(z.enum(LOGIN_GRANTS)).min(1),
+  /** The arguments with which the program logs in. Only profiles of the catalog have an account, so no other names arguments. */
+  log_in: z.strictObject({
+    args: z.array(line).min(1).max(5),
+    /** The same with a code that is typed on another device. */
+    device_args: z.array(line).min(1).max(5).optional(),
+  }),
   placeholder: placeholderShape,
   /** The hosts that get the access token. */
   hosts: z.array(exactHost).min(1).max(10),

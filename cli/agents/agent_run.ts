@@ -13,7 +13,8 @@ import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-import { ACCOUNT } from './account_login.ts';
+
+import { ACCOUNT } from './agent_names.ts';
 import { agentPath, prepareAgentFiles } from './agent_files.ts';
 import { requireLogin, readStoredIfReachable, findReadyLogins, type ReadyLogin } from './agent_login.ts';
 import type { AgentProfile } from './agent_profile.ts';

@@ -19,6 +19,7 @@ export type AgentLoginOptions = SecretSource & {
   readonly as?: string;
   readonly value?: true;
   readonly import?: true;
+  readonly device?: true;
   readonly yes?: true;
 };
 
@@ -36,6 +37,7 @@ export async function logInAgent(call: Call<AgentLoginOptions>): Promise<undefin
     await importLogin(call, profile);
     return;
   }
+  if (options.device === true) throw new CliError(EXIT.usage, '--device is for --as account');
   if (profile.logins.length === 0) throw new CliError(EXIT.usage, `${profile.title} needs no credential`);
   const as = options.as === undefined ? undefined : requireLogin(profile, options.as);
   await ensureStarted(call);
@@ -137,7 +139,7 @@ function promptLines({ name, title, logins, account }: AgentProfile): readonly s
     ...(account === undefined
       ? []
       : [
-          `  or ${account.title}, if ${title} is logged in (${account.get}): press Ctrl-C, then svc login ${name} --import`,
+          `  or ${account.title}: press Ctrl-C, then svc login ${name} --as account (if ${title} is logged in already: --import)`,
         ]),
     `It is stored encrypted. ${title} gets a placeholder.`,
   ];

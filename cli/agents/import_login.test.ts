@@ -255,7 +255,7 @@ describe('svc login AGENT --import', () => {
   test('is one at a time', async () => {
     home.write('import.lock', JSON.stringify({ supervisor: { pid: process.pid, started: null }, programs: [] }));
     expect((await svc(['login', 'claude', '--import', '--yes', '--home', home.path])).stderr).toContain(
-      'another import is running',
+      'another login is being stored',
     );
     expect([text(), credentials, connectors]).toEqual([JSON.stringify(LOGIN), [], []]);
   });

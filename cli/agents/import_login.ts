@@ -14,7 +14,6 @@ import { homeOf } from '../up/home.ts';
 import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import {
-  ACCOUNT,
   accountOf,
   accountReference,
   accountBindings,
@@ -26,6 +25,7 @@ import {
   storeAccount,
   unbindAccount,
 } from './account_login.ts';
+import { ACCOUNT } from './agent_names.ts';
 import { agentPath } from './agent_files.ts';
 import { readStored } from './agent_login.ts';
 import type { AgentAccount, AgentProfile } from './agent_profile.ts';
@@ -78,16 +78,16 @@ export async function importLogin(call: Call<ImportOptions>, profile: AgentProfi
   );
 }
 
-function updatedAt(stored: ConnectorSummary | null): string | null {
+export function updatedAt(stored: ConnectorSummary | null): string | null {
   return stored?.credential.updated_at ?? null;
 }
 
-/** Two imports at once could each take back what the other has stored. */
-async function underLock(home: string, work: () => Promise<void>): Promise<void> {
+/** Two at once could each take back what the other has stored. */
+export async function underLock(home: string, work: () => Promise<void>): Promise<void> {
   const take = () => UpLock.take(home, process.pid, 'import.lock');
   const first = take();
   const outcome = first.kind === 'stale' ? take() : first;
-  if (outcome.kind !== 'taken') throw new CliError(EXIT.failed, 'another import is running: nothing was changed');
+  if (outcome.kind !== 'taken') throw new CliError(EXIT.failed, 'another login is being stored: nothing was changed');
   try {
     await work();
   } finally {
@@ -244,7 +244,7 @@ async function moveLogin({ context }: Call<object>, client: HttpClient, move: Mo
 }
 
 /** The control plane answered that it did not store anything. Any other error leaves that open. */
-function isRefusal({ apiCode }: CliError): boolean {
+export function isRefusal({ apiCode }: CliError): boolean {
   const status = Object.entries(ERROR_STATUS).find(([code]) => code === apiCode)?.[1] ?? 0;
   return status >= 400 && status < 500;
 }

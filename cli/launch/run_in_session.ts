@@ -46,6 +46,10 @@ interface RunInSession {
   readonly expectedHosts?: readonly string[];
   /** The secrets to use where a host is bound to several; without it, those of `--use` and of the folder. */
   readonly secrets?: readonly ChosenSecret[];
+  /** The login that the session captures. */
+  readonly login?: { readonly id: string; readonly placeholder: string };
+  /** Called when the command has ended and the session is still there. */
+  readonly beforeEnd?: (sessionId: string) => Promise<void>;
   readonly environment?: (environment: Record<string, string>, session: SessionAccess) => Record<string, string>;
 }
 
@@ -61,7 +65,13 @@ export async function runInSession(
   const screened = await screen(call);
   const allowList = allowListOf(call, wanted.expectedHosts);
   const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
-  const { session, end } = await open(call, { kept: screened.kept, byDefault: wanted.name, allowList, secrets });
+  const { session, end } = await open(call, {
+    kept: screened.kept,
+    byDefault: wanted.name,
+    allowList,
+    secrets,
+    login: wanted.login,
+  });
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
@@ -76,7 +86,11 @@ export async function runInSession(
   const { workingDirectory: cwd, interactive: terminal } = call.context;
   const ended = await runChild({ command, args, env, cwd, terminal }, signals);
   await relay.close();
-  await end();
+  try {
+    await wanted.beforeEnd?.(session.sessionId);
+  } finally {
+    await end();
+  }
   if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId, wanted.expectedHosts);
   if (allowList !== undefined) await printRefusedHosts(call, session.sessionId);
   if (ended.kind === 'not_started') {
@@ -91,6 +105,7 @@ interface NewRun {
   readonly byDefault: string | undefined;
   readonly allowList: AllowList | undefined;
   readonly secrets: readonly ChosenSecret[];
+  readonly login: RunInSession['login'];
 }
 
 /** The hosts of `--allow-only`, the folder and the agent; undefined without the option: then every host can be reached. */
@@ -117,7 +132,10 @@ function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []
 }
 
 /** Opens the session; failures before the command starts have their own exit code. */
-async function open(call: Call<RunOptions>, { kept, byDefault, allowList, secrets }: NewRun): Promise<OpenSession> {
+async function open(
+  call: Call<RunOptions>,
+  { kept, byDefault, allowList, secrets, login }: NewRun,
+): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const mcpServers = (call.options.mcp ?? []).map(parseServer);
@@ -130,6 +148,7 @@ async function open(call: Call<RunOptions>, { kept, byDefault, allowList, secret
       ...(kept.length > 0 && { keptEnv: kept }),
       ...(allowList !== undefined && { allowList }),
       secrets,
+      ...(login !== undefined && { login }),
     });
   } catch (error) {
     throw notStarted(error);

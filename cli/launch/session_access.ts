@@ -42,6 +42,8 @@ export async function openSession(
     readonly selfTest?: boolean;
     /** The secrets to use where a host is bound to several. */
     readonly secrets?: readonly ChosenSecret[];
+    /** The login that the session captures. */
+    readonly login?: { readonly id: string; readonly placeholder: string };
     /** Variables with a credential that the command inherits; each is recorded. */
     readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
   },
@@ -56,6 +58,7 @@ export async function openSession(
     ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
+    ...(wanted.login !== undefined && { login: wanted.login }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
     owner: identify(process.pid),

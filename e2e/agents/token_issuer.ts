@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
 /** A reply of the token endpoint. */
@@ -13,10 +13,17 @@ const tokenRequest = z.object({
   refresh_token: z.string().optional(),
   code: z.string().optional(),
   code_verifier: z.string().optional(),
+  redirect_uri: z.string().optional(),
 });
 
+/** A login that a person has confirmed in the browser. */
+interface Grant {
+  readonly challenge: string;
+  readonly redirectUri: string;
+}
+
 /**
- * The token endpoint of a login, strict as providers are: each refresh token is good for one refresh, and one that comes back
+ * The token endpoint of a login, strict as providers are: each code is good for one request with its verifier (RFC 7636), each refresh token is good for one refresh, and one that comes back
  * ends the whole login (RFC 9700 section 4.14.2). All tokens are planted values that exist nowhere else.
  */
 export class TokenIssuer {
@@ -25,6 +32,7 @@ export class TokenIssuer {
   /** The refused requests. */
   readonly refused: string[] = [];
   refreshes = 0;
+  logins = 0;
   isRevoked = false;
   #access = '';
   #before = '';
@@ -32,8 +40,12 @@ export class TokenIssuer {
   readonly #clientId: string;
   readonly #makeAccess: () => string;
   readonly #expiresIn: number;
+  readonly #grants = new Map<string, Grant>();
+  readonly #extra: () => object;
 
-  constructor(clientId: string, makeAccess: () => string, expiresIn: number) {
+  /** `extra`: what a reply to a new login has besides the tokens. */
+  constructor(clientId: string, makeAccess: () => string, expiresIn: number, extra: () => object = () => ({})) {
+    this.#extra = extra;
     this.#clientId = clientId;
     this.#makeAccess = makeAccess;
     this.#expiresIn = expiresIn;
@@ -53,10 +65,19 @@ export class TokenIssuer {
     return this.#refresh;
   }
 
+  /** A code for a login with this challenge. */
+  grant(challenge: string, redirectUri: string): string {
+    const code = `code-${randomBytes(16).toString('base64url')}`;
+    this.#grants.set(code, { challenge, redirectUri });
+    return code;
+  }
+
   answer(body: string): TokenReply {
-    const parsed = tokenRequest.safeParse(JSON.parse(body));
+    const fields: unknown = body.startsWith('{') ? JSON.parse(body) : Object.fromEntries(new URLSearchParams(body));
+    const parsed = tokenRequest.safeParse(fields);
     if (!parsed.success || parsed.data.client_id !== this.#clientId) return this.#refuse('no request of this client');
     const { grant_type: grant, refresh_token: refreshToken } = parsed.data;
+    if (grant === 'authorization_code') return this.#redeem(parsed.data);
     if (grant !== 'refresh_token') return this.#refuse(`grant ${grant}`);
     if (this.isRevoked || refreshToken !== this.#refresh) {
       this.isRevoked ||= this.issued.includes(refreshToken ?? '');
@@ -65,6 +86,17 @@ export class TokenIssuer {
     this.refreshes += 1;
     this.#rotate();
     return { status: 200, body: this.#tokens() };
+  }
+
+  #redeem({ code = '', code_verifier: verifier = '', redirect_uri: uri }: z.infer<typeof tokenRequest>): TokenReply {
+    const known = this.#grants.get(code);
+    this.#grants.delete(code);
+    const challenge = createHash('sha256').update(verifier).digest('base64url');
+    if (known?.challenge !== challenge || known.redirectUri !== uri) return this.#refuse('no code with this verifier');
+    this.logins += 1;
+    this.isRevoked = false;
+    this.#rotate();
+    return { status: 200, body: { ...this.#tokens(), ...this.#extra() } };
   }
 
   #tokens(): object {

@@ -79,7 +79,10 @@ function replyOf(
   const reply = {
     access_token: placeholder,
     token_type: 'Bearer',
-    ...(refresh !== undefined && { refresh_token: refreshPlaceholder(placeholder) }),
+    ...(refresh !== undefined && {
+      refresh_token: refreshPlaceholder(placeholder),
+      refresh_token_expires_in: PLACEHOLDER_SECONDS,
+    }),
     ...((expiresIn !== null || refresh !== undefined) && { expires_in: FIRST_SECONDS }),
     ...(scope !== null && { scope }),
     ...idToken,

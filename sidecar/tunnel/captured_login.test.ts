@@ -86,6 +86,7 @@ describe('the request for the tokens of a login', () => {
     expect(bodyOf(got)).toEqual({
       access_token: PLACEHOLDER,
       refresh_token: refreshPlaceholder(PLACEHOLDER),
+      refresh_token_expires_in: 315_360_000,
       token_type: 'Bearer',
       expires_in: 60,
     });
@@ -189,6 +190,7 @@ describe('the request for the tokens of a login', () => {
       'expires_in',
       'id_token',
       'refresh_token',
+      'refresh_token_expires_in',
       'token_type',
     ]);
     expect(body.account).toEqual({ uuid: 'acc', email_address: 'dev@example.test' });
