@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -10,6 +11,7 @@ import type { RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { homeVolumesAt, type HomeVolume } from '../../sandbox/engine/docker_volumes.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { ChangedMeanwhile, replaceFile } from '../up/replace_file.ts';
 
 type Env = CliContext['env'];
 
@@ -20,7 +22,8 @@ interface AgentHome extends HomeVolume {
 
 /** What decides which volume an agent's home is in: where anything here differs, the home is another one. */
 export interface HomeOwner {
-  readonly stateHome: string;
+  /** Of the state directory, from {@link rememberEngine}. */
+  readonly stateId: string;
   readonly agent: string;
   /** The folder mounted as the project, or where the command was given if there is none. */
   readonly folder: string;
@@ -38,22 +41,43 @@ export interface HomeOwner {
   readonly mountPoints: readonly string[];
 }
 
-export function homeVolumeOf({ stateHome, agent, folder, ...more }: HomeOwner): HomeVolume {
+export function homeVolumeOf({ stateId, agent, folder, ...more }: HomeOwner): HomeVolume {
   const real = realpathSync(folder);
   const { project, ownImage, uid, target, mountPoints } = more;
-  const owner = [realpathSync(stateHome), agent, real, project, ownImage, uid, target, mountPoints.toSorted()];
+  const owner = [stateId, agent, real, project, ownImage, uid, target, mountPoints.toSorted()];
   const digest = sha256Hex(JSON.stringify(owner)).slice(0, 16);
   return { name: `svc-home-${agent}-${digest}`, agent, folder: real };
 }
 
-/** Creates the volume if it is not there, and remembers at which engine. */
+/** Creates the volume if it is not there. */
 export async function ensureHome(env: Env, stateHome: string, endpoint: string, home: HomeVolume): Promise<void> {
-  const known = readEngines(stateHome);
-  if (!known.includes(endpoint)) {
-    writeFileSync(recordFile(stateHome), `${JSON.stringify({ endpoints: [...known, endpoint] })}\n`, { mode: 0o600 });
-  }
   valueOrError(await homeVolumesAt(env, endpoint).create(home, homeLabelOf(stateHome)));
 }
+
+/**
+ * Remembers that the engine has homes, before the first is made. Returns the id of the state directory, which is in the names of its
+ * homes: a directory that is made anew at the same path does not take over the homes of the old one, and what agents left there.
+ */
+export async function rememberEngine(stateHome: string, endpoint: string, now: number): Promise<string> {
+  const file = recordFile(stateHome);
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const readText = existsSync(file) ? readFileSync(file, 'utf8') : null;
+    const { endpoints, id: known } = parseRecord(readText);
+    if (known !== undefined && endpoints.includes(endpoint)) return known;
+    const id = known ?? randomBytes(16).toString('hex');
+    const text = `${JSON.stringify({ id, endpoints: [...new Set([...endpoints, endpoint])] })}\n`;
+    try {
+      await replaceFile(file, text, now, { keepsBackup: false, readText });
+    } catch (error) {
+      // Another launch did the same.
+      if (!(error instanceof ChangedMeanwhile)) throw error;
+    }
+  }
+  throw new CliError(EXIT.failed, `${file} is being changed by other programs`);
+}
+
+/** Each launch writes the file once at the most. */
+const MOST_TRIES = 20;
 
 /** The homes of a state directory's agents; `onProblem` gets a line for each engine that does not answer. */
 export async function listHomes(
@@ -70,18 +94,27 @@ export async function listHomes(
   return homes;
 }
 
-/** Removes a home with everything that the agent kept there. */
-export async function removeHome(env: Env, { endpoint, name }: AgentHome): Promise<void> {
-  valueOrError(await homeVolumesAt(env, endpoint).remove(name));
+/** Removes homes with everything that agents kept there. Returns their names; throws if some are still there, and says which. */
+export async function removeHomes(env: Env, homes: readonly AgentHome[]): Promise<readonly string[]> {
+  const kept: string[] = [];
+  for (const { endpoint, name } of homes) {
+    const removed = await homeVolumesAt(env, endpoint).remove(name);
+    if (!removed.ok) kept.push(toPrintable(`${name}: ${removed.error.message}`));
+  }
+  if (kept.length === 0) return homes.map(({ name }) => name);
+  throw new CliError(EXIT.failed, `${kept.length} of ${homes.length} homes could not be removed`, kept);
 }
 
-const record = z.object({ endpoints: z.array(z.string().startsWith('unix:///')) });
+const record = z.object({ id: z.string().optional(), endpoints: z.array(z.string().startsWith('unix:///')) });
 
 /** The engines that have had homes of this state directory; empty for most. */
 function readEngines(stateHome: string): readonly string[] {
   const file = recordFile(stateHome);
-  if (!existsSync(file)) return [];
-  return record.safeParse(parseJson(readFileSync(file, 'utf8'))).data?.endpoints ?? [];
+  return parseRecord(existsSync(file) ? readFileSync(file, 'utf8') : null).endpoints;
+}
+
+function parseRecord(text: string | null): z.output<typeof record> {
+  return record.safeParse(text === null ? null : parseJson(text)).data ?? { endpoints: [] };
 }
 
 function recordFile(stateHome: string): string {

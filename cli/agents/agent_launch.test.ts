@@ -2,6 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { refreshPlaceholder } from '../../shared/connect/token_request.ts';
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
 import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { FakeDocker, IMAGE_ID, scriptWorkingEngine } from '../../sandbox/launch/testing/fake_docker.ts';
@@ -16,6 +18,7 @@ let docker: FakeDocker;
 let vault: FakeVault;
 let folder: string;
 beforeEach(async () => {
+  isAway = false;
   home = new TestHome();
   vault = new FakeVault();
   folder = mkdtempSync(join(tmpdir(), 'svc-project-'));
@@ -44,8 +47,40 @@ afterEach(async () => {
 /** As if the person had also a login that is not used here. */
 const OTHER_LOGIN = { env: 'CLAUDE_CODE_OAUTH_TOKEN', value: 'placeholder-of-the-other-login' };
 
+/** The placeholder of the agent's own login. */
+const OWN = `sk-ant-oat01-${'p'.repeat(93)}AA`;
+/** Stands for it in a table: it has no variable. */
+const OWN_LOGIN = {};
+
+const OF_OTHERS = 'a-credential-of-another-program';
+
+/** As if the person had imported the login of Claude Code, whose file also has a credential of another program. */
+function importLogin(): void {
+  const login = {
+    id: `bnd_${'0'.repeat(26)}`,
+    credential_ref: 'vault://connectors/login/claude',
+    sentinel: { value: OWN },
+  };
+  vault.bindings.push({ ...vault.bindings[0], ...login });
+  const claudeAiOauth = { accessToken: OWN, refreshToken: refreshPlaceholder(OWN), scopes: ['user:inference'] };
+  mkdirSync(join(home.path, '.claude'));
+  home.write(
+    '.claude/.credentials.json',
+    JSON.stringify({ claudeAiOauth: { ...claudeAiOauth, other: OF_OTHERS }, mcpOAuth: OF_OTHERS }),
+  );
+}
+
+/** The files that the container prepares. */
+const wantedHome = () =>
+  z
+    .object({ files: z.array(z.looseObject({ write: z.string() })), placeholders: z.array(z.string()) })
+    .loose()
+    .parse(JSON.parse(String(Reflect.get(created().env, 'SVC_AGENT_HOME'))));
+
+let isAway: boolean;
 const answer: Answer = (call) => {
   const path = call.url.pathname;
+  if (isAway && !path.startsWith('/v1/sandbox-proxy/') && path !== '/v1/me') throw new TypeError('fetch failed');
   if (path === '/v1/me') return { status: 200, body: ME };
   if (path === '/v1/audit-events') return { status: 200, body: { items: [], next_cursor: null } };
   if (!path.startsWith('/v1/sandbox-proxy/')) return vault.answer(call);
@@ -64,6 +99,8 @@ const created = () => {
   const use = docker.uses().find(({ args }) => args.includes('create') && !args.includes('volume'));
   return { args: use?.args ?? [], env: use?.env ?? {} };
 };
+/** HOME and FOLDER stand for what only a test knows. */
+const LABELS = { 'svc.home': 'HOME', 'svc.agent': 'claude', 'svc.folder': '"FOLDER"' };
 const volumeOf = (args: readonly string[]): string => /source=(svc-home-[^,]+)/.exec(args.join(' '))?.[1] ?? '';
 
 describe('svc launch NAME', () => {
@@ -109,23 +146,58 @@ describe('svc launch NAME', () => {
     expect(created().args).toEqual([]);
   });
 
-  test("uses another login than the agent's own, whose file is not in the container", async () => {
-    const own = `sk-ant-oat01-${'p'.repeat(93)}AA`;
-    const login = {
-      id: `bnd_${'0'.repeat(26)}`,
-      credential_ref: 'vault://connectors/login/claude',
-      sentinel: { value: own },
-    };
-    vault.bindings.push({ ...vault.bindings[0], ...login });
-    mkdirSync(join(home.path, '.claude'));
-    home.write('.claude/.credentials.json', JSON.stringify({ claudeAiOauth: { accessToken: own } }));
+  test("uses the agent's own login, whose file it writes with placeholders and nothing else of it", async () => {
+    importLogin();
     expect((await launch('claude')).stderr).toContain('0 refused');
     const { args, env } = created();
-    expect(env).toMatchObject({ ANTHROPIC_API_KEY: placeholder() });
-    expect(args.join(' ')).not.toContain(own);
+    expect(args).not.toContain('ANTHROPIC_API_KEY');
+    expect(args).not.toContain('CLAUDE_CODE_OAUTH_TOKEN');
+    const [file] = wantedHome().files;
+    expect(file).toEqual({
+      path: '~/.claude/.credentials.json',
+      write: 'login',
+      json: {
+        claudeAiOauth: {
+          accessToken: OWN,
+          refreshToken: refreshPlaceholder(OWN),
+          expiresAt: expect.any(Number),
+          scopes: ['user:inference'],
+        },
+      },
+    });
+    expect(wantedHome()).toMatchObject({ placeholders: [OWN] });
+    expect(Object.entries(env).filter(([, value]) => value.includes(OF_OTHERS))).toEqual([]);
+  });
+
+  test("uses another login than the agent's own if that is wanted, or if the person's file does not have it", async () => {
+    importLogin();
+    await launch('--login', 'key', 'claude');
+    expect(created().env).toMatchObject({ ANTHROPIC_API_KEY: placeholder() });
+    expect(wantedHome()).toMatchObject({ files: [{ path: '~/.claude.json' }, {}], placeholders: [placeholder()] });
+    rmSync(join(home.path, '.claude', '.credentials.json'));
+    rmSync(join(docker.folder, 'uses'));
+    await launch('claude');
+    expect(created().env).toMatchObject({ ANTHROPIC_API_KEY: placeholder() });
     const refused = await launch('--login', 'account', 'claude');
-    expect(refused).toMatchObject({ code: 2, calls: [] });
-    expect(refused.stderr).toContain('--login key or --login subscription');
+    expect(refused).toMatchObject({ code: 125 });
+    expect(refused.stderr).toContain('the own login of Claude Code is not in svc, or its file has no placeholders');
+  });
+
+  test.each([
+    [[], OWN_LOGIN],
+    [['--login', 'account'], OWN_LOGIN],
+    [['--login', 'key'], { ANTHROPIC_API_KEY: expect.any(String) }],
+    [['--login', 'subscription'], { CLAUDE_CODE_OAUTH_TOKEN: OTHER_LOGIN.value }],
+  ] as const)('uses with %j what the session has, if the control plane is away', async (flags, expected) => {
+    importLogin();
+    isAway = true;
+    await launch(...flags, 'claude');
+    const { env } = created();
+    expect(env).toMatchObject(expected === OWN_LOGIN ? {} : expected);
+    expect(wantedHome().files.some(({ write }) => write === 'login')).toBe(expected === OWN_LOGIN);
+    expect(wantedHome().placeholders).toHaveLength(1);
+    const names = ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'];
+    expect(names.filter((name) => name in env)).toEqual(Object.keys(expected));
   });
 
   test('reaches, sealed, also the hosts of its profile', async () => {
@@ -138,8 +210,7 @@ describe('svc launch NAME', () => {
   test('prepares the files of the home in the container, with placeholders only', async () => {
     await launch('claude');
     const { args } = created();
-    const wanted: unknown = JSON.parse(args.at(-2) ?? '');
-    expect(wanted).toMatchObject({
+    expect(wantedHome()).toMatchObject({
       files: [
         { path: '~/.claude.json', json: { customApiKeyResponses: { approved: [placeholder().slice(-20)] } } },
         { json: { projects: { '/home/agent/workspace': { hasTrustDialogAccepted: true } } } },
@@ -147,6 +218,8 @@ describe('svc launch NAME', () => {
       credentialFiles: ['~/.claude/.credentials.json'],
       placeholders: [placeholder()],
     });
+    // Other users of the machine may list the arguments of processes.
+    expect(args.join(' ')).not.toContain(placeholder());
     expect(args.join(' ')).not.toContain(KEY);
     expect(args.at(-1)).toBe('claude');
   });
@@ -161,6 +234,7 @@ describe('svc launch NAME', () => {
     }
     expect(volumes.size).toBe(2);
     expect(JSON.parse(readFileSync(join(home.path, 'agent_homes.json'), 'utf8'))).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{32}$/),
       endpoints: [docker.endpoint],
     });
   });
@@ -188,6 +262,41 @@ describe('svc launch NAME', () => {
     rmSync(join(docker.folder, 'uses'), { force: true });
     await svc(['launch', '--image', 'team/agent', 'claude'], { workingDirectory: other });
     expect(volumeOf(created().args)).toBe(volumes[1]);
+  });
+
+  test('uses another home in a state directory that was made anew', async () => {
+    await launch('claude');
+    const before = volumeOf(created().args);
+    rmSync(join(docker.folder, 'uses'));
+    rmSync(join(home.path, 'agent_homes.json'));
+    await launch('claude');
+    expect(volumeOf(created().args)).toMatch(/^svc-home-claude-/);
+    expect(volumeOf(created().args)).not.toBe(before);
+  });
+
+  test.each([
+    ['without its labels', { Driver: 'local', Labels: null, Options: null }],
+    ['of another driver', { Driver: 'nfs', Labels: LABELS, Options: null }],
+    ['that is a folder of the machine', { Driver: 'local', Labels: LABELS, Options: { o: 'bind', device: '/' } }],
+    ['for another folder', { Driver: 'local', Labels: { ...LABELS, 'svc.folder': '"/other"' }, Options: {} }],
+  ])('does not use as its home a volume %s', async (_what, volume) => {
+    const text = JSON.stringify([volume])
+      .replaceAll('HOME', homeLabelOf(home.path))
+      .replace('FOLDER', JSON.stringify(folder).slice(1, -1));
+    writeFileSync(join(docker.folder, 'foreign'), text);
+    docker.on('volume', `[ "$2" != inspect ] || cat ${docker.folder}/foreign`);
+    const run = await launch('claude');
+    expect(run.code).toBe(125);
+    expect(run.stderr).toMatch(/the volume svc-home-claude-\w+ is there already, and svc did not make it/);
+    expect(created().args).toEqual([]);
+  });
+
+  test('refuses what is for building an image, for an image of your own', async () => {
+    for (const option of [['--base', 'node:24'], ['--rebuild']]) {
+      const run = await launch(...option, 'claude');
+      expect(run).toMatchObject({ code: 2, calls: [] });
+      expect(run.stderr).toContain('is for the image that svc makes, and --image names another');
+    }
   });
 
   test('refuses a mount in a folder of the home, whose place an agent could choose', async () => {

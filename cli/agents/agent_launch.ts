@@ -21,40 +21,33 @@ import { toNotStarted } from '../launch/launch_run.ts';
 import { printPlaceholderHints } from '../launch/placeholder_hints.ts';
 import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 import { homeOf } from '../up/home.ts';
-
-import { ACCOUNT } from './agent_names.ts';
+import { accountInFile, readAccountFile } from './account_file.ts';
 import { fillText } from './agent_files.ts';
-import { ensureHome, homeVolumeOf, listHomes, removeHome, type HomeOwner } from './agent_homes.ts';
-import { DEFAULT_AGENT_BASE, findOrBuildImage, type ImageTools } from './agent_image.ts';
+import { ensureHome, homeVolumeOf, listHomes, rememberEngine, removeHomes, type HomeOwner } from './agent_homes.ts';
+import { type AgentImage, DEFAULT_AGENT_BASE, findOrBuildImage, type ImageTools } from './agent_image.ts';
 import { requireLogin, type ReadyLogin } from './agent_login.ts';
+import { ACCOUNT } from './agent_names.ts';
 import { endOf, npmOf } from './agent_npm.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { findProfile } from './agent_profiles.ts';
+import { LOGIN_FORMATS } from './login_formats.ts';
 import { agentEnvironment, listHandedOut, loginsToUse, printSummary, removedVariables } from './agent_run.ts';
 import { placesOf } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
 
 /** `svc launch NAME`: runs an agent in a container, in an image made for it; the exit status is the agent's. */
 export async function launchAgent(call: Call<LaunchOptions>, signals: SignalSource, name: string): Promise<number> {
-  const { profile: found } = findProfile(placesOf(call), name);
-  if (call.options.forget === true) return forgetHomes(call, found);
-  if (call.options.login === ACCOUNT) throw noAccountHereError(found);
-  // The file with the placeholders of its own login is in the person's home, which is not the container's.
-  const profile = { ...found, account: undefined };
+  const { profile } = findProfile(placesOf(call), name);
+  if (call.options.forget === true) return forgetHomes(call, profile);
   const request = launchRequest(call);
   requireProxy(request, profile);
   refuseRemoved(request, profile);
+  refuseBuilding(call.options);
   try {
     return await launch(call, signals, { request, profile });
   } catch (error) {
     throw toNotStarted(error);
   }
-}
-
-function noAccountHereError({ title, logins }: AgentProfile): CliError {
-  return new CliError(EXIT.usage, `the own login of ${title} is for this machine's home, and not for a container`, [
-    `Use another login: ${logins.map((login) => `--login ${login.name}`).join(' or ')}`,
-  ]);
 }
 
 /** The home and the placeholders are for a container behind the proxy. */
@@ -77,6 +70,15 @@ function refuseRemoved({ envNames, unsealed }: LaunchRequest, profile: AgentProf
   ]);
 }
 
+/** An image of the person's own is used as it is. */
+function refuseBuilding({ image, base, rebuild }: LaunchOptions): void {
+  if (image === undefined || (base === undefined && rebuild !== true)) return;
+  throw new CliError(
+    EXIT.usage,
+    `${base === undefined ? '--rebuild' : '--base'} is for the image that svc makes, and --image names another`,
+  );
+}
+
 interface Wanted {
   readonly request: LaunchRequest;
   readonly profile: AgentProfile;
@@ -85,19 +87,20 @@ interface Wanted {
 async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: Wanted): Promise<number> {
   const { profile } = wanted;
   const { login } = call.options;
-  const only = login === undefined ? null : requireLogin(profile, login);
+  const only = login === undefined || login === ACCOUNT ? (login ?? null) : requireLogin(profile, login).name;
   await ensureStarted(call);
   const ownImage = wanted.request.image;
-  const image = ownImage ?? (await agentImage(call, profile));
+  const made = ownImage === null ? await agentImage(call, profile) : null;
+  const image = made?.tag ?? ownImage;
   const secrets = await chooseSecrets(call, profile);
-  const logins = await loginsToUse(call, profile, { wanted: only?.name ?? null, secrets });
+  const logins = await loginsToUse(call, profile, { wanted: only, secrets });
   const request = { ...wanted.request, image, name: wanted.request.name };
   const end = await launchProxied(call, request, {
     sessions: sandboxSessions(call),
     signals,
     hosts: profile.hosts,
     secrets,
-    changes: (container, found) => changesFor(call, { profile, logins, ownImage }, { container, found }),
+    changes: (container, found) => changesFor(call, { profile, logins, ownImage, made }, { container, found }),
   });
   if (end.exitCode === null) return EXIT.ok;
   await printPlaceholderHints(call, end.sessionId, profile.hosts);
@@ -105,13 +108,18 @@ async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: 
   return end.exitCode;
 }
 
-async function agentImage(call: Call<LaunchOptions>, profile: AgentProfile): Promise<string> {
+async function agentImage(call: Call<LaunchOptions>, profile: AgentProfile): Promise<AgentImage> {
   const { context, options } = call;
   const opened = await openDockerRuntime(context.env);
   if (!opened.ok) throw new LaunchError(opened.error);
   const base = options.base ?? settingsOf(context).agentBaseImage ?? DEFAULT_AGENT_BASE;
   const engine = { ...toolsOf(call, opened.value), runtime: opened.value };
-  return findOrBuildImage(call, engine, { profile, base, rebuild: options.rebuild === true });
+  return findOrBuildImage(call, engine, {
+    profile,
+    base,
+    rebuild: options.rebuild === true,
+    stateHome: homeOf(context, options),
+  });
 }
 
 /** The programs of this machine. */
@@ -122,8 +130,12 @@ function toolsOf({ context, print }: Call, { endpoint }: ContainerRuntime): Imag
   const add = buildkit === undefined ? {} : { DOCKER_BUILDKIT: buildkit };
   return {
     uid: uid === 0 ? null : String(uid),
-    docker: (args) => endOf(dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add })),
-    npm: npmOf(env, (text) => print.note(`svc: ${text}`)),
+    docker: (args) => endOf(dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add }), context.stop),
+    npm: npmOf(
+      env,
+      (text) => print.note(`svc: ${text}`),
+      () => context.stop,
+    ),
   };
 }
 
@@ -132,20 +144,23 @@ interface AgentToLaunch {
   readonly logins: readonly ReadyLogin[] | null;
   /** The image that the person named. */
   readonly ownImage: string | null;
+  /** The image that svc made. */
+  readonly made: AgentImage | null;
 }
 
 /** What the profile changes in a container: the home, its files, and the variables with the placeholders. */
 async function changesFor(
-  call: Call,
-  { profile, logins, ownImage }: AgentToLaunch,
+  call: Call<LaunchOptions>,
+  { profile, logins, ownImage, made }: AgentToLaunch,
   { container, found }: { readonly container: ContainerLaunch; readonly found: Preflight },
 ): Promise<ContainerChanges> {
   const { context, options } = call;
   const { image, runtime } = found;
+  if (made !== null && image.imageId !== made.id) throw changedImageError(made);
   const stateHome = homeOf(context, options);
   const home = homeVolumeOf({
     ...projectOf(container, context.workingDirectory),
-    stateHome,
+    stateId: await rememberEngine(stateHome, runtime.endpoint, context.now()),
     agent: profile.name,
     ownImage,
     uid: image.uid,
@@ -153,15 +168,35 @@ async function changesFor(
     mountPoints: mountPointsIn(container, image.home),
   });
   await ensureHome(context.env, stateHome, runtime.endpoint, home);
-  const wanted = JSON.stringify(wantedHome(profile, logins ?? []));
   const terminal = container.tty ? terminalVariables(context.env) : {};
   return {
     volumes: [{ volume: home.name, target: image.home }],
-    command: [...prepareCommand(context.root, wanted), profile.command, ...container.command],
+    command: [...prepareCommand(context.root), profile.command, ...container.command],
     env: { ...terminal, ...profile.container?.variables, ...container.env },
-    environment: (environment, session) =>
-      agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session)),
+    environment: (environment, session) => {
+      const used = logins ?? loginsOfSession(call, profile, session);
+      const wanted = JSON.stringify(wantedHome(context, profile, used));
+      return { ...agentEnvironment(environment, profile, used), [WANTED_HOME]: wanted };
+    },
   };
+}
+
+/** The logins where the control plane is away, and the sidecar's policy decides. The agent's own comes first here too. */
+function loginsOfSession(
+  { context, options }: Call<LaunchOptions>,
+  profile: AgentProfile,
+  session: Parameters<typeof listHandedOut>[1],
+): readonly ReadyLogin[] {
+  const { login = null } = options;
+  const own = login === null || login === ACCOUNT ? accountInFile(context, profile) : null;
+  const found = [...(own === null ? [] : [own]), ...listHandedOut(profile, session, login)];
+  return profile.several ? found : found.slice(0, 1);
+}
+
+function changedImageError({ tag }: AgentImage): CliError {
+  return new CliError(EXIT.failed, `the image ${tag} was replaced a moment ago: nothing was started`, [
+    'If you did not build it just now, find out who uses this engine.',
+  ]);
 }
 
 /** What is mounted as the project. */
@@ -192,7 +227,7 @@ function mountPointsIn({ mounts }: ContainerLaunch, home: string): readonly stri
 }
 
 /** The files of the profile, with placeholders in them. */
-function wantedHome(profile: AgentProfile, logins: readonly ReadyLogin[]): WantedHome {
+function wantedHome(context: Call['context'], profile: AgentProfile, logins: readonly ReadyLogin[]): WantedHome {
   const ofLogins = logins.flatMap(({ login, placeholder }) =>
     profile.files
       .filter((file) => file.login === login.name)
@@ -203,22 +238,36 @@ function wantedHome(profile: AgentProfile, logins: readonly ReadyLogin[]): Wante
     json: fillText(file.json, '', WORKSPACE),
   }));
   return {
-    files: [...ofLogins, ...ofContainer],
+    files: [...ofLogins, ...ofAccount(context, profile, logins), ...ofContainer],
     credentialFiles: profile.credential_files.map(({ path }) => path),
     placeholders: logins.map(({ placeholder }) => placeholder),
   };
 }
 
-const PREPARE_AND_RUN =
-  'node --input-type=module -e "$1" -- "$2" </dev/null >&2 || echo "svc: warning: the home of the agent could not be prepared; it may ask questions" >&2; shift 2; exec "$@"';
+/** The agent's own login, as the person's file has it: its tokens are in svc, and placeholders in the file. */
+function ofAccount(
+  context: Call['context'],
+  { account }: AgentProfile,
+  logins: readonly ReadyLogin[],
+): WantedHome['files'] {
+  const used = logins.find(({ login }) => login.name === ACCOUNT);
+  const file = account === undefined ? null : readAccountFile(context, account);
+  if (account === undefined || used === undefined || file === null) return [];
+  const json = LOGIN_FORMATS[account.file.format].copy(file, used.placeholder, context.now());
+  return [{ path: account.file.path, write: 'login', json }];
+}
+
+/** The variable with the files of the home. It is gone before the agent starts. */
+const WANTED_HOME = 'SVC_AGENT_HOME';
+const PREPARE_AND_RUN = `node --input-type=module -e "$1" </dev/null >&2 || echo "svc: warning: the home of the agent could not be prepared; it may ask questions" >&2; unset ${WANTED_HOME}; shift; exec "$@"`;
 const CALL_PREPARE = `
-for (const line of prepareHome(process.env.HOME, JSON.parse(process.argv[1]))) console.error('svc: warning: ' + line);
+for (const line of prepareHome(process.env.HOME, JSON.parse(process.env.${WANTED_HOME}))) console.error('svc: warning: ' + line);
 `;
 
 /** The words before the agent's command. They run in the container, as the agent's user, who may have put anything into the home. */
-function prepareCommand(root: string, wanted: string): readonly string[] {
+function prepareCommand(root: string): readonly string[] {
   const source = readFileSync(join(root, 'sandbox', 'image', 'home', 'prepare_home.ts'), 'utf8');
-  return ['sh', '-c', PREPARE_AND_RUN, 'svc-agent', `${plainJavaScript(source)}${CALL_PREPARE}`, wanted];
+  return ['sh', '-c', PREPARE_AND_RUN, 'svc-agent', `${plainJavaScript(source)}${CALL_PREPARE}`];
 }
 
 /** How the terminal shows colours; the engine alone says `xterm`. */
@@ -233,7 +282,7 @@ async function forgetHomes(call: Call<LaunchOptions>, { name, title }: AgentProf
   const folder = realpathSync(context.workingDirectory);
   const homes = await listHomes(context.env, homeOf(context, options), (problem) => print.warn(problem));
   const own = homes.filter((home) => home.agent === name && home.folder === folder);
-  for (const home of own) await removeHome(context.env, home);
+  await removeHomes(context.env, own);
   print.line(
     { removed: own.map((home) => home.name) },
     own.length === 0 ? `${title} has no home for ${folder}` : `removed the home of ${title} for ${folder}`,

@@ -126,7 +126,7 @@ describe('npm on this machine', () => {
           uid: '1000',
           runtime,
         },
-        { profile: claude, base: 'node:24', rebuild: false },
+        { profile: claude, base: 'node:24', rebuild: false, stateHome: scratch },
       );
       await made.catch(() => {});
       expect(existsSync(started)).toBe(false);
@@ -137,6 +137,19 @@ describe('npm on this machine', () => {
     } finally {
       server.close();
     }
+  });
+
+  test('is ended with the command that runs it', async () => {
+    writeFileSync(join(scratch, 'npm'), '#!/bin/sh\necho began >&2\nexec sleep 1000\n', { mode: 0o755 });
+    const stop = new AbortController();
+    const npm = npmOf(
+      { PATH: `${scratch}:${process.env['PATH']}` },
+      () => {},
+      () => stop.signal,
+    );
+    const ended = npm(['install'], scratch);
+    stop.abort('SIGTERM');
+    expect(await ended).toMatchObject({ code: 1 });
   });
 
   test('gets what it needs for its registry, and no other credential of the shell', () => {

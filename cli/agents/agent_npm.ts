@@ -85,7 +85,11 @@ export function npmEnvironment(env: CliContext['env']): Record<string, string> {
 const PROGRESS_MS = 30_000;
 
 /** The person's npm; `progress` gets a line now and then while it works. */
-export function npmOf(env: CliContext['env'], progress: (text: string) => void): Npm {
+export function npmOf(
+  env: CliContext['env'],
+  progress: (text: string) => void,
+  stop: () => AbortSignal = () => new AbortController().signal,
+): Npm {
   return async (args, cwd, main) => {
     // What is fetched is root's in the image, and the agent has to read it whatever the person's umask is.
     const program = main === undefined ? ['npm'] : [process.execPath, main];
@@ -100,7 +104,7 @@ export function npmOf(env: CliContext['env'], progress: (text: string) => void):
       progress(`npm is still fetching after ${seconds} s; Ctrl-C stops it`);
     }, PROGRESS_MS);
     try {
-      return await endOf(child);
+      return await endOf(child, stop());
     } finally {
       clearInterval(timer);
     }
@@ -109,15 +113,22 @@ export function npmOf(env: CliContext['env'], progress: (text: string) => void):
 
 const MOST_KEPT_CHARACTERS = 64 * 1024;
 
-export function endOf(child: ReturnType<typeof spawn>): Promise<Ended> {
+/** The end of a program, which is told to end if its command is stopped. */
+export function endOf(child: ReturnType<typeof spawn>, stop: AbortSignal): Promise<Ended> {
   let output = '';
+  const end = (): void => void child.kill('SIGTERM');
+  if (stop.aborted) end();
+  else stop.addEventListener('abort', end, { once: true });
   child.stdin?.end();
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (chunk: Buffer) => (output = (output + chunk.toString('utf8')).slice(-MOST_KEPT_CHARACTERS)));
   }
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code: code ?? EXIT.failed, output }));
+    child.once('close', (code) => {
+      stop.removeEventListener('abort', end);
+      resolve({ code: code ?? EXIT.failed, output });
+    });
   });
 }
 

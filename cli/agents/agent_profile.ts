@@ -153,6 +153,10 @@ const containerPart = z.strictObject({
   package: packageName,
   /** Where nothing is `tried`. */
   version: exactVersion.optional(),
+  /** What npm has to say of packages that it fetches, by their names: the agent's, and those with its program. */
+  integrity: z
+    .record(packageName, z.string().regex(/^sha512-[A-Za-z0-9+/]{86}==$/, 'must be a hash such as sha512-…'))
+    .optional(),
   /**
    * The program below `node_modules`, for a package whose own script would put it into its place. `{cpu}` is x64 or arm64,
    * `{musl}` is `-musl` on Alpine and the like. Without it, npm links the package's command.

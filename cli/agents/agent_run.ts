@@ -52,7 +52,7 @@ export async function runAgent(
     expectedHosts: profile.hosts,
     secrets,
     environment: (environment, session) =>
-      agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session)),
+      agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session, call.options.login ?? null)),
   });
   if (sessionId !== null) await printSummary(call, sessionId);
   return status;
@@ -114,8 +114,14 @@ function noAccountError({ name, title, account }: AgentProfile): CliError {
   ]);
 }
 
-export function listHandedOut(profile: AgentProfile, session: Pick<SessionAccess, 'sentinels'>): readonly ReadyLogin[] {
-  const found = profile.logins.flatMap((login) =>
+/** The logins whose placeholders are in the session's variables, or the one that is wanted. */
+export function listHandedOut(
+  profile: AgentProfile,
+  session: Pick<SessionAccess, 'sentinels'>,
+  wanted: string | null,
+): readonly ReadyLogin[] {
+  const logins = profile.logins.filter(({ name }) => wanted === null || name === wanted);
+  const found = logins.flatMap((login) =>
     session.sentinels
       .filter(({ env }) => env === login.variable)
       .map(({ value }) => ({ login, placeholder: value, reference: '' })),

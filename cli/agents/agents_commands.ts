@@ -4,7 +4,7 @@ import { collectValue, handle, type Call, type CommandLine } from '../command_li
 import { CliError, EXIT } from '../exit_codes.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { homeOf } from '../up/home.ts';
-import { listHomes, removeHome } from './agent_homes.ts';
+import { listHomes, removeHomes } from './agent_homes.ts';
 import { readStoredIfReachable, findReadyLogins, type Stored } from './agent_login.ts';
 import { AGENT_TITLES } from './agent_names.ts';
 import { packageOf } from './agent_profile.ts';
@@ -114,10 +114,10 @@ async function listOrForgetHomes(call: Call<HomesOptions>): Promise<undefined> {
   if (unknown !== undefined) {
     throw new CliError(EXIT.failed, `there is no home ${JSON.stringify(unknown)}`, ['List them: svc agents homes']);
   }
-  const removed = found.filter(({ name }) => forgetAll || forget.includes(name));
-  for (const home of removed) await removeHome(context.env, home);
   if (forgetAll || forget.length > 0) {
-    print.line({ removed: removed.map(({ name }) => name) }, `removed ${removed.length} of ${found.length} homes`);
+    const wanted = found.filter(({ name }) => forgetAll || forget.includes(name));
+    const removed = await removeHomes(context.env, wanted);
+    print.line({ removed }, `removed ${removed.length} of ${found.length} homes`);
     return;
   }
   const homes = found.map(({ name, agent, folder }) => ({ volume: name, agent, folder }));

@@ -30,6 +30,8 @@ interface LoginFormat {
   read(file: Json, clientId: string): Result<FoundLogin, string>;
   /** The same file with placeholders in place of all tokens. */
   write(file: Json, placeholder: string, now: number): Json;
+  /** The login alone, with placeholders, for the same file elsewhere: other members may be credentials. */
+  copy(file: Json, placeholder: string, now: number): Json;
   /** Whether its login is one of placeholders. */
   hasPlaceholders(file: Json): boolean;
   /** The access token that it has, or the placeholder in its place. */
@@ -43,6 +45,7 @@ export const LOGIN_FORMATS: Readonly<Record<(typeof LOGIN_FORMAT_NAMES)[number],
   claude: {
     read: readClaude,
     write: writeClaude,
+    copy: (...given) => pick(writeClaude(...given), CLAUDE_MEMBERS),
     hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['claudeAiOauth'])['refreshToken']) ?? ''),
     access: (file) => textOf(objectOf(file['claudeAiOauth'])['accessToken']),
     furtherCredentials: () => [],
@@ -50,6 +53,7 @@ export const LOGIN_FORMATS: Readonly<Record<(typeof LOGIN_FORMAT_NAMES)[number],
   codex: {
     read: readCodex,
     write: writeCodex,
+    copy: (...given) => pick(writeCodex(...given), CODEX_MEMBERS),
     hasPlaceholders: (file) => isRefreshPlaceholder(textOf(objectOf(file['tokens'])['refresh_token']) ?? ''),
     access: (file) => textOf(objectOf(file['tokens'])['access_token']),
     furtherCredentials,
@@ -72,7 +76,7 @@ function readClaude(file: Json, clientId: string): Result<FoundLogin, string> {
     expiresAt: typeof expiresAt === 'number' ? expiresAt : null,
     who: null,
     plan: textOf(own['subscriptionType']),
-    others: Object.keys(file).filter((name) => name !== 'claudeAiOauth'),
+    others: Object.keys(file).filter((name) => !CLAUDE_MEMBERS.has(name)),
     removed: [],
     mayMakeKeys: Array.isArray(own['scopes']) && own['scopes'].includes('org:create_api_key'),
   });
@@ -85,6 +89,8 @@ function writeClaude(file: Json, placeholder: string, now: number): Json {
   const tokens = { accessToken: placeholder, refreshToken: refreshPlaceholder(placeholder), expiresAt: end };
   return { ...file, claudeAiOauth: { ...Object.fromEntries(kept), ...tokens } };
 }
+
+const CLAUDE_MEMBERS: ReadonlySet<string> = new Set(['claudeAiOauth']);
 
 /** What Claude Code notes of a login besides its tokens. Anything else could be a credential and is left out. */
 const CLAUDE_FACTS: ReadonlySet<string> = new Set([
@@ -138,4 +144,8 @@ function writeCodex(file: Json, placeholder: string, now: number): Json {
     },
     last_refresh: new Date(now).toISOString(),
   };
+}
+
+function pick(file: Json, names: ReadonlySet<string>): Json {
+  return Object.fromEntries(Object.entries(file).filter(([name]) => names.has(name)));
 }

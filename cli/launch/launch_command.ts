@@ -59,7 +59,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .option('--detach', 'start the container and return; see svc sessions')
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
-    .option('--login <name>', 'agents: use this one of its logins, such as key or subscription')
+    .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
     .option('--base <image>', 'agents: make the image from this one (default: $SVC_AGENT_BASE_IMAGE, else node:24)')
     .option('--rebuild', 'agents: make the image anew')
     .option('--forget', "agents: remove the agent's home of this project folder, and run nothing")

@@ -28,7 +28,7 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
     .option(USE_OPTION, USE_TEXT, collectValue)
     .addOption(new Option('--egress <reach>').hideHelp())
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
-    .option('--login <name>', 'agents: use this one of its logins, such as key or subscription')
+    .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
     .option('--quiet', 'agents: do not print the number of requests at the end')
     .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
   handle<RunOptions>(line, run, async (call) => {

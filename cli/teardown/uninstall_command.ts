@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { join, parse, relative, resolve } from 'node:path';
+import { HOME_LABEL, homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { listHomes } from '../agents/agent_homes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -42,7 +43,10 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
     ]);
   }
   await requireConsent(call, home, names);
-  const volumes = (await listHomes(context.env, home, (problem) => print.warn(problem))).map(({ name }) => name);
+  const problems: string[] = [];
+  const volumes = (await listHomes(context.env, home, (problem) => problems.push(problem))).map(({ name }) => name);
+  for (const problem of problems) print.warn(problem);
+  const label = problems.length === 0 ? null : `${HOME_LABEL}=${homeLabelOf(home)}`;
   const kept = names.filter((name) => !isOwnName(name));
   for (const name of names) if (isOwnName(name)) rmSync(join(home, name), { recursive: true, force: true });
   if (kept.length === 0) rmdirSync(home);
@@ -51,7 +55,7 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
   );
   if (kept.length > 0) print.warn(toPrintable(`${home} stays, because svc did not make this: ${kept.join(', ')}`));
   print.note('Not deleted, because svc did not put it there or you may still need it:');
-  for (const text of listLeft(context.root, volumes)) print.note(`  ${text}`);
+  for (const text of listLeft(context.root, volumes, label)) print.note(`  ${text}`);
 }
 
 /** Every state directory has one of these files. A folder called `sidecar` alone may be part of a program's source. */
@@ -134,10 +138,14 @@ async function requireConsent(
   if (answer?.trim() !== 'delete') throw new CliError(EXIT.failed, 'nothing was deleted');
 }
 
-function listLeft(root: string, volumes: readonly string[]): readonly string[] {
+/** `unknown` is the label of homes at engines that did not answer; null if all did. */
+function listLeft(root: string, volumes: readonly string[], unknown: string | null): readonly string[] {
   const homes = `homes of agents in containers: docker volume rm ${volumes.join(' ')}`;
   return [
     ...(volumes.length === 0 ? [] : [homes]),
+    ...(unknown === null
+      ? []
+      : [`homes of agents at an engine that did not answer: docker volume ls --filter label=${unknown}`]),
     `${root}: this checkout, and a link to its bin/svc on your PATH (npm unlink --global)`,
     'images that svc image build and svc launch have made: docker image ls',
     'placeholders that svc seal and svc login have written into your files and those of agents; they are no secrets',

@@ -64,6 +64,9 @@ test('an svc that another command starts gets settings and paths, not the creden
   const shells = {
     ANTHROPIC_API_KEY: 'planted',
     DEPLOY: 'planted',
+    DOCKER_AUTH_CONFIG: 'planted',
+    DOCKER_PASSWORD: 'planted',
+    SVC_TOKEN: 'planted',
     NODE_OPTIONS: '--require=/x',
     HTTPS_PROXY: 'planted',
   };

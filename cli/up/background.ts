@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { programFile } from '../../machine/program_file.ts';
+import { SETTINGS } from '../../shared/model/settings.ts';
 import { toShownJson } from '../../shared/model/shown_text.ts';
 import { findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -93,16 +94,18 @@ export function carriedVariables({ env }: Pick<CliContext, 'env'>): Readonly<Rec
   return { PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin', ...(docker !== undefined && { DOCKER_HOST: docker }) };
 }
 
-/** svc's own settings, and what tells a program about its user and its machine. */
-const OF_SVC =
-  /^(?:SVC_\w+|(?:GENERAL|CODEHOST)_OAUTH_\w+|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|XDG_\w+|DOCKER_\w+|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR))$/;
+/** What tells a program about its user, its machine and its engine. */
+const OF_MACHINE =
+  /^(?:HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|XDG_\w+|DOCKER_(?:HOST|CONTEXT|CONFIG|CERT_PATH|TLS|TLS_VERIFY|API_VERSION)|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR))$/;
+/** svc's own settings; not the token of a session, which is in the environment of an agent. */
+const OF_SVC: ReadonlySet<string> = new Set(SETTINGS.map(({ name }) => name));
 
 /**
  * The environment of an svc that starts on the way of another command. It runs for days: the credentials of that command's
  * shell stay out of it.
  */
 export function environmentOfSvc(context: Pick<CliContext, 'env'>): CliContext['env'] {
-  const own = Object.entries(context.env).filter(([name]) => OF_SVC.test(name));
+  const own = Object.entries(context.env).filter(([name]) => OF_SVC.has(name) || OF_MACHINE.test(name));
   return { ...Object.fromEntries(own), ...carriedVariables(context) };
 }
 

@@ -3,99 +3,19 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, ROOT, shellEnvironment } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { INSTALL_COMMAND, installAgents, pinnedVersion } from './installed_agents.ts';
-import { COPILOT_MODEL } from './replies.ts';
 import { type AgentServices, SERVICE_HOSTS, startServices } from './services.ts';
+import { loginOf, plantCredentials, profileOf, TRIED } from './tried_agents.ts';
 import { agentsTable, REFRESH_COMMAND, rowOf, tableOf, withTable } from './table.ts';
 
 // The real agents, each started by its name, against services that accept only the real credential.
 
-/** One agent with one of its logins, and a prompt that needs no person's answer. */
-interface Tried {
-  readonly agent: string;
-  readonly login: string;
-  readonly npm: string;
-  readonly prefix: string;
-  readonly args: readonly string[];
-  readonly over: 'SSE' | 'WebSocket';
-}
-const PROMPT = 'say hello';
-const TRIED: readonly Tried[] = [
-  {
-    agent: 'claude',
-    login: 'key',
-    npm: '@anthropic-ai/claude-code',
-    prefix: 'sk-ant-api03-',
-    args: ['-p', PROMPT],
-    over: 'SSE',
-  },
-  {
-    agent: 'claude',
-    login: 'subscription',
-    npm: '@anthropic-ai/claude-code',
-    prefix: 'sk-ant-oat01-',
-    args: ['-p', PROMPT],
-    over: 'SSE',
-  },
-  {
-    agent: 'codex',
-    login: 'key',
-    npm: '@openai/codex',
-    prefix: 'sk-proj-',
-    args: ['exec', '--skip-git-repo-check', PROMPT],
-    over: 'WebSocket',
-  },
-  {
-    agent: 'gemini',
-    login: 'key',
-    npm: '@google/gemini-cli',
-    prefix: 'AIza',
-    args: ['--skip-trust', '-p', PROMPT],
-    over: 'SSE',
-  },
-  {
-    agent: 'opencode',
-    login: 'openai',
-    npm: 'opencode-ai',
-    prefix: 'sk-proj-',
-    args: ['run', '-m', 'openai/gpt-4o', PROMPT],
-    over: 'SSE',
-  },
-  {
-    agent: 'copilot',
-    login: 'token',
-    npm: '@github/copilot',
-    prefix: 'github_pat_',
-    args: ['--model', COPILOT_MODEL, '--allow-all-tools', '-p', PROMPT],
-    over: 'SSE',
-  },
-  { agent: 'qwen', login: 'key', npm: '@qwen-code/qwen-code', prefix: 'sk-', args: ['-p', PROMPT], over: 'SSE' },
-];
-
-const profileFile = z.object({
-  title: z.string(),
-  tried: z.string().nullable(),
-  logins: z.array(z.object({ name: z.string(), title: z.string(), secret: z.string(), variable: z.string() })),
-});
-function profileOf(agent: string): z.output<typeof profileFile> {
-  return profileFile.parse(parse(readFileSync(join(ROOT, 'catalog', 'agents', `${agent}.yaml`), 'utf8')));
-}
-function loginOf({ agent, login }: Tried): z.output<typeof profileFile>['logins'][number] {
-  const found = profileOf(agent).logins.find(({ name }) => name === login);
-  if (found === undefined) throw new Error(`${agent} has no login ${login}`);
-  return found;
-}
-
-/** Planted values that exist nowhere else. One for each secret, because agents share some. */
-const credentials: Readonly<Record<string, string>> = Object.fromEntries(
-  TRIED.map((tried) => [loginOf(tried).secret, `${tried.prefix}${randomBytes(36).toString('base64url')}`]),
-);
+const credentials = plantCredentials();
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
 const PAGE = join(ROOT, 'docs', 'guides', 'agents.md');
 const shown = new Map<string, readonly string[]>();

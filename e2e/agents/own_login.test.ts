@@ -10,93 +10,14 @@ import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { INSTALL_COMMAND, installAgents } from './installed_agents.ts';
-import { CHATGPT_ACCOUNT } from './replies.ts';
+import { currentTokens, EXPIRES_SECONDS, ownLogins, tokenEndpoints } from './own_logins.ts';
 import { type AgentServices, LOGIN_HOSTS, SERVICE_HOSTS, startServices } from './services.ts';
-import { TokenIssuer } from './token_issuer.ts';
 
 // The own logins of the real agents, moved into svc: against services that admit only the newest access tokens, and token
 // endpoints that rotate refresh tokens and end a login when an old one comes back.
 
-const EXPIRES_SECONDS = 4;
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
-const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-const jwt = (claims: object): string =>
-  `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}.${randomBytes(40).toString('base64url')}`;
-const OPENAI_AUTH = {
-  chatgpt_plan_type: 'pro',
-  chatgpt_account_id: CHATGPT_ACCOUNT,
-  chatgpt_user_id: 'user-of-a-test',
-};
-
-/** An agent, the file of its login, and its endpoint. */
-interface Tried {
-  readonly agent: 'claude' | 'codex';
-  readonly file: string;
-  readonly tokenUrl: string;
-  readonly issuer: TokenIssuer;
-  readonly shown: string;
-  readonly args: readonly string[];
-  readonly logout: readonly string[];
-  login(issuer: TokenIssuer): object;
-  /** Makes the agent refresh by itself. */
-  expire(file: string): void;
-}
-const TRIED: readonly Tried[] = [
-  {
-    agent: 'claude',
-    file: '.claude/.credentials.json',
-    tokenUrl: 'platform.claude.com/v1/oauth/token',
-    issuer: new TokenIssuer(
-      '9d1c250a-e61b-44d9-88ed-5944d1962f5e',
-      () => `sk-ant-oat01-${randomBytes(70).toString('base64url')}AA`,
-      EXPIRES_SECONDS,
-    ),
-    shown: 'plan max',
-    args: ['-p', 'say hello'],
-    logout: ['auth', 'logout'],
-    login: ({ access, refresh }) => ({
-      claudeAiOauth: {
-        accessToken: access,
-        refreshToken: refresh,
-        expiresAt: Date.now() + 1_000,
-        scopes: ['user:inference', 'user:profile'],
-        subscriptionType: 'max',
-        rateLimitTier: 'default_claude_max_5x',
-      },
-    }),
-    expire(file) {
-      writeFileSync(file, readFileSync(file, 'utf8').replace(/"expiresAt": \d+/, '"expiresAt": 1000'));
-    },
-  },
-  {
-    agent: 'codex',
-    file: '.codex/auth.json',
-    tokenUrl: 'auth.openai.com/oauth/token',
-    issuer: new TokenIssuer(
-      'app_EMoamEEZ73f0CkXaXp7hrann',
-      () => jwt({ exp: Math.floor(Date.now() / 1000) + 1, 'https://api.openai.com/auth': OPENAI_AUTH }),
-      EXPIRES_SECONDS,
-    ),
-    shown: 'dev@example.test, plan pro',
-    args: ['exec', '--skip-git-repo-check', 'say hello'],
-    logout: ['logout'],
-    login: ({ access, refresh }) => ({
-      auth_mode: 'chatgpt',
-      OPENAI_API_KEY: null,
-      tokens: {
-        id_token: jwt({ email: 'dev@example.test', 'https://api.openai.com/auth': OPENAI_AUTH }),
-        access_token: access,
-        refresh_token: refresh,
-        account_id: CHATGPT_ACCOUNT,
-      },
-      last_refresh: new Date().toISOString(),
-    }),
-    // It believes the expiry in its placeholder, and refreshes when a request is refused again after reading its file again.
-    expire() {
-      services.refuseNext('/backend-api/wham/accounts/check', 2);
-    },
-  },
-];
+const TRIED = ownLogins();
 
 let programs: string | null;
 let services: AgentServices;
@@ -108,14 +29,10 @@ beforeAll(async () => {
   if (programs === null) return;
   scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-logins-'));
   const ca = await createTestCa();
-  const current: Record<string, readonly string[]> = {};
-  for (const { agent, issuer } of TRIED) {
-    Object.defineProperty(current, `account/${agent}`, { get: () => issuer.accepted });
-  }
-  const tokens = Object.fromEntries(
-    TRIED.map(({ tokenUrl, issuer }) => [tokenUrl, (body: string) => issuer.answer(body)]),
-  );
-  services = await startServices(await ca.issue(SERVICE_HOSTS), current, ANSWER, { hosts: LOGIN_HOSTS, tokens });
+  services = await startServices(await ca.issue(SERVICE_HOSTS), currentTokens(TRIED), ANSWER, {
+    hosts: LOGIN_HOSTS,
+    tokens: tokenEndpoints(TRIED),
+  });
   const resolve = SERVICE_HOSTS.map((host) => `${host}:127.0.0.1:${services.port}`);
   svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
 });
@@ -189,7 +106,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `svc login ${tried.agent}
     expectNoToken();
 
     // An agent that refreshes by itself gets its placeholders again.
-    tried.expire(file);
+    tried.expire(services, file);
     await talk();
     expect({ refused: issuer.refused, isRevoked: issuer.isRevoked }).toEqual({ refused: [], isRevoked: false });
     expectNoToken();

@@ -44,6 +44,14 @@ export const LOGIN_HOSTS: CredentialHosts = {
   'chatgpt.com': [['account/codex', BEARER]],
 };
 
+/** The hosts of both. */
+export const ALL_HOSTS: CredentialHosts = Object.fromEntries(
+  [...new Set([...Object.keys(HOSTS), ...Object.keys(LOGIN_HOSTS)])].map((host) => [
+    host,
+    [...(HOSTS[host] ?? []), ...(LOGIN_HOSTS[host] ?? [])],
+  ]),
+);
+
 /** Hosts that the agents call without a credential. They answer here with nothing, so that no agent waits for the network. */
 const OTHERS = [
   'ab.chatgpt.com',

@@ -97,6 +97,7 @@ describeContainers('svc launch claude', () => {
   });
   afterAll(async () => {
     await svc.cli(['agents', 'homes', '--forget-all'], { env: bench.engine.environment });
+    if (image !== '') await bench.engine.docker('image', 'rm', '--force', image);
     await svc.stop();
     await services.close();
     bench.clear();
@@ -106,7 +107,7 @@ describeContainers('svc launch claude', () => {
     expect(placeholder).toMatch(/^sk-ant-api03-/);
     const looks: Promise<Seen>[] = [];
     services.onAnswer(() => looks.push(look()));
-    const flags = ['--base', bench.images.debianBase, '--rebuild', '--egress=sealed'];
+    const flags = ['--base', bench.images.debianBase, '--egress=sealed'];
     const first = await atTerminal(
       [{ expect: ANSWER }, { type: '/exit\r' }, { expect: 'svc audit list' }],
       ...flags,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
-import type { Result } from '../../shared/model/result.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Environment } from '../launch/session_environment.ts';
 import { HOME_LABEL } from './container_labels.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
@@ -20,7 +20,7 @@ export interface HomeVolume {
 
 /** The engine's volumes with homes of agents. */
 interface HomeVolumes {
-  /** Creates the volume unless it exists. */
+  /** Creates the volume unless it exists. One that svc did not make for this home is refused: it could be any folder of the machine. */
   create(home: HomeVolume, homeLabel: string): Promise<Result<void, RuntimeFailure>>;
   /** Those of the state directory with this label. */
   list(homeLabel: string): Promise<Result<readonly HomeVolume[], RuntimeFailure>>;
@@ -33,11 +33,14 @@ const doNothing = (): undefined => undefined;
 export function homeVolumesAt(env: Environment, endpoint: string): HomeVolumes {
   const docker = dockerProgram(env, endpoint);
   return {
-    create: ({ name, agent, folder }, homeLabel) => {
-      // As JSON: a folder's name may have a line break in it.
-      const labels = { [HOME_LABEL]: homeLabel, [AGENT_LABEL]: agent, [FOLDER_LABEL]: JSON.stringify(folder) };
+    create: async (home, homeLabel) => {
+      const labels = labelsOf(home, homeLabel);
       const flags = Object.entries(labels).flatMap(([label, value]) => ['--label', `${label}=${value}`]);
-      return docker.read(['volume', 'create', ...flags, '--', name], { parse: doNothing });
+      const made = await docker.read(['volume', 'create', ...flags, '--', home.name], { parse: doNothing });
+      if (!made.ok) return made;
+      const found = await docker.read(['volume', 'inspect', '--', home.name], { parse: parseVolume });
+      if (!found.ok) return found;
+      return isMadeWith(labels, found.value) ? ok(undefined) : err(foreignVolume(home.name));
     },
     list: (homeLabel) => {
       const format = ['.Name', `.Label "${AGENT_LABEL}"`, `.Label "${FOLDER_LABEL}"`].map((field) => `{{${field}}}`);
@@ -48,6 +51,38 @@ export function homeVolumesAt(env: Environment, endpoint: string): HomeVolumes {
       return docker.read(['volume', 'ls', ...filters, '--format', format.join('\t')], { parse: parseVolumes });
     },
     remove: (name) => docker.read(['volume', 'rm', '--', name], { parse: doNothing }),
+  };
+}
+
+function labelsOf({ agent, folder }: HomeVolume, homeLabel: string): Readonly<Record<string, string>> {
+  // As JSON: a folder's name may have a line break in it.
+  return { [HOME_LABEL]: homeLabel, [AGENT_LABEL]: agent, [FOLDER_LABEL]: JSON.stringify(folder) };
+}
+
+/** Options of the driver `local` can make a volume of any folder. */
+const inspected = z.tuple([
+  z.object({
+    Driver: z.string(),
+    Labels: z.record(z.string(), z.string()).nullish(),
+    Options: z.record(z.string(), z.string()).nullish(),
+  }),
+]);
+type Inspected = z.output<typeof inspected>[0];
+
+function parseVolume(text: string): Inspected | null {
+  return inspected.safeParse(parseJson(text)).data?.[0] ?? null;
+}
+
+function isMadeWith(labels: Readonly<Record<string, string>>, volume: Inspected | null): boolean {
+  if (volume === null || volume.Driver !== 'local' || Object.keys(volume.Options ?? {}).length > 0) return false;
+  return Object.entries(labels).every(([label, value]) => volume.Labels?.[label] === value);
+}
+
+function foreignVolume(name: string): RuntimeFailure {
+  return {
+    reason: 'engine_refused',
+    message: `the volume ${name} is there already, and svc did not make it for this home`,
+    fixes: [`See what it is: docker volume inspect ${name}`, `If nothing in it is needed: docker volume rm ${name}`],
   };
 }
 

@@ -100,9 +100,23 @@ export function scriptWorkingEngine(docker: FakeDocker, exitCode = 0): FakeDocke
   return docker
     .on('image', `printf '%s\\n' '${JSON.stringify(image)}'`)
     .on('create', `echo ${CONTAINER_ID}`)
+    .on('volume', `exec '${process.execPath}' -e '${VOLUMES}' '${docker.folder}' "$@"`)
     .on('container', `printf '%s\\n' '${containerJson({ running: true })}'`)
     .on('start', `exit ${exitCode}`);
 }
+
+/** An engine with one volume: the one that was created last. */
+const VOLUMES = `
+const { readFileSync, writeFileSync } = require("node:fs");
+const [folder, , verb, ...words] = process.argv.slice(1);
+const file = folder + "/volume.json";
+const Labels = {};
+for (const [at, word] of words.entries()) {
+  if (words[at - 1] === "--label") Labels[word.slice(0, word.indexOf("="))] = word.slice(word.indexOf("=") + 1);
+}
+if (verb === "create") writeFileSync(file, JSON.stringify([{ Driver: "local", Labels, Options: null }]));
+if (verb === "inspect") process.stdout.write(readFileSync(file));
+`;
 
 export function containerJson(state: {
   readonly running: boolean;
