@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { countOf } from './support/full_counts.ts';
+import { countOf, IS_FULL } from './support/full_counts.ts';
 import { plantSecret, searchFiles } from './support/planted_secret.ts';
 import { kill } from './support/process.ts';
 import { start, SVC } from './support/program.ts';
@@ -176,19 +176,24 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
   { what: 'the sidecar', victims: ['sidecar_pid'] },
   { what: 'the control plane', victims: ['control_pid'] },
   { what: 'both programs', victims: ['sidecar_pid', 'control_pid'] },
-])('an agent of svc run continues after kill -9 of $what', ({ victims }) => {
+])('an agent of svc run continues after kill -9 of $what', ({ what, victims }) => {
   it.each([
     { when: 'between requests', killOnce: killIdle },
     { when: 'in the middle of a reply', killOnce: killMidStream },
   ])(
     '$when, with at most one failed request for each kill',
-    async ({ killOnce }) => {
+    async ({ when, killOnce }) => {
+      let failed = 0;
       for (let count = 0; count < countOf(50, 2); count += 1) {
         const from = agent.outcomes.length;
         await killOnce(victims);
         await agent.goesOn();
-        expect(agent.listFailuresSince(from).slice(1)).toEqual([]);
+        const failures = agent.listFailuresSince(from);
+        failed += failures.length;
+        expect(failures.slice(1)).toEqual([]);
       }
+      const figures = `${countOf(50, 2)} kills, ${agent.outcomes.length} requests, ${failed} failed`;
+      if (IS_FULL) process.stdout.write(`kill -9 of ${what} ${when}: ${figures}\n`);
       for (const seen of world.upstream.requests) expect(seen.header('authorization')).toBe(`Bearer ${SECRET}`);
       await agent.end();
       const events = await world.svc.events();

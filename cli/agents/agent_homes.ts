@@ -79,6 +79,11 @@ export async function rememberEngine(stateHome: string, endpoint: string, now: n
 /** Each launch writes the file once at the most. */
 const MOST_TRIES = 20;
 
+/** Whether agents of this state directory have had homes. No engine is asked. */
+export function hasHomes(stateHome: string): boolean {
+  return existsSync(recordFile(stateHome));
+}
+
 /** The homes of a state directory's agents; `onProblem` gets a line for each engine that does not answer. */
 export async function listHomes(
   env: Env,

@@ -75,7 +75,7 @@ const wantedHome = () =>
   z
     .object({ files: z.array(z.looseObject({ write: z.string() })), placeholders: z.array(z.string()) })
     .loose()
-    .parse(JSON.parse(String(Reflect.get(created().env, 'SVC_AGENT_HOME'))));
+    .parse(JSON.parse(Reflect.get(created().env, 'SVC_AGENT_HOME') ?? ''));
 
 let isAway: boolean;
 const answer: Answer = (call) => {
@@ -83,6 +83,7 @@ const answer: Answer = (call) => {
   if (isAway && !path.startsWith('/v1/sandbox-proxy/') && path !== '/v1/me') throw new TypeError('fetch failed');
   if (path === '/v1/me') return { status: 200, body: ME };
   if (path === '/v1/audit-events') return { status: 200, body: { items: [], next_cursor: null } };
+  if (path.endsWith('/unsealed')) return { status: 200, body: { value: 'planted-unsealed' } };
   if (!path.startsWith('/v1/sandbox-proxy/')) return vault.answer(call);
   const sentinels = [{ env: 'ANTHROPIC_API_KEY', value: placeholder() }, OTHER_LOGIN];
   return call.method === 'POST' && path.endsWith('/sessions')
@@ -262,6 +263,12 @@ describe('svc launch NAME', () => {
     rmSync(join(docker.folder, 'uses'), { force: true });
     await svc(['launch', '--image', 'team/agent', 'claude'], { workingDirectory: other });
     expect(volumeOf(created().args)).toBe(volumes[1]);
+  });
+
+  test('says that the home may keep what it was given in plaintext', async () => {
+    const run = await launch('--unsealed', 'DB=vault://team/db,host=db.example.com,reason=x', 'claude');
+    expect(run.stderr).toContain('Claude Code could write DB into its home, which stays');
+    expect(run.stderr).not.toContain('planted-unsealed');
   });
 
   test('uses another home in a state directory that was made anew', async () => {

@@ -105,7 +105,17 @@ async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: 
   if (end.exitCode === null) return EXIT.ok;
   await printPlaceholderHints(call, end.sessionId, profile.hosts);
   await printSummary(call, end.sessionId);
+  warnOfKept(call, wanted);
   return end.exitCode;
+}
+
+/** What the agent was given in plaintext may be in its home, which lasts. */
+function warnOfKept(call: Call<LaunchOptions>, { request: { unsealed }, profile: { name, title } }: Wanted): void {
+  if (unsealed.length === 0 || call.options.quiet === true) return;
+  const names = unsealed.map(({ env }) => env).join(', ');
+  call.print.warn(
+    `${title} could write ${names} into its home, which stays; to remove it: svc launch --forget ${name}`,
+  );
 }
 
 async function agentImage(call: Call<LaunchOptions>, profile: AgentProfile): Promise<AgentImage> {

@@ -87,6 +87,13 @@ describe('svc panic', () => {
     expect(await panic()).toMatchObject({ code: 0, not_done: [], stopped: false });
   });
 
+  test('names the homes of agents, which stay and may hold what an agent wrote down', async () => {
+    nothingRuns();
+    expect((await runCli(home, ['panic', '--yes'])).stderr).not.toContain('svc agents homes');
+    home.write('agent_homes.json', '{"endpoints":["unix:///run/docker.sock"]}');
+    expect((await runCli(home, ['panic', '--yes'])).stderr).toContain('svc agents homes');
+  });
+
   test('goes on if files of the state directory cannot be read or would block', async () => {
     await enrol();
     mkdirSync(join(home.path, 'sessions', SESSION, 'container.json'), { recursive: true });

@@ -5,6 +5,7 @@ import { ownReleases, UNSEALED_EVENT } from '../../shared/report/sealability.ts'
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { identify, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { listRunningServers } from '../../machine/process_records.ts';
+import { hasHomes } from '../agents/agent_homes.ts';
 import { controlClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { EXIT } from '../exit_codes.ts';
@@ -141,6 +142,8 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
         .map(toPrintable)
         .join('\n')}\n`,
   );
+  if (hasHomes(home))
+    print.note('Agents may have written credentials into their homes in containers: svc agents homes');
   return notDone.length === 0 ? EXIT.ok : EXIT.failed;
 }
 

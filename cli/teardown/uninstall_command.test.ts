@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -51,6 +52,15 @@ describe('svc uninstall', () => {
     expect(JSON.parse(run.stdout)).toEqual({ deleted: state, kept: ['control.db.backup', 'notes.txt', 'project'] });
     expect(run.stderr).toContain(`${state} stays`);
     expect(readdirSync(state)).toEqual(['control.db.backup', 'notes.txt', 'project']);
+  });
+
+  test('says how to find the homes of agents at an engine that does not answer', async () => {
+    const endpoint = `unix://${join(folder, 'none.sock')}`;
+    writeFileSync(join(state, 'agent_homes.json'), JSON.stringify({ endpoints: [endpoint] }));
+    const label = homeLabelOf(state);
+    const run = await uninstall(state, ['--yes']);
+    expect(run.stderr).toContain(`the homes of agents at ${endpoint} are not known`);
+    expect(run.stderr).toContain(`docker volume ls --filter label=svc.home=${label}`);
   });
 
   test('asks for the whole word at a terminal', async () => {

@@ -72,6 +72,7 @@ const OWN_NAMES = [
   'vault.key.change',
   'control.db',
   'agent_homes.json',
+  'agent_images.json',
   'allowed_hosts.json',
   'image_checks.json',
   'run.json',

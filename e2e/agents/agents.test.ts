@@ -8,9 +8,9 @@ import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret
 import { type Finished, ROOT, shellEnvironment } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
-import { INSTALL_COMMAND, installAgents, pinnedVersion } from './installed_agents.ts';
+import { INSTALL_COMMAND, installAgents, pinnedHash, pinnedVersion } from './installed_agents.ts';
 import { type AgentServices, SERVICE_HOSTS, startServices } from './services.ts';
-import { loginOf, plantCredentials, profileOf, TRIED } from './tried_agents.ts';
+import { loginOf, loginsInContainers, OWN_LOGINS, plantCredentials, profileOf, TRIED } from './tried_agents.ts';
 import { agentsTable, REFRESH_COMMAND, rowOf, tableOf, withTable } from './table.ts';
 
 // The real agents, each started by its name, against services that accept only the real credential.
@@ -18,7 +18,7 @@ import { agentsTable, REFRESH_COMMAND, rowOf, tableOf, withTable } from './table
 const credentials = plantCredentials();
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
 const PAGE = join(ROOT, 'docs', 'guides', 'agents.md');
-const shown = new Map<string, readonly string[]>();
+const passed = new Set<string>();
 
 let programs: string | null;
 let services: AgentServices;
@@ -45,7 +45,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
   'svc $label',
   (tried) => {
     const { agent, login, args } = tried;
-    const { secret, variable, title } = loginOf(tried);
+    const { secret, variable } = loginOf(tried);
     const credential = credentials[secret] ?? '';
 
     it('answers, and has a placeholder in place of the credential', async ({ skip }) => {
@@ -93,7 +93,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
       expect(files.holding).toEqual([]);
       expect(foundIn(said, credential)).toEqual([]);
       expect(searchFiles(svc.home, credential).holding).toEqual([]);
-      shown.set(`${agent} ${login}`, rowOf({ ...tried, title: profileOf(agent).title, credential: title }));
+      passed.add(`${agent} ${login}`);
     });
   },
 );
@@ -103,13 +103,27 @@ describe('the profiles', () => {
     for (const { agent, npm } of TRIED) expect(profileOf(agent).tried).toBe(pinnedVersion(npm));
   });
 
+  it('name the hashes of the packages that are tested here', () => {
+    for (const { agent, npm } of TRIED) {
+      const { integrity } = profileOf(agent).container;
+      expect(Object.keys(integrity)).toContain(npm);
+      for (const [name, hash] of Object.entries(integrity)) expect(pinnedHash(name)).toBe(hash);
+    }
+  });
+
   it(`are in the table of docs/guides/agents.md as tested; refresh it with ${REFRESH_COMMAND}`, () => {
-    const rows = TRIED.map(
-      (tried) =>
-        shown.get(`${tried.agent} ${tried.login}`) ??
-        rowOf({ ...tried, title: profileOf(tried.agent).title, credential: loginOf(tried).title }),
+    const inContainers = new Set(loginsInContainers(true).map(({ agent, login }) => `${agent} ${login}`));
+    const rows = [
+      ...TRIED.map((tried) => ({ ...tried, credential: loginOf(tried).title })),
+      ...OWN_LOGINS.map((own) => ({ ...own, login: 'account', credential: profileOf(own.agent).account?.title ?? '' })),
+    ].map((row) =>
+      rowOf({
+        ...row,
+        title: profileOf(row.agent).title,
+        inContainer: inContainers.has(`${row.agent} ${row.login}`),
+      }),
     );
-    if (process.env['AGENTS_MD'] === 'write' && shown.size === TRIED.length) {
+    if (process.env['AGENTS_MD'] === 'write' && passed.size === TRIED.length) {
       writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8'), agentsTable(rows)));
     }
     expect(tableOf(readFileSync(PAGE, 'utf8'))).toBe(agentsTable(rows));

@@ -60,3 +60,11 @@ export function pinnedVersion(name: string): string {
   const text = readFileSync(join(HERE, 'package.json'), 'utf8');
   return packageFile.parse(JSON.parse(text)).dependencies[name] ?? '';
 }
+
+const lockFile = z.object({ packages: z.record(z.string(), z.object({ integrity: z.string().optional() })) });
+
+/** The hash of a package in the lock file. */
+export function pinnedHash(name: string): string {
+  const text = readFileSync(join(HERE, 'package-lock.json'), 'utf8');
+  return lockFile.parse(JSON.parse(text)).packages[`node_modules/${name}`]?.integrity ?? '';
+}

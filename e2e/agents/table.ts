@@ -2,7 +2,17 @@ import { pinnedVersion } from './installed_agents.ts';
 
 export const REFRESH_COMMAND = 'AGENTS_MD=write CI=true npx vitest run e2e/agents';
 
-const HEADING = ['Command', 'Agent', 'Version', 'Credential', 'Tried with', 'Model over'];
+const HEADING = [
+  'Command',
+  'Agent',
+  'Version',
+  'Credential',
+  'Tried with',
+  'Model over',
+  'Plain',
+  'Container',
+  'Sealed container',
+];
 const [BEGIN, END] = ['<!-- agents -->', '<!-- /agents -->'];
 
 /** An agent's row. Only an agent whose test passed is added to the page. */
@@ -13,6 +23,8 @@ export function rowOf(tried: {
   readonly credential: string;
   readonly args: readonly string[];
   readonly over: 'SSE' | 'WebSocket';
+  /** Whether it is tried in a container too, with every host in reach and sealed. */
+  readonly inContainer: boolean;
 }): readonly string[] {
   const words = tried.args.map((arg) => (/^[\w./-]+$/.test(arg) ? arg : `'${arg}'`)).join(' ');
   const version = pinnedVersion(tried.npm);
@@ -23,6 +35,8 @@ export function rowOf(tried: {
     tried.credential,
     `\`${words}\``,
     tried.over === 'SSE' ? 'HTTP stream' : tried.over,
+    'yes',
+    ...(tried.inContainer ? ['yes', 'yes'] : ['no', 'no']),
   ];
 }
 

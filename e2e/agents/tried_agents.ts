@@ -69,6 +69,8 @@ export const TRIED: readonly Tried[] = [
 ];
 
 const profileFile = z.object({
+  account: z.object({ title: z.string() }).optional(),
+  container: z.object({ integrity: z.record(z.string(), z.string()) }),
   title: z.string(),
   tried: z.string().nullable(),
   logins: z.array(z.object({ name: z.string(), title: z.string(), secret: z.string(), variable: z.string() })),
@@ -98,18 +100,12 @@ export interface TriedInContainer extends Pick<Tried, 'agent' | 'args' | 'over'>
 
 /** What is tried in containers. `npm test` takes a sample: the own login that is written into the home. */
 export function loginsInContainers(isFull: boolean): readonly TriedInContainer[] {
-  const accounts: readonly TriedInContainer[] = OWN_LOGINS.map(({ agent, args, over }) => ({
-    agent,
-    login: 'account',
-    args,
-    over,
-    tried: null,
-  }));
+  const accounts = OWN_LOGINS.map((own): TriedInContainer => ({ ...own, login: 'account', tried: null }));
   if (!isFull) return accounts.filter(({ agent }) => agent === 'codex');
   return [...TRIED.map((tried): TriedInContainer => ({ ...tried, tried })), ...accounts];
 }
 
 /** The agents whose own login svc takes over. */
-export const OWN_LOGINS: readonly Pick<Tried, 'agent' | 'args' | 'over'>[] = TRIED.filter(
-  ({ agent, login }) => login === 'key' && (agent === 'claude' || agent === 'codex'),
-).map(({ agent, args, over }) => ({ agent, args, over }));
+export const OWN_LOGINS: readonly Pick<Tried, 'agent' | 'npm' | 'args' | 'over'>[] = TRIED.filter(
+  ({ agent, login }) => login === 'key' && profileOf(agent).account !== undefined,
+);

@@ -112,13 +112,14 @@ describe('the home of an agent', () => {
   });
 });
 
+const write = (json: object): void => {
+  mkdirSync(at('.agent'), { recursive: true });
+  writeFileSync(at('.agent', 'auth.json'), JSON.stringify(json));
+};
+
 describe("the file of an agent's own login", () => {
   const login = { tokens: { access: 'placeholder-of-today', account: 'a' }, mode: 'own' };
   const files: WantedHome['files'] = [{ path: '~/.agent/auth.json', write: 'login', json: login }];
-  const write = (json: object): void => {
-    mkdirSync(at('.agent'), { recursive: true });
-    writeFileSync(at('.agent', 'auth.json'), JSON.stringify(json));
-  };
 
   test('is written, beside what the agent has there', () => {
     expect(prepare({ files })).toEqual([]);

@@ -51,9 +51,11 @@ async function run(args: readonly string[], input?: string): Promise<Finished> {
 /** All values that nobody but svc and the service may have. */
 const planted = (): readonly string[] => [...Object.values(credentials), ...own.flatMap(({ issuer }) => issuer.issued)];
 
-/** Searches the processes, and what the engine says of the containers. */
+/** Searches the processes, and what the engine says of the containers that run. */
 async function searchRunning(): Promise<void> {
-  const containers = await Promise.all((await bench.containersOf(svc)).map((id) => bench.engine.docker('inspect', id)));
+  const inspected = await Promise.all((await bench.containersOf(svc)).map((id) => bench.engine.run(['inspect', id])));
+  // One that has ended meanwhile is not there any more.
+  const containers = inspected.filter(({ code }) => code === 0).map(({ stdout }) => stdout);
   for (const value of planted()) {
     leaks.push(...searchProcesses(value).holding, ...containers.flatMap((text) => foundIn(text, value)));
   }
@@ -78,19 +80,16 @@ async function expectNoCredential(agent: string): Promise<void> {
   }
 }
 
-async function logIn({ agent, login, tried }: TriedInContainer): Promise<void> {
+/** Stores the key, or imports the own login. Gives the exit code. */
+async function logIn({ agent, tried }: TriedInContainer): Promise<number | null> {
   if (tried !== null) {
-    const stored = await run(['login', agent, '--stdin'], credentials[loginOf(tried).secret] ?? '');
-    expect(stored).toMatchObject({ code: 0 });
-    return;
+    return (await run(['login', agent, '--stdin'], credentials[loginOf(tried).secret] ?? '')).code;
   }
   const account = own.find((each) => each.agent === agent);
-  if (account === undefined) throw new Error(`${agent} has no login ${login}`);
-  const file = join(person, account.file);
+  const file = join(person, account?.file ?? '');
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, JSON.stringify(account.login(account.issuer)), { mode: 0o600 });
-  expect(await run(['login', agent, '--import', '--yes'])).toMatchObject({ code: 0 });
-  expect(account.issuer.issued.filter((token) => readFileSync(file, 'utf8').includes(token))).toEqual([]);
+  writeFileSync(file, JSON.stringify(account?.login(account.issuer)), { mode: 0o600 });
+  return (await run(['login', agent, '--import', '--yes'])).code;
 }
 
 /** Runs the agent until its model has answered. */
@@ -147,7 +146,7 @@ describeContainers('in a container', () => {
     'svc launch %s answers by each of its logins, with every host in reach and sealed, and holds no credential',
     async (agent) => {
       for (const login of logins.filter((each) => each.agent === agent)) {
-        await logIn(login);
+        expect(await logIn(login)).toBe(0);
         await expectNoCredential(agent);
         await talk(login);
         await talk(login, '--egress=sealed');
@@ -157,7 +156,7 @@ describeContainers('in a container', () => {
     LONGEST_MS,
   );
 
-  it.each(own.filter((account) => agents.includes(account.agent)).map((account) => ({ ...account })))(
+  it.each(own.filter(({ agent }) => agent === 'codex'))(
     'the own login of $agent is refreshed outside, and stays in svc after the logout in the container',
     async ({ agent, issuer, logout }) => {
       const login = logins.find((each) => each.agent === agent && each.tried === null);
