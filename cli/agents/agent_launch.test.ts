@@ -216,7 +216,7 @@ describe('svc launch NAME', () => {
         { path: '~/.claude.json', json: { customApiKeyResponses: { approved: [placeholder().slice(-20)] } } },
         { json: { projects: { '/home/agent/workspace': { hasTrustDialogAccepted: true } } } },
       ],
-      credentialFiles: ['~/.claude/.credentials.json'],
+      credentialFiles: [{ path: '~/.claude/.credentials.json', tokens: null }],
       placeholders: [placeholder()],
     });
     // Other users of the machine may list the arguments of processes.

@@ -249,7 +249,7 @@ function wantedHome(context: Call['context'], profile: AgentProfile, logins: rea
   }));
   return {
     files: [...ofLogins, ...ofAccount(context, profile, logins), ...ofContainer],
-    credentialFiles: profile.credential_files.map(({ path }) => path),
+    credentialFiles: profile.credential_files.map(({ path, tokens = null }) => ({ path, tokens })),
     placeholders: logins.map(({ placeholder }) => placeholder),
   };
 }

@@ -216,7 +216,16 @@ const profile = z
       )
       .default([]),
     /** Where the agent keeps a login of its own: a person is told about one that is there. */
-    credential_files: z.array(z.strictObject({ path: homePath, moved_by: variableName.optional() })).default([]),
+    credential_files: z
+      .array(
+        z.strictObject({
+          path: homePath,
+          moved_by: variableName.optional(),
+          /** Beginnings of its tokens, for a file that is there also without a login. */
+          tokens: z.array(line).min(1).optional(),
+        }),
+      )
+      .default([]),
     container: containerPart.optional(),
     /** Hosts that it also calls. They get no credential, even if the agent sends its placeholder there. */
     hosts: z.array(exactHost).default([]),

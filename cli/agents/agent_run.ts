@@ -154,7 +154,7 @@ export function removedVariables({ clears, logins }: AgentProfile): ReadonlySet<
 function warnOfCredentialFiles(call: Call, profile: AgentProfile, logins: readonly ReadyLogin[]): void {
   for (const file of profile.credential_files) {
     const path = agentPath(call.context, file);
-    if (!holdsOther(path, logins) || hasOwnPlaceholders(path, profile)) continue;
+    if (!holdsOther(path, logins, file.tokens) || hasOwnPlaceholders(path, profile)) continue;
     call.print.warn(`${path} holds a login of ${profile.title} itself: the agent can read it and may use it`);
   }
 }
@@ -168,13 +168,14 @@ function hasOwnPlaceholders(path: string, { account }: AgentProfile): boolean {
 }
 
 /** Whether there is a file that does not have one of these placeholders, which svc has then not written. */
-function holdsOther(path: string, logins: readonly ReadyLogin[]): boolean {
+function holdsOther(path: string, logins: readonly ReadyLogin[], tokens?: readonly string[]): boolean {
   try {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined) return false;
     if (!stats.isFile() || stats.size > MOST_READ_BYTES) return true;
     const text = readFileSync(path, 'utf8');
-    return !logins.some(({ placeholder }) => text.includes(placeholder));
+    const mayHold = tokens === undefined || tokens.some((token) => text.includes(token));
+    return mayHold && !logins.some(({ placeholder }) => text.includes(placeholder));
   } catch {
     // The agent runs as the same user, so it cannot read the file either.
     return false;

@@ -164,7 +164,8 @@ describeContainers('in a container', () => {
       const before = issuer.refreshes;
       expect(before).toBeGreaterThan(0);
       // A refused request makes the agent refresh by itself: it gets its placeholders again.
-      services.refuseNext(agent === 'claude' ? '/v1/messages' : '/backend-api/wham/accounts/check', 2);
+      const [path, count] = agent === 'claude' ? ['/v1/messages', 1] : ['/backend-api/wham/accounts/check', 2];
+      services.refuseNext(path, count);
       await talk(login, '--egress=sealed');
       const events = eventList.parse(JSON.parse((await run(['audit', 'list', '--json', '--limit', '200'])).stdout));
       const answered = events.items.filter(({ data }) => data['svc.proxy.reason'] === 'answered_locally');

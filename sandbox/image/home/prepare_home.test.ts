@@ -24,7 +24,7 @@ const WANTED: WantedHome = {
     { path: '~/.agent.json', write: 'merge', json: { done: true, keys: { approved: ['b'] } } },
     { path: '~/.agent/auth.json', write: 'create', json: { key: 'placeholder-of-today' } },
   ],
-  credentialFiles: ['~/.agent/auth.json'],
+  credentialFiles: [{ path: '~/.agent/auth.json', tokens: null }],
   placeholders: ['placeholder-of-today'],
 };
 const RECORD = '.svc-placeholders.json';
@@ -89,6 +89,16 @@ describe('the home of an agent', () => {
     expect(problem).toBe('~/.agent/auth.json holds a login of the agent itself: the agent can read it and may use it');
     expect(problem).not.toContain('planted');
     expect(rest).toEqual([]);
+  });
+
+  test.each([
+    ['gho_planted', 1],
+    ['2026-11-23', 0],
+  ])('with a file that is there also without a login is named only for its tokens: %s', (text, lines) => {
+    mkdirSync(at('.agent'));
+    writeFileSync(at('.agent', 'auth.json'), `// managed\n{"last":"${text}"}`);
+    const credentialFiles = [{ path: '~/.agent/auth.json', tokens: ['gho_'] }];
+    expect(prepare({ credentialFiles })).toHaveLength(lines);
   });
 
   test('has the placeholder of this start, where an earlier one has left its own', () => {

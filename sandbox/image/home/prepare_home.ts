@@ -23,8 +23,8 @@ export interface WantedFile {
 /** What is to be in a home. */
 export interface WantedHome {
   readonly files: readonly WantedFile[];
-  /** Where the agent keeps a login of its own. */
-  readonly credentialFiles: readonly string[];
+  /** Where the agent keeps a login of its own, and the beginnings of its tokens for a file that is there also without one. */
+  readonly credentialFiles: readonly { readonly path: string; readonly tokens: readonly string[] | null }[];
   /** A file with one of them was written by svc. */
   readonly placeholders: readonly string[];
 }
@@ -47,10 +47,12 @@ export function prepareHome(home: string, wanted: WantedHome): readonly string[]
     const why = writeFile(inHome(home, file.path), file, placeholders);
     return why === null ? [] : [`${file.path} ${why}, so it was not changed: the agent may ask about its placeholder`];
   });
-  const logins = wanted.credentialFiles.filter((path) => holdsOther(inHome(home, path), placeholders.ever));
+  const logins = wanted.credentialFiles.filter(({ path, tokens }) =>
+    holdsOther(inHome(home, path), placeholders.ever, tokens),
+  );
   return [
     ...problems,
-    ...logins.map((path) => `${path} holds a login of the agent itself: the agent can read it and may use it`),
+    ...logins.map(({ path }) => `${path} holds a login of the agent itself: the agent can read it and may use it`),
   ];
 }
 
@@ -160,11 +162,13 @@ function readText(path: string): Read {
   return { text: readFileSync(path, 'utf8'), why: null };
 }
 
-function holdsOther(path: string, placeholders: readonly string[]): boolean {
+function holdsOther(path: string, placeholders: readonly string[], tokens: readonly string[] | null): boolean {
   try {
     if (statSync(path, { throwIfNoEntry: false }) === undefined) return false;
     const { text } = readText(path);
-    return text === null || !placeholders.some((placeholder) => text.includes(placeholder));
+    if (text === null) return true;
+    if (tokens !== null && !tokens.some((token) => text.includes(token))) return false;
+    return !placeholders.some((placeholder) => text.includes(placeholder));
   } catch {
     // The agent, who is the same user, cannot read it either.
     return false;
