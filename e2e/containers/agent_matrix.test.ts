@@ -16,7 +16,7 @@ import { type Bench, describeContainers, openBench } from './container_world.ts'
 // Each real agent in a container, by each of its logins, with every host reachable and sealed; and where no credential is.
 
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
-const LONGEST_MS = 600_000;
+const LONGEST_MS = 1_200_000;
 const credentials = plantCredentials();
 const own = ownLogins();
 const logins = loginsInContainers(IS_FULL);
