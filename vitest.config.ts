@@ -40,9 +40,9 @@ export default defineConfig({
           // The files of a worker share its modules: no test changes one, and most of the time went into loading them again.
           isolate: false,
           // A test that hangs ends some time; a machine that does other things too may be slow.
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
-          expect: { poll: { timeout: 20_000 } },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          expect: { poll: { timeout: 60_000 } },
         },
       },
       { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: [...CONTAINERS, ...ALONE], ...END_TO_END } },
