@@ -373,9 +373,13 @@ describe('explain: the account of a session', () => {
       decision: 'refused',
       code: 'account_not_chosen',
     });
-    expect(explainChosen('user/work', [connectorWith('user/work')])).toMatchObject({
-      decision: 'connector',
-      code: null,
-    });
+    const ofLogin = connectorWith('user/demo');
+    const credential = {
+      ...ofLogin.spec.credential,
+      login: { clientId: 'demo', tokenRequest: 'json', hosts: [], paths: [] },
+    } as const;
+    for (const connector of [connectorWith('user/work'), { ...ofLogin, spec: { ...ofLogin.spec, credential } }]) {
+      expect(explainChosen('user/work', [connector])).toMatchObject({ decision: 'connector', code: null });
+    }
   });
 });

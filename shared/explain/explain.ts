@@ -18,7 +18,7 @@ import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { ChosenSecret } from '../model/account_choice.ts';
-import { narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
+import { decideAccounts, findDefault, narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
 import { compilePolicy, resolve, type BindingResolution, type Policy } from '../resolve/resolve.ts';
 import {
   connectorSentences,
@@ -157,16 +157,11 @@ function explainProtocol(url: URL): Decision | null {
 function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
   const policy = compilePolicy(known.bindings, known.connectors);
   const resolution = resolve(policy, { ...subject, query });
-  if (resolution.kind === 'connector') {
-    return withAccount(known, policy, subject, decideOperation(known, resolution.match, query));
-  }
+  const decide = (match: ConnectorOperation): Decision =>
+    withAccount(known, policy, { ...subject, match }, decideOperation(known, match, query));
+  if (resolution.kind === 'connector') return decide(resolution.match);
   if (resolution.kind === 'graphql')
-    return withAccount(
-      known,
-      policy,
-      subject,
-      decideGraphql(known, resolution.candidates, { ...subject, query, document }),
-    );
+    return decideGraphql(decide, resolution.candidates, { ...subject, query, document });
   if (resolution.kind === 'ambiguous_target')
     return refuse('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
@@ -180,20 +175,25 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
   return { ...decision, reasons: [...reasons, ...decision.reasons] };
 }
 
-/** An operation with the credential of another account than the one that was chosen for the host is refused. */
-function withAccount(known: Known, policy: Policy, { host }: Subject, decision: Decision): Decision {
-  const { chosen } = accountsOf(known, policy.bindingsFor(host));
-  const reference = decision.operation?.credential_ref;
-  if (chosen.length === 0 || reference === undefined) return decision;
-  if (chosen.some(({ path }) => formatVaultReference(path) === reference)) return decision;
+/** An operation with the credential of another account than the one that was chosen for the host is refused. A login has only one. */
+function withAccount(
+  known: Known,
+  policy: Policy,
+  { host, match }: Subject & { readonly match: ConnectorOperation },
+  decision: Decision,
+): Decision {
+  const { spec, credential } = match.connector;
+  const { chosen } = accountsOf(known, host, policy.bindingsFor(host));
+  if (chosen.length === 0 || spec.credential.login !== undefined) return decision;
+  if (chosen.some(({ owner, path }) => owner === credential.owner && path === credential.path)) return decision;
   const reason = `Refused: ${chosenWords(chosen)}, and the connector has another credential.`;
   return { ...decision, decision: 'refused', code: 'account_not_chosen', reasons: [...decision.reasons, reason] };
 }
 
 /** The choice of a session that starts now: it is about a host only while a binding there has a chosen secret. */
-function accountsOf({ chosen = [] }: Known, bindings: readonly HostBinding[]): Accounts {
-  const accounts = narrowToChosen({ secrets: chosen, hosts: [] }, bindings);
-  return accounts ?? { bindings, byDefault: null, others: [], chosen: [] };
+function accountsOf({ chosen = [], bindings: all }: Known, host: string, bindings: readonly HostBinding[]): Accounts {
+  const accounts = narrowToChosen(decideAccounts(chosen, all), host, bindings);
+  return accounts ?? { bindings, byDefault: 'as_ever', others: [], chosen: [] };
 }
 
 function chosenWords(chosen: readonly ChosenSecret[]): string {
@@ -213,7 +213,7 @@ function decideOperation(known: Known, match: ConnectorOperation, query: string 
 
 /** At a GraphQL endpoint the document decides; without one, lists the operations. */
 function decideGraphql(
-  known: Known,
+  decide: (match: ConnectorOperation) => Decision,
   candidates: readonly ConnectorOperation[],
   { document, ...request }: Subject & { readonly query: string | null; readonly document: string | null },
 ): Decision {
@@ -226,7 +226,7 @@ function decideGraphql(
   }
   const body = hasBody ? [new TextEncoder().encode(JSON.stringify({ query: document }))] : [];
   const match = recogniseGraphql(candidates, request, body);
-  if (match.ok) return decideOperation(known, match.value, request.query);
+  if (match.ok) return decide(match.value);
   return refuse(match.error.reason, [GRAPHQL_SENTENCE, `Refused: ${match.error.message}.`]);
 }
 
@@ -237,8 +237,8 @@ function explainBindings(
   { bindings: matching, besideApprovals }: BindingResolution,
   subject: Subject,
 ): Decision {
-  const accounts = accountsOf(known, matching);
-  const acting = accounts.byDefault ?? defaultBinding(accounts.bindings);
+  const accounts = accountsOf(known, subject.host, matching);
+  const acting = actingBinding(accounts);
   const all = matching.map((binding) => judge(known, binding, { ...subject, besideApprovals, accounts, acting }));
   const verdicts = all.filter(({ binding }) => accounts.bindings.includes(binding));
   const reasons = [
@@ -332,9 +332,9 @@ function explainPassthrough({ bindings }: Known, host: string): Decision {
 }
 
 /** The binding that is used without a sentinel; null if there is none. */
-function defaultBinding(bindings: readonly HostBinding[]): HostBinding | null {
-  const plain = bindings.find((binding) => binding.emit.mechanism === 'inject');
-  return plain ?? (bindings.length === 1 ? (bindings[0] ?? null) : null);
+function actingBinding({ byDefault, bindings }: Accounts): HostBinding | null {
+  if (byDefault === 'none') return null;
+  return byDefault === 'as_ever' ? findDefault(bindings) : byDefault;
 }
 
 function matchSentence(host: string, bindings: readonly HostBinding[]): string {

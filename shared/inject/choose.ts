@@ -17,9 +17,9 @@ interface ChosenBinding {
 export function chooseBinding(
   bindings: readonly HostBinding[],
   request: OutgoingRequest,
-  byDefault: HostBinding | null = null,
+  byDefault: HostBinding | 'none' | 'as_ever' = 'as_ever',
 ): ChosenBinding | null {
-  const preferred = byDefault ?? bindings.find(({ emit }) => emit.mechanism === 'inject');
+  const preferred = byDefault === 'as_ever' ? bindings.find(({ emit }) => emit.mechanism === 'inject') : byDefault;
   let withoutSentinel: ChosenBinding | null = null;
   let foreign: ChosenBinding | null = null;
   let last: ChosenBinding | null = null;

@@ -1,3 +1,5 @@
+import type { Owner } from './host_binding.ts';
+
 /**
  * Who chose a secret, the strongest first: a person for one run, the profile of an agent, or the confirmed `.svc.toml` of a
  * folder. For each host the first that names one of its secrets decides.
@@ -14,12 +16,24 @@ export interface ChosenSecret {
   readonly from: string | null;
 }
 
+/** What the choice means for a host pattern. It does not depend on later bindings. */
+export interface HostDecision {
+  /** A pattern of bindings when the session started. */
+  readonly pattern: string;
+  /** The owner of the bindings that applied, and so of the secrets. */
+  readonly owner: Owner;
+  /** In order: the first is used where a request presents no placeholder. Never empty. */
+  readonly paths: readonly string[];
+  readonly by: ChosenBy;
+}
+
 /** The choice of a session. It is made when the session starts, and never changes. */
 export interface AccountChoice {
-  /** In order: of several secrets for one host, the first is used where a request presents no placeholder. */
+  /** In order, as they were named. */
   readonly secrets: readonly ChosenSecret[];
-  /** The patterns that had a binding with a chosen secret when the session started. Later, no other account is used there. */
-  readonly hosts: readonly string[];
+  readonly decisions: readonly HostDecision[];
+  /** Patterns below a decided one that had bindings of their own, none of them with a chosen secret: the choice is not about them. */
+  readonly exceptions: readonly string[];
 }
 
 /** The number of secrets that one session may choose. */

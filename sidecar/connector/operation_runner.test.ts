@@ -75,6 +75,7 @@ function replyText(body: string, lines = 'Content-Type: application/json\r\n', s
 const SHIM: RunCaller = {
   source: 'generated_connector_shim',
   sessionId: 'ses_test',
+  choice: null,
   signal: new AbortController().signal,
 };
 

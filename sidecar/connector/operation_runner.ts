@@ -7,6 +7,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
+import { checkConnectorAccount } from '../exchange/chosen_account.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
 import { connectorInForce, type InForce } from '../exchange/in_force.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
@@ -46,7 +47,7 @@ interface RunOutcome {
 }
 
 /**
- * policy -> recognise -> approval -> credential -> call -> record. Every attempt on an operation that exists is recorded
+ * policy -> recognise -> account -> approval -> credential -> call -> record. Every attempt on an operation that exists is recorded
  * before the answer is sent.
  */
 async function runRecognised(
@@ -56,16 +57,22 @@ async function runRecognised(
 ): Promise<RunResult> {
   if (!ports.audit.accepting) return countRun(err(auditUnavailable()), ports);
   const policy = ports.exchange.policy.current();
-  const recognised = policy.ok ? recognise(policy.value) : policy;
-  if (!recognised.ok) {
-    const { reason } = recognised.error;
-    if (!UNRECOGNISED.has(reason)) recordExchange(factsOf(caller, null), { kind: 'refused', reason }, ports);
-    return countRun(recognised, ports);
-  }
+  if (!policy.ok) return refuseUnrecognised(policy.error, caller, ports);
+  const recognised = recognise(policy.value);
+  if (!recognised.ok) return refuseUnrecognised(recognised.error, caller, ports);
   const source = ports.exchange.policy;
-  const inForce = policy.ok ? runInForce(source, policy.value, recognised.value) : () => null;
-  const outcome = await attempt(recognised.value, inForce, caller, ports);
+  const inForce = runInForce(source, policy.value, recognised.value);
+  const account = checkRunAccount(caller, policy.value, recognised.value);
+  const outcome = account.ok
+    ? await attempt(recognised.value, inForce, caller, ports)
+    : { approvalId: null, result: account };
   return countRun(recordRun(recognised.value, outcome, caller, ports), ports);
+}
+
+function refuseUnrecognised(refused: RunRefusal, caller: NamedCaller, ports: RunPorts): RunResult {
+  const { reason } = refused;
+  if (!UNRECOGNISED.has(reason)) recordExchange(factsOf(caller, null), { kind: 'refused', reason }, ports);
+  return countRun(err(refused), ports);
 }
 
 /** A request that names no operation is not an attempt on one. */
@@ -74,6 +81,16 @@ const UNRECOGNISED: ReadonlySet<RunRefusalReason> = new Set(['connector_operatio
 function runInForce(source: PolicySource, decided: Policy, { match, request }: Recognised): InForce {
   const host = request.ok ? request.value.host : match.connector.spec.fqn;
   return connectorInForce(source, decided, host, match.connector);
+}
+
+/** The same accounts as at the proxy: an agent can run there what it can run here. */
+function checkRunAccount(
+  { choice }: RunCaller,
+  policy: Policy,
+  { match, request }: Recognised,
+): ReturnType<typeof checkConnectorAccount> {
+  if (!request.ok) return ok(undefined);
+  return checkConnectorAccount({ choice, host: request.value.host, request: null }, policy, match.connector);
 }
 
 async function attempt(

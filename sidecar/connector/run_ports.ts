@@ -1,4 +1,5 @@
 import type { RunRefusalReason } from '../../shared/audit/exchange_event.ts';
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { ProxySource } from '../../shared/model/audit_event.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Metrics } from '../../machine/ports.ts';
@@ -18,6 +19,8 @@ export interface RunCaller {
   readonly source: Exclude<ProxySource, 'transparent_connect_tls'>;
   /** Null for the host token. */
   readonly sessionId: string | null;
+  /** Which account its session uses where a host has several; null: any. */
+  readonly choice: AccountChoice | null;
   /** Aborted when the caller disconnects or its session ends. */
   readonly signal: AbortSignal;
 }

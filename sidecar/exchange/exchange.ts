@@ -1,5 +1,4 @@
 import { chooseBinding } from '../../shared/inject/choose.ts';
-import { findPresentedCredential } from '../../shared/inject/find_presented.ts';
 import { emitDecision } from '../../shared/inject/emit_decision.ts';
 import { findStrayPlaceholder } from '../../shared/inject/stray_placeholder.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
@@ -7,15 +6,10 @@ import { enforceContract } from '../../shared/enforce/contract.ts';
 import { enforceLogin } from '../../shared/enforce/login.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
-import type { HostBinding } from '../../shared/model/host_binding.ts';
-import { type Refusal, refusal } from '../../shared/model/refusal.ts';
-import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
-import { formatVaultReference } from '../../shared/model/vault_path.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { ok } from '../../shared/model/result.ts';
 import { formatRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
-import type { AccountChoice } from '../../shared/model/account_choice.ts';
-import { type Accounts, narrowToChosen } from '../../shared/resolve/account_choice.ts';
 import {
   type BindingResolution,
   isAnotherByBody,
@@ -23,6 +17,7 @@ import {
   type ResolvableRequest,
   resolve,
 } from '../../shared/resolve/resolve.ts';
+import { accountsFor, checkConnectorAccount } from './chosen_account.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeCapture, isTokenRequest } from './exchange_capture.ts';
@@ -38,6 +33,8 @@ import type { Facts, Outcome } from './outcome.ts';
 import { abandon, auditUnavailable, refuse, replyWith } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
 import { forwardContext, PASSTHROUGH_LANE, sendCredentialed } from './send_credentialed.ts';
+
+const NO_BINDINGS: readonly never[] = [];
 
 /**
  * Decides one decrypted request and forwards it (specification section 1, Request resolution order): parse -> resolve ->
@@ -65,27 +62,31 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
     // A server of many hosts answers for the host that the request names, not for the one that was dialled.
     const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni) : ok(undefined);
     if (!named.ok) return refuse(facts, named.error, incoming);
+    const { choice, host } = tunnel;
+    const chosen = accountsFor({ choice, host, request: null }, NO_BINDINGS);
+    if (!chosen.ok) return refuse(facts, chosen.error, incoming);
     const stray = findStrayPlaceholder(policy.value.placeholders, incoming.head);
     return exchangePassthrough(incoming, stray === null ? facts : { ...facts, stray }, tunnel, ports);
   }
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
+  const checkAccount = (connector: InstalledConnector): ReturnType<typeof checkConnectorAccount> => {
+    const request = prepareCredentialedRequest(incoming, tunnel.host);
+    return checkConnectorAccount({ choice: tunnel.choice, host: tunnel.host, request }, policy.value, connector);
+  };
   if (resolution.kind === 'connector') {
     const { login } = resolution.match.connector.spec.credential;
     const asToken = { match: resolution.match, policy: policy.value };
     if (login !== undefined) return exchangeLogin(incoming, { ...asToken, login }, facts, tunnel, ports);
-    const account = checkConnectorAccount(tunnel, policy.value, resolution.match.connector);
+    const account = checkAccount(resolution.match.connector);
     if (!account.ok) return refuse(facts, account.error, incoming);
     const inForce = inForceOf(resolution.match.connector);
     const isAnother = (body: () => string): boolean => isAnotherByBody(policy.value, asked, body);
     return exchangeOperation(incoming, { match: resolution.match, inForce, isAnother }, facts, tunnel, ports);
   }
   if (resolution.kind === 'graphql') {
-    for (const { connector } of resolution.candidates) {
-      const account = checkConnectorAccount(tunnel, policy.value, connector);
-      if (!account.ok) return refuse(facts, account.error, incoming);
-    }
-    return exchangeGraphql(incoming, { candidates: resolution.candidates, inForceOf }, facts, tunnel, ports);
+    const { candidates } = resolution;
+    return exchangeGraphql(incoming, { candidates, inForceOf, checkAccount }, facts, tunnel, ports);
   }
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
@@ -108,7 +109,7 @@ async function exchangeBound(
   ports: ExchangePorts,
 ): Promise<Outcome> {
   const request = prepareCredentialedRequest(incoming, tunnel.host);
-  const accounts = accountsOf(tunnel.choice, bindings, request);
+  const accounts = accountsFor({ choice: tunnel.choice, host: tunnel.host, request }, bindings);
   if (!accounts.ok) return refuse(unbound, accounts.error, incoming);
   const choice = chooseBinding(accounts.value.bindings, request, accounts.value.byDefault);
   const binding = choice?.binding ?? accounts.value.bindings[0];
@@ -142,37 +143,6 @@ async function exchangeBound(
   } finally {
     body.value.buffered?.release();
   }
-}
-
-/** An operation has the credential of its connector, which may be another account than the one that the session chose for the host. */
-function checkConnectorAccount(
-  { choice, host }: ExchangeTunnel,
-  policy: Policy,
-  { spec, credential }: InstalledConnector,
-): Result<void, Refusal> {
-  if (choice === null) return ok(undefined);
-  const chosen = narrowToChosen(choice, policy.bindingsFor(host))?.chosen ?? [];
-  if (chosen.length === 0 || chosen.some(({ path }) => path === credential.path)) return ok(undefined);
-  const message = `this session uses ${chosen.map(({ path }) => formatVaultReference(path)).join(', ')} for ${host}, and the request is an operation of the connector ${spec.fqn}, which has another credential`;
-  return err(refusal('account_not_chosen', message));
-}
-
-/** The bindings that the session may use for the request. One with the placeholder of another account is refused. */
-function accountsOf(
-  choice: AccountChoice | null,
-  bindings: readonly HostBinding[],
-  request: OutgoingRequest,
-): Result<Accounts, Refusal> {
-  const accounts = narrowToChosen(choice, bindings);
-  if (accounts === null) {
-    const message = `the account that this session chose for ${request.host} has no binding there any more; bind it again, or start a new session`;
-    return err(refusal('credential_unavailable', message));
-  }
-  const other = accounts.others.find((binding) => findPresentedCredential(binding, request) === 'sentinel');
-  if (other === undefined) return ok(accounts);
-  const chosen = accounts.chosen.map(({ path }) => formatVaultReference(path)).join(', ');
-  const message = `this session uses ${chosen} for ${request.host}, and the request has the placeholder of ${formatVaultReference(other.credential.path)}: choose both, or start a session without a choice`;
-  return err(refusal('account_not_chosen', message));
 }
 
 /** The passthrough path: refuses private IP literals, else forwards the request unchanged and looks up no credential. */

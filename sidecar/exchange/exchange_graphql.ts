@@ -2,6 +2,8 @@ import type { ConnectorOperation } from '../../shared/connect/connector_index.ts
 import { recogniseGraphql } from '../../shared/connect/graphql_operation.ts';
 import { enforceGraphqlRequest } from '../../shared/enforce/graphql_request.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { sendOperation } from './exchange_operation.ts';
 import type { InForce } from './in_force.ts';
@@ -15,16 +17,18 @@ import { NOT_BUFFERED, readBody } from './request_body.ts';
 interface Candidates {
   readonly candidates: readonly ConnectorOperation[];
   readonly inForceOf: (connector: InstalledConnector) => InForce;
+  /** Refuses a connector whose credential is another account than the session chose. */
+  readonly checkAccount: (connector: InstalledConnector) => Result<void, Refusal>;
 }
 
 /**
  * The connector path if the body decides which operation a request is (docs/decisions/0043): authority -> enforce -> body ->
- * recognise -> approval -> credential -> in force -> inject -> forward. A request that cannot be recognised is refused, and
+ * recognise -> account -> approval -> credential -> in force -> inject -> forward. A request that cannot be recognised is refused, and
  * never falls through to a binding.
  */
 export async function exchangeGraphql(
   incoming: Incoming,
-  { candidates, inForceOf }: Candidates,
+  { candidates, inForceOf, checkAccount }: Candidates,
   unmatched: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
@@ -45,6 +49,8 @@ export async function exchangeGraphql(
     const { buffered } = body.value;
     const match = recogniseGraphql(candidates, { method, query }, buffered?.chunks ?? []);
     if (!match.ok) return refuse(attempted, match.error, incoming, buffered !== null);
+    const account = checkAccount(match.value.connector);
+    if (!account.ok) return refuse(attempted, account.error, incoming, buffered !== null);
     const inForce = inForceOf(match.value.connector);
     return await sendOperation({ incoming, match: match.value, inForce, body: body.value }, unmatched, tunnel, ports);
   } finally {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sampleConnector } from '../../shared/connect/testing/sample_connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
 import { HOST_TOKEN, LocalApiBench, type ApiReply } from '../testing/local_api_bench.ts';
 
@@ -56,6 +57,19 @@ describe.each([
       { request: input, caller: { source, sessionId: session.id } },
       { request: input, caller: { source, sessionId: null } },
     ]);
+  });
+
+  it('runs with the account that the session chose', async () => {
+    bench.bindings = [bearerBinding('api.example.test', { credential: { owner: 'personal', path: 'user/work' } })];
+    const use_secrets = [{ reference: 'vault://user/work', by: 'option', from: null }];
+    const { id, token } = await bench.createSession({ use_secrets });
+    await call(input, token);
+    await call(input, HOST_TOKEN);
+    if (path === RUN) await bench.call('POST', path, input, HOST_TOKEN, { 'svc-acting-session': id });
+    const chosen = bench.sessions.get(id)?.choice;
+    expect(chosen).toMatchObject({ decisions: [{ paths: ['user/work'] }] });
+    const runs = bench.runs.map(({ caller }) => caller.choice);
+    expect(runs).toEqual(path === RUN ? [chosen, null, chosen] : [chosen, null]);
   });
 
   it('answers only its own session inside a container', async () => {

@@ -26,8 +26,9 @@ export async function runFor(
   run: (caller: RunCaller) => Promise<RunResult>,
 ): Promise<Result<RunReply, LocalError>> {
   return whileCallerLives(caller, left, async (gone) => {
-    const sessionId = caller.kind === 'session' ? caller.session.id : null;
-    const result = await run({ source, sessionId, signal: gone });
+    const session = caller.kind === 'session' ? caller.session : null;
+    const { id: sessionId = null, choice = null } = session ?? {};
+    const result = await run({ source, sessionId, choice, signal: gone });
     if (result.ok) return result;
     const { reason, message, details } = result.error;
     return err(localError(reason, message, details));

@@ -162,7 +162,8 @@ describe('a session with a sandbox', () => {
     expect(body).toMatchObject({ sentinels: [{ env: 'TOKEN', value: 'placeholder-of-user/work' }] });
     const shown = await bench.call('GET', `${SESSIONS}/${id}`);
     expect(shown.body).toMatchObject({ used_secrets: [{ reference: 'vault://user/work', by: 'option', from: null }] });
-    expect(bench.sessions.get(id)?.choice?.hosts).toEqual(['api.example.test']);
+    const decision = { pattern: 'api.example.test', owner: 'personal', paths: ['user/work'], by: 'option' };
+    expect(bench.sessions.get(id)?.choice).toMatchObject({ decisions: [decision], exceptions: [] });
     bench.bindings = [account('user/home', 'HOME_TOKEN'), account('user/work')];
     const { body: second } = await bench.createSession(use('user/work'));
     expect(second).toMatchObject({ sentinels: [{ env: 'TOKEN' }] });

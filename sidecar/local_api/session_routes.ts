@@ -283,10 +283,12 @@ function sentinelsOf(
   choice: AccountChoice | null,
 ): { readonly env: string; readonly value: string }[] {
   const sentinels = new Map<string, string>();
-  const groups = [...groupByPattern(bindings).values()].flatMap((group) => narrowToChosen(choice, group) ?? []);
+  const groups = [...groupByPattern(bindings)].flatMap(
+    ([pattern, group]) => narrowToChosen(choice, pattern, group) ?? [],
+  );
   const left = new Set(groups.flatMap(({ others }) => others));
   const chosen = groups.filter((group) => group.chosen.length > 0);
-  const byDefault = chosen.flatMap((group) => group.byDefault ?? []);
+  const byDefault = chosen.flatMap((group) => (typeof group.byDefault === 'string' ? [] : group.byDefault));
   const first = [...byDefault, ...chosen.flatMap((group) => group.bindings)];
   const personalFirst = bindings.filter((binding) => !left.has(binding)).toSorted((a, b) => rank(a) - rank(b));
   for (const { emit } of [...first, ...personalFirst]) {

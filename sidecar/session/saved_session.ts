@@ -6,6 +6,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
+import { OWNERS } from '../../shared/model/host_binding.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import type { Session } from './session.ts';
 
@@ -65,7 +66,10 @@ export const savedSession = z.strictObject({
   choice: z
     .strictObject({
       secrets: z.array(z.strictObject({ path: text, by: z.enum(CHOSEN_BY), from: text.nullable() })),
-      hosts: z.array(text),
+      decisions: z.array(
+        z.strictObject({ pattern: text, owner: z.enum(OWNERS), paths: z.array(text).min(1), by: z.enum(CHOSEN_BY) }),
+      ),
+      exceptions: z.array(text),
     })
     .nullable()
     .default(null),

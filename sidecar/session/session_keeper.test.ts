@@ -20,6 +20,8 @@ import { SessionKeeper, type SessionKeeperOptions } from './session_keeper.ts';
 import { type NewSession, Sessions } from './sessions.ts';
 import { SAMPLE_SANDBOX } from '../testing/sample_sandbox.ts';
 
+const anyRecord = z.record(z.string(), z.unknown());
+const signedHeader = z.looseObject({ alg: z.string() });
 const OWN = identify(process.pid);
 const OWNER: ProcessIdentity = { pid: process.pid, started: OWN?.started ?? '' };
 const SANDBOX: Sandbox = { ...SAMPLE_SANDBOX, egress: 'sealed' };
@@ -168,7 +170,8 @@ describe('a session that is restored', () => {
   it('has the account that it chose', async () => {
     const choice = {
       secrets: [{ path: 'user/work', by: 'folder', from: '/home/me/work' } as const],
-      hosts: ['api.example.test'],
+      decisions: [{ pattern: '*.example.test', owner: 'personal', paths: ['user/work'], by: 'folder' } as const],
+      exceptions: ['api.example.test'],
     };
     const { session, token } = await openSession(runOf(), { choice });
     const { sessions } = await nextRun();
@@ -289,6 +292,20 @@ describe('stays dead:', () => {
     const payload = Buffer.from(readFileSync(fileOf(session), 'utf8').split('.')[1] ?? '', 'base64url');
     const signer = new CompactSign(payload).setProtectedHeader({ alg: 'EdDSA', typ: 'svc-plan-lock+jws' });
     writeFileSync(fileOf(session), await signer.sign(identity.signingKey));
+    await expectDead(session, token, 'session_file_foreign');
+  });
+
+  it('a session whose saved choice this version cannot read: without it, another account would be used', async () => {
+    const { session, token } = await openSession(runOf());
+    const [header = '', payload = ''] = readFileSync(fileOf(session), 'utf8').split('.');
+    const facts = anyRecord.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+    const sign = (changed: object): Promise<string> =>
+      new CompactSign(Buffer.from(JSON.stringify(changed)))
+        .setProtectedHeader(signedHeader.parse(JSON.parse(Buffer.from(header, 'base64url').toString())))
+        .sign(identity.signingKey);
+    writeFileSync(fileOf(session), await sign(facts));
+    expect((await nextRun()).sessions.authenticate(session.id, token)).not.toBeNull();
+    writeFileSync(fileOf(session), await sign({ ...facts, choice: { secrets: [], hosts: ['api.example.test'] } }));
     await expectDead(session, token, 'session_file_foreign');
   });
 

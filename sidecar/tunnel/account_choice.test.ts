@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
-import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
+import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { decideAccounts } from '../../shared/resolve/account_choice.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { type DataPlane, createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
@@ -26,6 +27,7 @@ const swapped = (path: string, sentinel: string, change: Partial<HostBinding> = 
     emit: { mechanism: 'sentinel-swap', sentinel },
     ...change,
   });
+const WIDE = bearerBinding('*.example.test', { id: 'bnd_wide', credential: HOME_BINDING.credential });
 const ALL = [HOME_BINDING, swapped('user/work', OF_WORK), swapped('user/other', OF_OTHER)];
 
 beforeEach(async () => {
@@ -39,22 +41,24 @@ beforeEach(async () => {
     HOST,
     createAnswering((request) => (seen.push(request), REPLY)),
   );
-  choose({ secrets: SECRETS, hosts: [HOST] });
+  choose(SECRETS);
 });
 afterEach(async () => {
   await plane.stop();
   expect(plane.errors).toEqual([]);
 });
 
-function choose(choice: AccountChoice): void {
-  plane.scopes.set('chosen', { ...plane.session, choice });
+/** Starts a session with these secrets while `atStart` are the bindings. */
+function choose(secrets: readonly ChosenSecret[], atStart: readonly HostBinding[] = ALL): void {
+  plane.scopes.set('chosen', { ...plane.session, choice: decideAccounts(secrets, atStart) });
 }
 
 /** Sends a request; `token` is what the client puts in the place of its credential. */
-async function ask(token: string | null, { method = 'GET', path = '/' } = {}): Promise<string> {
+async function ask(token: string | null, { method = 'GET', path = '/', body = '' } = {}): Promise<string> {
   const client = await plane.open(HOST, HOST, 'chosen');
   const line = token === null ? '' : `Authorization: Bearer ${token}\r\n`;
-  client.write(`${method} ${path} HTTP/1.1\r\nHost: ${HOST}\r\n${line}\r\n`);
+  const ofBody = body === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  client.write(`${method} ${path} HTTP/1.1\r\nHost: ${HOST}\r\n${line}${ofBody}\r\n${body}`);
   return readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'));
 }
 
@@ -90,10 +94,53 @@ describe('a session that chose an account', () => {
     expect(seen).toEqual([]);
   });
 
-  test('runs no operation with the credential of another account', async () => {
-    const operation = sampleOperation();
-    const of = (path: string) =>
-      sampleConnector([operation], { hosts: [HOST], credential: { owner: 'personal', path } });
+  test.each<[string, HostBinding[], HostBinding[]]>([
+    ['the only binding of the host is removed', [swapped('user/work', OF_WORK)], []],
+    ['a wildcard wins', [swapped('user/work', OF_WORK), WIDE], [WIDE]],
+    [
+      'an exact binding wins over its wildcard',
+      [swapped('user/work', OF_WORK, { host: '*.example.test' })],
+      [HOME_BINDING],
+    ],
+  ])('sends no other account, and not its own placeholder, when %s', async (_what, atStart, now) => {
+    choose(SECRETS, atStart);
+    plane.policy.use(now);
+    for (const token of [null, OF_WORK]) {
+      expect(await ask(token)).toMatch(/^HTTP\/1\.1 503 .*"code":"credential_unavailable"/s);
+    }
+    expect(seen).toEqual([]);
+  });
+});
+
+const of = (path: string, operation = sampleOperation()) =>
+  sampleConnector([operation], { hosts: [HOST], credential: { owner: 'personal', path } });
+const GRAPHQL = sampleOperation({
+  name: 'read',
+  method: 'POST',
+  path: '/graphql',
+  inputs: [{ name: 'query', in: 'body', type: 'string', required: true, description: '' }],
+  graphql: { type: 'query' },
+});
+const document = JSON.stringify({ query: '{ viewer { login } }' });
+
+/** The code of a run by name, or null if it was sent. */
+async function run(way: 'run' | 'request'): Promise<string | null> {
+  const { choice = null } = plane.scopes.get('chosen') ?? {};
+  const caller = { sessionId: 'ses_test', choice, signal: new AbortController().signal };
+  const named = { connector_fqn: 'acme/items', operation: 'get-item' };
+  const url = `https://${HOST}/items/7`;
+  const result =
+    way === 'run'
+      ? await plane.operations.run({ ...named, args: { id: '7' } }, { ...caller, source: 'generated_connector_shim' })
+      : await plane.operations.request(
+          { ...named, method: 'GET', upstream_url: url },
+          { ...caller, source: 'daemon_request_boundary' },
+        );
+  return result.ok ? null : result.error.reason;
+}
+
+describe('an operation in a session that chose an account', () => {
+  test('does not run with the credential of another account', async () => {
     plane.policy.use(ALL, [of('user/home')]);
     expect(await ask(null, { path: '/items/7' })).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
     expect(seen).toEqual([]);
@@ -101,19 +148,85 @@ describe('a session that chose an account', () => {
     await ask(null, { path: '/items/7' });
     expect(sent()).toEqual([WORK]);
   });
+
+  test('does not run by name with the credential of another account, and the attempt is recorded', async () => {
+    plane.policy.use(ALL, [of('user/home')]);
+    for (const way of ['run', 'request'] as const) {
+      expect(await run(way)).toBe('account_not_chosen');
+      expect(plane.audit.events.at(-1)).toMatchObject({
+        type: 'connector.proxy.rejected',
+        data: { 'svc.proxy.reason': 'account_not_chosen', 'svc.connector.operation': 'get-item' },
+      });
+    }
+    expect([plane.credentials.asked, seen]).toEqual([[], []]);
+    plane.policy.use(ALL, [of('user/work')]);
+    for (const way of ['run', 'request'] as const) expect(await run(way)).toBeNull();
+    expect(sent()).toEqual([WORK, WORK]);
+  });
+
+  test('does not run at a GraphQL endpoint with the credential of another account', async () => {
+    plane.policy.use(ALL, [of('user/home', GRAPHQL)]);
+    const asked = { method: 'POST', path: '/graphql', body: document };
+    expect(await ask(null, asked)).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
+    plane.policy.use(ALL, [of('user/work', GRAPHQL)]);
+    expect(await ask(OF_OTHER, asked)).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
+    expect(seen).toEqual([]);
+    await ask(null, asked);
+    expect(sent()).toEqual([WORK]);
+  });
+
+  test('does not run for a request with the placeholder of another account', async () => {
+    plane.policy.use(ALL, [of('user/work')]);
+    expect(await ask(OF_OTHER, { path: '/items/7' })).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
+    expect(seen).toEqual([]);
+  });
+
+  test('does not run once the binding of the chosen account is gone', async () => {
+    for (const path of ['user/home', 'user/work']) {
+      plane.policy.use([HOME_BINDING], [of(path)]);
+      expect(await ask(null, { path: '/items/7' })).toMatch(/^HTTP\/1\.1 503 .*"code":"credential_unavailable"/s);
+      for (const way of ['run', 'request'] as const) expect(await run(way)).toBe('credential_unavailable');
+    }
+    expect(seen).toEqual([]);
+  });
+
+  test('does not run with a credential of the same path of another owner', async () => {
+    const credential = { owner: 'enterprise', path: 'user/work' } as const;
+    plane.policy.use(ALL, [sampleConnector([sampleOperation()], { hosts: [HOST], credential })]);
+    expect(await ask(null, { path: '/items/7' })).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
+    expect(seen).toEqual([]);
+  });
 });
 
 describe('a session that chose two accounts', () => {
+  const BOTH: readonly ChosenSecret[] = [...SECRETS, { path: 'user/home', by: 'folder', from: '/work' }];
+
   test('uses the one that a request names, and otherwise the first', async () => {
-    choose({ secrets: [...SECRETS, { path: 'user/home', by: 'folder', from: '/work' }], hosts: [HOST] });
+    choose(BOTH);
     plane.policy.use([swapped('user/home', 'placeholder-of-home'), HOME_BINDING, swapped('user/work', OF_WORK)]);
     for (const token of ['placeholder-of-home', OF_WORK, null]) await ask(token);
     expect(sent()).toEqual([HOME, WORK, WORK]);
   });
+
+  test('adds no credential where the first has several placeholders, not that of the second', async () => {
+    const all = [HOME_BINDING, swapped('user/work', OF_WORK), swapped('user/work', 'placeholder-of-work-2')];
+    choose(BOTH, all);
+    plane.policy.use(all);
+    for (const token of [null, 'placeholder-of-work-2']) await ask(token);
+    expect(sent()).toEqual([undefined, WORK]);
+  });
+
+  test('does not become the second when the binding of the first is removed', async () => {
+    choose(BOTH);
+    plane.policy.use([HOME_BINDING]);
+    expect(await ask(null)).toMatch(/^HTTP\/1\.1 503 .*"code":"credential_unavailable"/s);
+    expect(seen).toEqual([]);
+  });
 });
 
 test('a choice about other hosts changes nothing', async () => {
-  choose({ secrets: [{ path: 'user/elsewhere', by: 'option', from: null }], hosts: ['b.example.test'] });
+  const elsewhere = swapped('user/elsewhere', 'placeholder-of-elsewhere', { host: 'b.example.test' });
+  choose([{ path: 'user/elsewhere', by: 'option', from: null }], [...ALL, elsewhere]);
   for (const token of [null, OF_WORK, OF_OTHER]) await ask(token);
   expect(sent()).toEqual([HOME, WORK, HOME]);
 });

@@ -220,6 +220,7 @@ describe('GraphQL operations by name', () => {
   const caller = {
     source: 'generated_connector_shim',
     sessionId: 'ses_test',
+    choice: null,
     signal: new AbortController().signal,
   } as const;
   const run = (operation: string, query: string): Promise<RunResult> =>

@@ -184,6 +184,7 @@ describe('while a person decides', () => {
     const running = plane.operations.run(request, {
       source: 'generated_connector_shim',
       sessionId: 'ses_test',
+      choice: null,
       signal: gone,
     });
     await untilAsked();
@@ -233,6 +234,7 @@ describe('while the upstream is dialled', () => {
     const running = plane.operations.run(request, {
       source: 'generated_connector_shim',
       sessionId: 'ses_test',
+      choice: null,
       signal: gone,
     });
     await dials.reached;
