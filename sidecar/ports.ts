@@ -1,6 +1,7 @@
 import type { SecureContext } from 'node:tls';
 
 import type { ConnectorOperation } from '../shared/connect/connector_index.ts';
+import type { AccountQuery } from '../shared/connect/account_query.ts';
 import type { LoginReply } from '../shared/connect/login_reply.ts';
 import type { LoginGrant } from '../shared/model/new_login.ts';
 import type { AuditEvent } from '../shared/model/audit_event.ts';
@@ -125,6 +126,12 @@ export interface SessionLogin {
   begin(): Result<void, Refusal>;
   /** Ends a request that {@link begin} let through. */
   end(): void;
+  /** How its provider is asked whose it is; null if the token reply says so. */
+  readonly account: AccountQuery | null;
+  /** The new token, for that question alone. Refuses with `login_not_accepted` before it is held, and when it was asked often enough. */
+  takeForAccount(): Result<Secret, Refusal>;
+  /** What the provider answered. The token is not needed any more. */
+  nameAccount(name: string): void;
   /** Stores the tokens; refuses with `login_not_stored`. */
   hold(tokens: Omit<LoginReply, 'reply'>): Promise<Result<void, Refusal>>;
 }

@@ -12,6 +12,7 @@ export const MAY_REVEAL = {
   'cli/agents/account_login.ts': "stores the tokens of an agent's own login in the control plane",
   'gateway/servers/fill_launch.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
+  'sidecar/exchange/exchange_account.ts': 'asks a provider whose a new token is, with that token',
   'sidecar/control/seal_login_tokens.ts': 'seals the tokens of a login to the control plane',
   'sidecar/local_api/launch_routes.ts': 'releases a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':

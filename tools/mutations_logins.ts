@@ -6,6 +6,10 @@ const PENDING = 'worker/services/connectors/pending_logins.ts';
 const OF_PENDING = 'worker/pending_logins.test.ts';
 const CAPTURE = 'sidecar/exchange/exchange_capture.ts';
 const OF_CAPTURE = 'sidecar/tunnel/captured_login.test.ts';
+const ACCOUNT = 'sidecar/exchange/exchange_account.ts';
+const OF_ACCOUNT = 'sidecar/tunnel/asked_account.test.ts';
+const GH = 'cli/agents/gh_login.ts';
+const OF_GH = 'cli/agents/gh_login.test.ts';
 const OF_ROUTES = 'sidecar/local_api/sandbox_routes.test.ts';
 const LOGIN_BINDINGS = 'worker/services/bindings/login_bindings.test.ts';
 
@@ -203,5 +207,85 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     text: '    await discardLogin(client, login).catch(',
     replacement: '    await Promise.resolve().catch(',
     tests: ['cli/agents/capture_login.test.ts'],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: only its one question is answered with the new token',
+    file: ACCOUNT,
+    text: '  if (!isAsked) {\n',
+    replacement: '  if (!isAsked && account === null) {\n',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: only the placeholder asks it',
+    file: ACCOUNT,
+    text: 'presented === placeholder',
+    replacement: 'presented !== undefined',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: the new token is used only in its session while it is held',
+    file: ACCOUNT,
+    text: "account === null || state !== 'held'",
+    replacement: 'account === null',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: the question has nothing beside its text',
+    file: 'shared/connect/account_query.ts',
+    text: 'Object.keys(rest).length === 0',
+    replacement: 'Object.keys(rest).length < 9',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: its use for the question is recorded',
+    file: ACCOUNT,
+    text: '  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);\n',
+    replacement: '',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: the sidecar forgets the new token when the question is answered',
+    file: 'sidecar/session/session_login.ts',
+    text: '    this.#who = name;\n    this.#token = null;\n',
+    replacement: '    this.#who = name;\n',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: the question is asked three times at most',
+    file: 'sidecar/session/session_login.ts',
+    text: '    if (this.#questions >= MOST_QUESTIONS) this.#token = null;\n',
+    replacement: '',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: a form that parsers read differently gives no token',
+    file: 'shared/connect/login_reply.ts',
+    text: "  if (new Set(pairs.map(([name]) => name)).size < pairs.length) return err('has a name twice');\n",
+    replacement: '',
+    tests: [OF_ACCOUNT],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: nothing is stored before a person has seen whose it is',
+    file: GH,
+    text: '    await confirm(call, nameOf(session), plan);\n',
+    replacement: '',
+    tests: [OF_GH],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'of gh: only what the person was shown is changed',
+    file: GH,
+    text: '  if (!isSame || steps.some((step, at) => step.kind !== plan.steps[at]?.kind)) {\n',
+    replacement: '  if (!isSame && steps.length === 0) {\n',
+    tests: [OF_GH],
   },
 ];

@@ -16,5 +16,8 @@ export const AGENT_TITLES = {
 /** The name of a profile: a command of `svc`, and a file's name. */
 export const AGENT_NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 
+/** The one program that `svc login` knows besides agents: GitHub's. */
+export const GH = 'gh';
+
 /** The word for an agent's own login, in `--login` and `--as`. */
 export const ACCOUNT = 'account';

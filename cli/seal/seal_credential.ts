@@ -19,7 +19,7 @@ import { askOrStop, isYes } from '../terminal/ask.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { SecretSource } from '../terminal/read_secret.ts';
-import { carryOutSeal, planSeal, type Sealed } from './seal_service.ts';
+import { carryOutSeal, planSeal, type Sealed, type SealStep } from './seal_service.ts';
 
 export type SealOptions = SecretSource & {
   readonly from?: string;
@@ -51,6 +51,32 @@ export async function sealService(
 ): Promise<SealedAccount> {
   const { owner } = call.options;
   const client = controlClient(call.context, call.options);
+  const { path, stored, existing, steps, hosts } = await planService(call, client, service, values);
+  await confirm?.(hosts);
+  if (stored !== null) await confirmReplacement(call, stored, hosts);
+  const description = `sealed for ${service.title}`;
+  const sealed = await carryOutSeal(client, steps, { path, value: await read(), owner, description });
+  return { ...sealed, beside: hostsBeside(existing, sealed) };
+}
+
+/** What a seal would change. */
+export interface PlannedSeal {
+  readonly path: string;
+  /** What it would replace. */
+  readonly stored: SecretRecord | null;
+  readonly existing: readonly HostBindingRecord[];
+  readonly steps: readonly SealStep[];
+  /** All hosts that would get the credential. */
+  readonly hosts: readonly string[];
+}
+
+export async function planService(
+  call: Call<SealOptions>,
+  client: HttpClient,
+  service: SealedService,
+  values: ServiceValues,
+): Promise<PlannedSeal> {
+  const { owner } = call.options;
   const path = pathOf(call, service);
   const stored = await findStored(client, path, owner);
   const bindings = await bindingsFor(call, service, path, values);
@@ -58,11 +84,7 @@ export async function sealService(
   const steps = planSeal(existing, bindings, call.options.as === undefined ? null : placeholderMaker(bindings));
   const bound = existing.filter((record) => record.credential_ref === formatVaultReference(path));
   const hosts = [...new Set([...bound, ...bindings].map(({ host }) => host))];
-  await confirm?.(hosts);
-  if (stored !== null) await confirmReplacement(call, stored, hosts);
-  const description = `sealed for ${service.title}`;
-  const sealed = await carryOutSeal(client, steps, { path, value: await read(), owner, description });
-  return { ...sealed, beside: hostsBeside(existing, sealed) };
+  return { path, stored, existing, steps, hosts };
 }
 
 /** A sealed credential, and the hosts that another account has as well. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { hostBindingRecord, duplicateBinding } from '../../shared/wire/host_binding.ts';
 import type { HostBindingRecord, ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { storeLoginReply } from '../../shared/wire/pending_logins.ts';
 import { secretRecord, type SecretRecord } from '../../shared/wire/secrets.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -15,6 +16,13 @@ interface NewSecret {
   readonly path: string;
   readonly value: string;
   readonly owner: string;
+  readonly description: string;
+}
+
+/** The token of a login that waits in the control plane. */
+interface HeldSecret {
+  readonly path: string;
+  readonly loginId: string;
   readonly description: string;
 }
 
@@ -97,11 +105,15 @@ function injectionOf(binding: ValidHostBinding | HostBindingRecord): unknown {
  * last step. If a step fails, the bindings made before are deleted. A call without an answer may have taken effect: that is said.
  */
 export async function carryOutSeal(client: HttpClient, steps: readonly SealStep[], secret: NewSecret): Promise<Sealed>;
-export async function carryOutSeal(client: HttpClient, steps: readonly SealStep[], secret: null): Promise<Sealed<null>>;
 export async function carryOutSeal(
   client: HttpClient,
   steps: readonly SealStep[],
-  secret: NewSecret | null,
+  secret: HeldSecret | null,
+): Promise<Sealed<null>>;
+export async function carryOutSeal(
+  client: HttpClient,
+  steps: readonly SealStep[],
+  secret: NewSecret | HeldSecret | null,
 ): Promise<Sealed<SecretRecord | null>> {
   const made: HostBindingRecord[] = [];
   let sending: string | null = null;
@@ -119,6 +131,12 @@ export async function carryOutSeal(
     }
     if (secret === null) return { secret, bindings };
     sending = `the value of ${secret.path}`;
+    if ('loginId' in secret) {
+      const { loginId, path, description } = secret;
+      const url = `/v1/pending-logins/${loginId}/store`;
+      await client.call('POST', url, storeLoginReply, { body: { path, description } });
+      return { secret: null, bindings };
+    }
     return { secret: await client.call('POST', '/v1/secrets', secretRecord, { body: secret }), bindings };
   } catch (error) {
     throw await undoBindings(client, made, { error, sending });

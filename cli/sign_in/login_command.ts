@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { deviceReply, type DeviceReply, type TokenPair, tokenPair } from '../../shared/wire/device.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
-import { ACCOUNT } from '../agents/agent_names.ts';
+import { ACCOUNT, GH } from '../agents/agent_names.ts';
 import type { AgentLoginOptions } from '../agents/agent_setup.ts';
 import { controlClient, controlUrlOf } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
@@ -24,17 +24,26 @@ interface LoginOptions {
 export function addLoginCommand(line: CommandLine, signals: SignalSource): void {
   const login = line.program
     .command('login')
-    .description("sign in to a hosted control plane (--control URL) in your browser; or store an agent's credential")
-    .argument('[agent]', 'the agent whose credential is stored, such as claude')
+    .description(
+      'sign in to a hosted control plane (--control URL) in your browser; or store the credential of an agent, or of gh',
+    )
+    .argument('[agent]', 'the agent whose credential is stored, such as claude; or gh, which then logs in')
     .option('--name <name>', "this machine's name in the control plane (default: its host name)")
     .option('--no-sidecar', 'sign in only the command line')
-    .option('--as <login>', 'agents: which login: key, subscription ...; account: log in with the agent itself')
+    .option(
+      '--as <login>',
+      'agents: which login: key, subscription ...; account: log in with the agent itself; gh: path in the vault',
+    )
     .option('--device', 'agents: with --as account, by a code that you type in a browser elsewhere')
     .option('--secret <path>', 'agents: use a secret that is stored already')
     .option('--import', "agents: move the agent's own login into svc; its file gets placeholders")
     .option('--yes', 'agents: import, or store the login of --as account, without a question');
   handle<LoginOptions & AgentLoginOptions>(line, withSecretSource(login), async (call) => {
     if (call.args.length === 0) return logIn(call);
+    if (call.args[0] === GH) {
+      const { logInGh } = await import('../agents/gh_login.ts');
+      return logInGh(call, signals);
+    }
     if (call.options.as === ACCOUNT) {
       const { captureLogin } = await import('../agents/capture_login.ts');
       return captureLogin(call, signals);

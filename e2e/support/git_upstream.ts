@@ -22,8 +22,13 @@ function git(...args: string[]): string {
   return done.stdout;
 }
 
-/** git's own HTTP server behind TLS and basic authentication, with one repository `project.git`. */
-export async function startGitUpstream(certificate: Certificate, user: string, password: string): Promise<GitUpstream> {
+/** git's own HTTP server behind TLS and basic authentication, with one repository `project.git`. What `answers` takes is not git's. */
+export async function startGitUpstream(
+  certificate: Certificate,
+  user: string,
+  password: string,
+  answers: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
+): Promise<GitUpstream> {
   const root = mkdtempSync(join(tmpdir(), 'svc-e2e-git-'));
   const repository = join(root, 'project.git');
   git('init', '-q', '--bare', '-b', 'main', repository);
@@ -31,6 +36,7 @@ export async function startGitUpstream(certificate: Certificate, user: string, p
   const authorizations: (string | undefined)[] = [];
   const wanted = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
   const server = createServer(certificate, (request, response) => {
+    if (answers(request, response)) return;
     authorizations.push(request.headers.authorization);
     if (request.headers.authorization === wanted) {
       runBackend(root, user, request, response);

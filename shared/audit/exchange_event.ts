@@ -1,6 +1,7 @@
 import { redactPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import {
+  type ACCOUNT_ASKED,
   type ANSWERED_LOCALLY,
   type LOGIN_CAPTURED,
   PLACEHOLDER_UNBOUND,
@@ -64,8 +65,15 @@ export type ExchangeResult =
   /** svc answered an operation's request itself. Nothing was forwarded, so there is no status of an upstream. */
   | { readonly kind: 'answered'; readonly reason: typeof ANSWERED_LOCALLY }
   | { readonly kind: 'unanswered'; readonly reason: UnansweredReason }
-  /** It was forwarded without a credential, and the tokens in its reply were stored. The status is the upstream's. */
-  | { readonly kind: 'captured'; readonly reason: typeof LOGIN_CAPTURED; readonly status: number }
+  /**
+   * A step of a new login: it was forwarded without a credential, and the tokens in its reply were stored; or the sidecar asked
+   * whose they are. The status is the upstream's.
+   */
+  | {
+      readonly kind: 'captured';
+      readonly reason: typeof LOGIN_CAPTURED | typeof ACCOUNT_ASKED;
+      readonly status: number;
+    }
   | {
       readonly kind: 'replied';
       readonly mediation: ForwardedMediation;

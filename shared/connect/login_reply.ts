@@ -14,9 +14,13 @@ export interface LoginReply {
   /** Seconds; null if the provider does not say. */
   readonly expiresIn: number | null;
   readonly account: LoginAccount;
-  /** JSON: the same reply with placeholders. */
+  /** The same reply with placeholders, in the format in which it came. */
   readonly reply: string;
 }
+
+/** How a reply is written: JSON (RFC 6749 section 5.1), or a form, as GitHub writes it unless it is asked for JSON. */
+export type ReplyType = 'json' | 'form';
+export const FORM_TYPE = 'form' satisfies ReplyType;
 
 /** A shorter text is no token, and could be anywhere in a reply. */
 const LEAST_TOKEN_CHARACTERS = 16;
@@ -34,8 +38,13 @@ export const FIRST_SECONDS = 60;
  * has not confirmed a device (RFC 8628 section 3.5). The error is a predicate without a value: then the program gets nothing of
  * the reply. Of what the provider sends beside the tokens the program gets only named texts, and none with a token in it.
  */
-export function readLoginReply(text: string, placeholder: string, nowMs: number): Result<LoginReply | null, string> {
-  const parsed = parseUniqueJson(text);
+export function readLoginReply(
+  text: string,
+  format: ReplyType,
+  placeholder: string,
+  nowMs: number,
+): Result<LoginReply | null, string> {
+  const parsed = format === FORM_TYPE ? parseForm(text) : parseUniqueJson(text);
   if (!parsed.ok) return parsed;
   const { value } = parsed;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return err('is no JSON object');
@@ -51,7 +60,22 @@ export function readLoginReply(text: string, placeholder: string, nowMs: number)
   const refreshToken = isToken(refresh) ? refresh : null;
   if (access === placeholder || isRefreshPlaceholder(refreshToken ?? '')) return err('has placeholders of svc');
   const tokens = refreshToken === null ? [access] : [access, refreshToken];
-  return ok(replyOf(fields, tokens, placeholder, nowMs));
+  const read = replyOf(fields, tokens, placeholder, nowMs);
+  return ok(format === FORM_TYPE ? { ...read, reply: formOf(read.reply) } : read);
+}
+
+/** Reads a form that every parser reads the same way: no `;`, and no name twice. The error is a predicate. */
+function parseForm(text: string): Result<Readonly<Record<string, unknown>>, string> {
+  if (!/^(?:[A-Za-z0-9+&=._~:/*-]|%[0-9A-Fa-f]{2})*$/.test(text)) return err('is no form');
+  const pairs = [...new URLSearchParams(text)];
+  if (new Set(pairs.map(([name]) => name)).size < pairs.length) return err('has a name twice');
+  const { expires_in: seconds, ...fields } = Object.fromEntries(pairs);
+  return ok({ ...fields, ...(seconds !== undefined && { expires_in: Number(seconds) }) });
+}
+
+function formOf(json: string): string {
+  const fields = Object.entries(objectOf(JSON.parse(json)));
+  return new URLSearchParams(Object.fromEntries(fields.map(([name, value]) => [name, String(value)]))).toString();
 }
 
 function isToken(value: unknown): value is string {

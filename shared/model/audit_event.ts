@@ -74,6 +74,9 @@ export const ANSWERED_LOCALLY = 'answered_locally';
 /** The reason of a forwarded request for the tokens of a login: svc has them, and the program got placeholders. */
 export const LOGIN_CAPTURED = 'login_captured';
 
+/** The reason of a request with which the sidecar asked the provider whose the new login is. */
+export const ACCOUNT_ASKED = 'login_account_asked';
+
 /** The endpoint of a connector request (specification section 6). */
 export const PROXY_SOURCES = [
   'generated_connector_shim',

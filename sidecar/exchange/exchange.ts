@@ -20,6 +20,7 @@ import {
 import { accountsFor, checkConnectorAccount } from './chosen_account.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { exchangeAccount, mayAskForAccount } from './exchange_account.ts';
 import { exchangeCapture, isTokenRequest } from './exchange_capture.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeLogin } from './exchange_login.ts';
@@ -54,6 +55,9 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const { path, query } = incoming.target;
   if (tunnel.login !== null && isTokenRequest(tunnel.login, facts)) {
     return exchangeCapture(incoming, tunnel.login, policy.value, facts, tunnel, ports);
+  }
+  if (tunnel.login !== null && mayAskForAccount(tunnel.login, incoming, facts)) {
+    return exchangeAccount(incoming, tunnel.login, facts, tunnel, ports);
   }
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);

@@ -1,9 +1,10 @@
-import { FIRST_SECONDS, readLoginReply } from '../../shared/connect/login_reply.ts';
+import { FIRST_SECONDS, FORM_TYPE, readLoginReply } from '../../shared/connect/login_reply.ts';
 import { isLoginGrant } from '../../shared/connect/token_request.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { LOGIN_CAPTURED } from '../../shared/model/audit_event.ts';
 import { connectorOfVaultPath, programOfLogin } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
+import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import { readWholeBody } from '../connector/whole_body.ts';
 import type { SessionLogin } from '../ports.ts';
@@ -86,22 +87,29 @@ async function capture(
   if (status < 200 || status > 299) return replyWith(incoming, facts, 'passthrough', sent.value, null);
   const text = await readReply(sent.value, tunnel, ports);
   if (tunnel.client.closed) return abandon(facts);
-  const read = text === null ? null : readLoginReply(text, login.placeholder, ports.clock.now());
+  const type = isForm(sent.value) ? FORM_TYPE : 'json';
+  const read = text === null ? null : readLoginReply(text, type, login.placeholder, ports.clock.now());
   if (read === null || !read.ok) {
     const why = `the reply of ${tunnel.host} to this login was withheld: it ${read?.error ?? 'is too large or incomplete'}`;
     return refuse(facts, refusal('upstream_invalid_reply', why), incoming, true);
   }
   if (read.value === null) {
-    return replyLocally(incoming, facts, text ?? '', { kind: 'replied', mediation: 'passthrough', status });
+    return replyLocally(incoming, facts, text ?? '', { kind: 'replied', mediation: 'passthrough', status }, type);
   }
   const { reply, ...tokens } = read.value;
   const held = await login.hold(tokens);
   if (!held.ok) return refuse(facts, held.error, incoming, true);
-  return replyLocally(incoming, facts, reply, { kind: 'captured', reason: LOGIN_CAPTURED, status });
+  return replyLocally(incoming, facts, reply, { kind: 'captured', reason: LOGIN_CAPTURED, status }, type);
+}
+
+/** GitHub answers so, unless the request asks for JSON. */
+function isForm({ head }: Reply): boolean {
+  const [type = ''] = fieldValues(head.fields, 'content-type');
+  return type.split(';', 1)[0]?.trim().toLowerCase() === 'application/x-www-form-urlencoded';
 }
 
 /** The body as text; null if it is too large or not complete. Its connection is not used again. */
-async function readReply(reply: Reply, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<string | null> {
+export async function readReply(reply: Reply, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<string | null> {
   const limits = { ...ports.limits, maxRunReplyBytes: MAX_REPLY_BYTES };
   try {
     const body = await readWholeBody(reply, NO_SECRETS, { budget: ports.budget, limits });

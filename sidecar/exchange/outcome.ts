@@ -1,3 +1,4 @@
+import type { ReplyType } from '../../shared/connect/login_reply.ts';
 import type { ExchangeResult, ForwardedMediation, OperationFacts } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
@@ -56,8 +57,8 @@ export interface Replied {
 interface RepliedLocally {
   readonly kind: 'replied_locally';
   readonly facts: Facts;
-  /** JSON. */
   readonly body: string;
+  readonly type: ReplyType;
   readonly result: Exclude<ExchangeResult, { readonly kind: 'refused' | 'unanswered' }>;
   readonly staysOpen: boolean;
 }
@@ -95,8 +96,9 @@ export function replyLocally(
   facts: Facts,
   body: string,
   result: RepliedLocally['result'],
+  type: ReplyType = 'json',
 ): RepliedLocally {
-  return { kind: 'replied_locally', facts, body, result, staysOpen: isPersistent(incoming) };
+  return { kind: 'replied_locally', facts, body, type, result, staysOpen: isPersistent(incoming) };
 }
 
 /** Whether a credentialed reply keeps its cookies and challenges. A connector's reply never does. */

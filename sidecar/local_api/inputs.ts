@@ -85,7 +85,7 @@ export const sessionInput = z.strictObject({
       id: id('plg'),
       placeholder: z
         .string()
-        .min(40)
+        .min(16)
         .max(300)
         .regex(/^[!-~]+$/, 'must be visible ASCII'),
     })

@@ -25,7 +25,9 @@ export function sessionRecord(
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     /** Set for the session of `svc login`. */
-    ...(session.login !== null && { login: { id: session.login.id, state: session.login.state } }),
+    ...(session.login !== null && {
+      login: { id: session.login.id, state: session.login.state, who: session.login.who },
+    }),
     sandbox: sandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
     allowed_hosts: session.allowed === null ? null : [...session.named, ...(session.allowList?.hosts ?? [])],

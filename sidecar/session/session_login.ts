@@ -1,7 +1,12 @@
+import { type AccountQuery, accountQueryOf } from '../../shared/connect/account_query.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
 import type { CapturedTokens, ControlChannel, OpenLogin } from '../control/control_channel.ts';
 import type { LoginState, SessionLogin } from '../ports.ts';
+
+/** A program asks once; a lost connection may make it ask again. */
+const MOST_QUESTIONS = 3;
 
 /** The login of a session, whose tokens go to the control plane. */
 export class CapturedLogin implements SessionLogin {
@@ -10,10 +15,15 @@ export class CapturedLogin implements SessionLogin {
   readonly clientId: string;
   readonly grants: OpenLogin['grants'];
   readonly placeholder: string;
+  readonly account: AccountQuery | null;
   readonly #login: OpenLogin;
   readonly #channel: Pick<ControlChannel, 'holdLogin'>;
   #state: LoginState = 'waiting';
   #isAsking = false;
+  /** Kept only until the provider has said whose it is. */
+  #token: Secret | null = null;
+  #questions = 0;
+  #who: string | null = null;
 
   constructor(login: OpenLogin, placeholder: string, channel: Pick<ControlChannel, 'holdLogin'>) {
     const { host, pathname } = new URL(login.tokenUrl);
@@ -22,12 +32,18 @@ export class CapturedLogin implements SessionLogin {
     this.clientId = login.clientId;
     this.grants = login.grants;
     this.placeholder = placeholder;
+    this.account = accountQueryOf(login.tokenUrl);
     this.#login = login;
     this.#channel = channel;
   }
 
   get state(): LoginState {
     return this.#state;
+  }
+
+  /** The name of the account, as the provider answered to the question of the sidecar. */
+  get who(): string | null {
+    return this.#who;
   }
 
   get id(): string {
@@ -45,6 +61,7 @@ export class CapturedLogin implements SessionLogin {
       return ok(undefined);
     }
     this.#state = 'contested';
+    this.#token = null;
     const message =
       'this session was started for one login, and a second one was asked for: begin again with svc login';
     return err(refusal('login_not_accepted', message));
@@ -54,9 +71,24 @@ export class CapturedLogin implements SessionLogin {
     this.#isAsking = false;
   }
 
+  takeForAccount(): Result<Secret, Refusal> {
+    const token = this.#token;
+    this.#questions += 1;
+    if (this.#questions >= MOST_QUESTIONS) this.#token = null;
+    if (token !== null && this.#state === 'held') return ok(token);
+    const message = 'the account of this login was asked for already: begin again with svc login';
+    return err(refusal('login_not_accepted', message));
+  }
+
+  nameAccount(name: string): void {
+    this.#who = name;
+    this.#token = null;
+  }
+
   async hold(tokens: CapturedTokens): Promise<Result<void, Refusal>> {
     const held = await this.#channel.holdLogin(this.#login, tokens);
     if (this.#state === 'waiting') this.#state = held.ok ? 'held' : 'not_stored';
+    if (this.#state === 'held' && this.account !== null) this.#token = tokens.accessToken;
     if (held.ok) return ok(undefined);
     const message = `the tokens of this login could not be stored, so the reply was withheld: ${held.error.message}`;
     return err(refusal('login_not_stored', message));

@@ -11,7 +11,7 @@ import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import type { SessionLogin, UpstreamLanes } from '../ports.ts';
-import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
+import { closeAfterAnswer, writeRefusal, writeText } from './write_refusal.ts';
 import { relay } from './relay.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
@@ -176,7 +176,7 @@ async function answer(
   if (outcome.kind === 'abandoned') return false;
   if (outcome.kind === 'replied_locally') {
     const { result } = outcome;
-    writeJson(client, result.kind === 'answered' ? 200 : result.status, outcome.body, outcome.staysOpen);
+    writeText(client, result.kind === 'answered' ? 200 : result.status, outcome, outcome.staysOpen);
     return outcome.staysOpen;
   }
   writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 
+import type { ReplyType } from '../../shared/connect/login_reply.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { REFUSALS } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
@@ -7,6 +8,11 @@ import { ConnectionLost } from '../../machine/connection/connection.ts';
 
 /** How long further bytes of a refused client are discarded, so that it can read the answer before the connection closes. */
 const LINGER_MS = 2000;
+
+const CONTENT_TYPES: Readonly<Record<ReplyType, string>> = {
+  json: 'application/json',
+  form: 'application/x-www-form-urlencoded',
+};
 
 /** Answers with a refusal: its status and `{"error": {"code", "message"}}`. The connection stays open when `keepOpen`. */
 export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean, withBody = true): void {
@@ -17,10 +23,21 @@ export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean
 
 /** Answers with JSON that svc made. */
 export function writeJson(client: Connection, status: number, json: string, keepOpen: boolean, withBody = true): void {
-  const body = Buffer.from(`${json}\n`, 'utf8');
+  writeText(client, status, { type: 'json', body: `${json}\n` }, keepOpen, withBody);
+}
+
+/** Answers with exactly this text. */
+export function writeText(
+  client: Connection,
+  status: number,
+  { type, body: text }: { readonly type: ReplyType; readonly body: string },
+  keepOpen: boolean,
+  withBody = true,
+): void {
+  const body = Buffer.from(text, 'utf8');
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`,
-    'Content-Type: application/json',
+    `Content-Type: ${CONTENT_TYPES[type]}`,
     `Content-Length: ${body.length}`,
     ...(status === 407 ? ['Proxy-Authenticate: Basic realm="svc"'] : []),
     ...(keepOpen ? [] : ['Connection: close']),

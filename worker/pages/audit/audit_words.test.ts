@@ -51,6 +51,15 @@ describe('an event in words', () => {
     ]);
   });
 
+  test('of the question whose login it is say what the program got', () => {
+    const data = { 'svc.proxy.reason': 'login_account_asked', 'svc.proxy.upstream.status': 200 };
+    expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data })).toEqual([
+      'It asked whose the login is that the session was started for.',
+      'The sidecar asked with the new token. The program got only the name of the account.',
+      'The upstream answered with 200.',
+    ]);
+  });
+
   test('say what a reply gave the agent, and what was withheld', () => {
     const data = {
       'svc.proxy.reply.withheld': ['set-cookie', 'alt-svc'],

@@ -1,5 +1,6 @@
 import {
   ANSWERED_LOCALLY,
+  ACCOUNT_ASKED,
   LOGIN_CAPTURED,
   PLACEHOLDER_UNBOUND,
   type AuditEventData,
@@ -162,6 +163,8 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
   if (reason === ANSWERED_LOCALLY) sentences.push('The sidecar answered with placeholders. Nothing was sent upstream.');
   else if (reason === LOGIN_CAPTURED)
     sentences.push('The tokens in the reply are stored in the control plane, and the program got placeholders.');
+  else if (reason === ACCOUNT_ASKED)
+    sentences.push('The sidecar asked with the new token. The program got only the name of the account.');
   else if (reason !== undefined) sentences.push(isRefusalReason(reason) ? REASONS[reason] : `The reason is ${reason}.`);
   const status = data['svc.proxy.upstream.status'];
   if (status !== undefined && reason !== ANSWERED_LOCALLY) sentences.push(`The upstream answered with ${status}.`);
@@ -183,6 +186,8 @@ function matchSentence(type: AuditEventType, data: AuditEventData): string {
   const bound = data['svc.proxy.binding.host'];
   if (data['svc.proxy.reason'] === LOGIN_CAPTURED)
     return 'It asked for the tokens of the login that the session was started for.';
+  if (data['svc.proxy.reason'] === ACCOUNT_ASKED)
+    return 'It asked whose the login is that the session was started for.';
   if (type === 'sandbox.proxy.passthrough')
     return 'No connector operation and no host binding matched, so it was forwarded unmodified.';
   if (connector !== undefined && data['svc.connector.operation'] !== undefined) {
@@ -198,7 +203,7 @@ function credentialSentences(type: AuditEventType, data: AuditEventData): string
     const how = data['svc.proxy.emit'] === 'sentinel-swap' ? 'in place of the agent’s stand-in' : 'outside the sandbox';
     return [`The credential was added by ${scheme}, ${how}; the agent never saw it.`];
   }
-  if (data['svc.proxy.reason'] === LOGIN_CAPTURED) return [];
+  if ([LOGIN_CAPTURED, ACCOUNT_ASKED].includes(data['svc.proxy.reason'] ?? '')) return [];
   if (data['svc.proxy.reason'] === ANSWERED_LOCALLY) return ['No credential was used.'];
   if (type === 'connector.proxy.proxied')
     return ['The connector’s credential was added outside the sandbox; the agent never saw it.'];

@@ -1,0 +1,85 @@
+import { accountQueryBody, accountReply, isAccountQuery, readAccountName } from '../../shared/connect/account_query.ts';
+import { ACCOUNT_ASKED } from '../../shared/model/audit_event.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { fieldValues } from '../../shared/net/http1_head.ts';
+import type { SessionLogin } from '../ports.ts';
+import { readReply } from './exchange_capture.ts';
+import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { forward, type Outgoing } from './forward.ts';
+import { checkAuthority, type Incoming } from './incoming.ts';
+import { abandon, auditUnavailable, type Facts, type Outcome, refuse, replyLocally } from './outcome.ts';
+import { bodyText, readBody } from './request_body.ts';
+import { forwardContext } from './send_credentialed.ts';
+
+/** Shares no connection with other requests of the session. */
+const ACCOUNT_LANE = 'login';
+
+/** Whether a request may be the program's question whose login it has, in the session that has captured the login's tokens. */
+export function mayAskForAccount(
+  { account, placeholder, state }: SessionLogin,
+  { head, target }: Incoming,
+  facts: Facts,
+) {
+  if (account === null || state !== 'held') return false;
+  if (facts.method !== 'POST' || facts.host !== account.host || facts.path !== account.path) return false;
+  const [authorization = '', ...more] = fieldValues(head.fields, 'authorization');
+  const presented = /^(?:token|bearer) (\S+)$/i.exec(authorization)?.[1];
+  return target.query === null && more.length === 0 && presented === placeholder;
+}
+
+/**
+ * Answers the program's question whose login it has. The sidecar asks the provider itself: with the new token, in a request of
+ * which the program wrote nothing, and of the reply the program gets only the user's name. Any other body is refused.
+ */
+export async function exchangeAccount(
+  incoming: Incoming,
+  login: SessionLogin,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  if (!authority.ok) return refuse(facts, authority.error, incoming);
+  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
+  const body = await readBody(incoming, tunnel, ports);
+  if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
+  const { account } = login;
+  const isAsked = account !== null && isAccountQuery(account, bodyText(body.value));
+  body.value.buffered?.release();
+  if (!isAsked) {
+    const message = `during a login the placeholder is accepted at ${facts.host} for one question only: whose login it is`;
+    return refuse(facts, refusal('placeholder_not_accepted', message), incoming, true);
+  }
+  const token = login.takeForAccount();
+  if (!token.ok) return refuse(facts, token.error, incoming, true);
+  const asked = outgoing(account, token.value);
+  const sent = await forward(asked, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
+  if (!sent.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true);
+  const { status } = sent.value.head;
+  const text = await readReply(sent.value, tunnel, ports);
+  const name = status === 200 && text !== null ? readAccountName(text) : null;
+  if (name === null) {
+    const message = `${facts.host} did not say whose login this is (status ${status})`;
+    return refuse(facts, refusal('upstream_invalid_reply', message), incoming, true);
+  }
+  login.nameAccount(name);
+  return replyLocally(incoming, facts, accountReply(name), { kind: 'captured', reason: ACCOUNT_ASKED, status });
+}
+
+/** The whole request, written here. */
+function outgoing(account: NonNullable<SessionLogin['account']>, token: Secret): Outgoing {
+  const body = Buffer.from(accountQueryBody(account));
+  const lines = [
+    `POST ${account.path} HTTP/1.1`,
+    `Host: ${account.host}`,
+    `Authorization: Bearer ${token.reveal()}`,
+    'User-Agent: svc',
+    'Accept: application/json',
+    'Content-Type: application/json',
+    `Content-Length: ${body.byteLength}`,
+    'Connection: close',
+  ];
+  const head = `${lines.join('\r\n')}\r\n\r\n`;
+  return { head, method: 'POST', body: { kind: 'bytes', chunks: [body] }, upgrade: 'none', lane: ACCOUNT_LANE };
+}
