@@ -106,8 +106,8 @@ describe('the reply to a poll, written as a form,', () => {
   );
 
   test.each([
-    ['a name twice', `access_token=${TOKEN}&access_token=x`],
-    ['a name twice in another spelling', `access_token=${TOKEN}&access%5Ftoken=x`],
+    ['a name twice', `access_token=${TOKEN}&access_token=${TOKEN}2`],
+    ['a name twice in another spelling', `access_token=${TOKEN}&access%5Ftoken=${TOKEN}2`],
     ['a separator that some parsers know', `error=x;access_token=${TOKEN}`],
     ['a broken escape', `error=%&access_token=${TOKEN}`],
     ['JSON', JSON.stringify({ access_token: TOKEN })],

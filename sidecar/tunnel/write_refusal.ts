@@ -23,10 +23,10 @@ export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean
 
 /** Answers with JSON that svc made. */
 export function writeJson(client: Connection, status: number, json: string, keepOpen: boolean, withBody = true): void {
-  writeText(client, status, { type: 'json', body: `${json}\n` }, keepOpen, withBody);
+  writeText(client, status, { type: 'json', body: json }, keepOpen, withBody);
 }
 
-/** Answers with exactly this text. */
+/** Answers with this text; JSON gets a line break at its end. */
 export function writeText(
   client: Connection,
   status: number,
@@ -34,7 +34,7 @@ export function writeText(
   keepOpen: boolean,
   withBody = true,
 ): void {
-  const body = Buffer.from(text, 'utf8');
+  const body = Buffer.from(type === 'json' ? `${text}\n` : text, 'utf8');
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`,
     `Content-Type: ${CONTENT_TYPES[type]}`,
