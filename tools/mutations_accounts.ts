@@ -231,4 +231,20 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
     replacement: 'if (name === "") {',
     tests: [PARSER_TEST],
   },
+  {
+    row: ROW,
+    holds: 'a session that is started inside another one has no other account',
+    file: 'cli/launch/chosen_secrets.ts',
+    text: 'if (own.length === 0 || isSame) return chosen;',
+    replacement: 'if (own.length === 0 || isSame) return chosen;\n  if (!isSame) return own;',
+    tests: [TRUST_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a second account is no default where the first one has a placeholder',
+    file: 'cli/seal/seal_service.ts',
+    text: '(record !== null || isSecond)',
+    replacement: 'record !== null',
+    tests: ['cli/seal/seal_command.test.ts'],
+  },
 ];

@@ -21,7 +21,7 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
     row: 'Seal: services',
     holds: 'a host that is bound to another secret stops the seal',
     file: PLAN,
-    text: 'if (record.credential_ref === binding.credential_ref) return',
+    text: 'if (record?.credential_ref === binding.credential_ref) return',
     replacement: 'if (record !== null) return',
     tests: [SEAL_TEST],
   },

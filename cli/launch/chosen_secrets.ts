@@ -7,6 +7,8 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { realFolder } from './allowed_hosts.ts';
 import { findFolderSecrets, readTrustedFolders } from './folder_secrets.ts';
+import { findLauncherAbove } from './launcher_processes.ts';
+import { listSessions, type SessionRecord } from './session_list.ts';
 
 export interface UseOptions {
   readonly use?: readonly string[];
@@ -22,11 +24,40 @@ export async function chooseSecrets(
 ): Promise<readonly ChosenSecret[]> {
   const typed = [...new Set((call.options.use ?? []).map((text) => valueOrUsageError('--use', parseSecretName(text))))];
   const ofFolder = await folderSecrets(call);
-  return [
+  return withinSession(call, [
     ...typed.map((path) => ({ path, by: 'option' as const, from: null })),
     ...(profile?.secrets ?? []).map((path) => ({ path, by: 'profile' as const, from: profile?.name ?? null })),
     ...ofFolder,
-  ];
+  ]);
+}
+
+/**
+ * A session that is started inside another one has the same choice: so a program does not come to another account by starting a
+ * session of its own, with another `--use` or in another folder. This stops programs that do not hide where they come from.
+ */
+async function withinSession(call: Call, own: readonly ChosenSecret[]): Promise<readonly ChosenSecret[]> {
+  const { context, options } = call;
+  const id = context.env['SVC_SESSION_ID'];
+  const launcher = findLauncherAbove(homeOf(context, options));
+  if (id === undefined && launcher === null) return own;
+  const sessions = await listSessions(call);
+  const outer =
+    (launcher !== null && sessions.find(({ owner }) => owner?.pid === launcher.pid)) ||
+    sessions.find((session) => session.session_id === id);
+  if (!outer) throw new CliError(EXIT.failed, 'this runs inside a session that has ended', [OUTSIDE]);
+  const chosen = outer.used_secrets.map(toChosen);
+  // Without a choice, the session around this one can use each account.
+  if (chosen.length === 0) return own;
+  const isSame = own.length === chosen.length && own.every(({ path }, at) => path === chosen[at]?.path);
+  if (own.length === 0 || isSame) return chosen;
+  const has = chosen.map(({ path }) => path).join(', ');
+  throw new CliError(EXIT.failed, `this runs inside a session that uses ${has}, and may not change that`, [OUTSIDE]);
+}
+
+const OUTSIDE = 'Run it in a terminal of your own.';
+
+function toChosen({ reference, by, from }: SessionRecord['used_secrets'][number]): ChosenSecret {
+  return { path: valueOrUsageError('used_secrets', parseSecretName(reference)), by, from };
 }
 
 async function folderSecrets(call: Call): Promise<readonly ChosenSecret[]> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 
@@ -35,7 +36,9 @@ export const sessionRecord = z.looseObject({
   sandbox: sandbox.nullish(),
   /** Null: every host. */
   allowed_hosts: z.array(z.string()).nullish(),
-  used_secrets: z.array(z.object({ reference: z.string(), by: z.string(), from: z.string().nullable() })).default([]),
+  used_secrets: z
+    .array(z.object({ reference: z.string(), by: z.enum(CHOSEN_BY), from: z.string().nullable() }))
+    .default([]),
   masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
 });
 export type SessionRecord = z.infer<typeof sessionRecord>;

@@ -61,7 +61,22 @@ async function used(folder: string, argv: readonly string[] = [], options: RunOp
   const created = run.calls.find(({ method, url }) => method === 'POST' && url.pathname.endsWith('/sessions'));
   return { run, body: created?.body };
 }
+const OUTER = {
+  session_id: 'ses_1',
+  name: null,
+  created_at: TIMES.created_at,
+  expires_at: TIMES.created_at,
+  open_tunnels: 0,
+};
 const byFolder = { reference: `vault://${PATH}`, by: 'folder' };
+/** A terminal in a session that chose these secrets. */
+const insideWith = (used_secrets: readonly object[]): RunOptions => ({
+  env: { SVC_SESSION_ID: 'ses_1' },
+  answer: (request) =>
+    request.method === 'GET' && request.url.pathname.endsWith('/sessions')
+      ? { status: 200, body: { items: [{ ...OUTER, used_secrets }] } }
+      : answer(request),
+});
 
 describe('svc trust', () => {
   test('shows the secrets with their hosts, and stores the hash of what it showed', async () => {
@@ -169,6 +184,26 @@ describe('a run in a folder with a .svc.toml', () => {
     expect(refused.run.stderr).toContain(`svc trust --remove ${project}`);
     await trust(['--remove']);
     expect((await used(project)).body).not.toHaveProperty('use_secrets');
+  });
+
+  test('inside a session, no other account is chosen', async () => {
+    const work = { ...byFolder, from: project };
+    const chosen = insideWith([work]);
+    for (const argv of [
+      ['--use', 'user/github'],
+      ['--use', PATH, '--use', 'user/github'],
+    ]) {
+      const { run, body } = await used(project, argv, chosen);
+      expect([run.code, body]).toEqual([125, undefined]);
+      expect(run.stderr).toContain(`uses ${PATH}, and may not change that`);
+    }
+    expect((await used(home.path, [], chosen)).body).toMatchObject({ use_secrets: [work] });
+    writeFileSync(file(), 'secrets = ["user/github"]');
+    await trust(['--yes']);
+    expect((await used(project, [], chosen)).body).toBeUndefined();
+    expect((await used(project, [], insideWith([]))).body).toMatchObject({ use_secrets: [{ by: 'folder' }] });
+    const ended = { ...chosen, env: { SVC_SESSION_ID: 'ses_2' } };
+    expect((await used(home.path, [], ended)).body).toBeUndefined();
   });
 
   test('--use comes before it', async () => {

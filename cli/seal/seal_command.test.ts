@@ -142,6 +142,16 @@ describe('svc seal SERVICE', () => {
     expect(vault.bindings).toHaveLength(8);
   });
 
+  test('gives a second account a placeholder also where the first one has its own, so that it is no default', async () => {
+    await seal(['github', '--stdin']);
+    for (const binding of vault.bindings) {
+      Object.assign(binding, { emit_mechanism: 'sentinel-swap', sentinel: { value: 'ghp_placeholder_of_the_first' } });
+    }
+    const added = await seal(['github', '--as', 'user/github-work', '--stdin']);
+    expect(added.code).toBe(0);
+    expect(vault.bindings.slice(4).map(({ emit_mechanism: emit }) => emit)).toEqual(Array(4).fill('sentinel-swap'));
+  });
+
   test('needs the values that the service leaves open', async () => {
     const run = await seal(['npm', '--stdin']);
     expect(run.code).toBe(2);

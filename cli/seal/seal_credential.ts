@@ -99,9 +99,10 @@ interface HostBeside {
 }
 
 function hostsBeside(existing: readonly HostBindingRecord[], { secret, bindings }: Sealed): readonly HostBeside[] {
-  return bindings.flatMap(({ record: { host } }) => {
+  return bindings.flatMap(({ record }) => {
+    const { host } = record;
     const others = existing.filter((other) => other.host === host && other.credential_ref !== secret.ref);
-    const hasDefault = others.some(({ emit_mechanism: emit }) => emit === 'inject');
+    const hasDefault = [record, ...others].some(({ emit_mechanism: emit }) => emit === 'inject');
     return others.length === 0 ? [] : [{ host, hasDefault }];
   });
 }

@@ -51,9 +51,10 @@ export function planSeal(
   let placeholder: string | null = null;
   return wanted.map((binding) => {
     const record = duplicateBinding(existing, binding) ?? findSame(existing, binding);
-    if (record === null) return { kind: 'create', binding };
-    if (record.credential_ref === binding.credential_ref) return { kind: 'keep', binding, record };
-    if (makeAnother !== null) {
+    if (record?.credential_ref === binding.credential_ref) return { kind: 'keep', binding, record };
+    // Without a placeholder, a second account would be the default of every session, also where the first one has one.
+    const isSecond = binding.emit_mechanism === 'inject' && existing.some((other) => isAnother(other, binding));
+    if (makeAnother !== null && (record !== null || isSecond)) {
       const own = findSame(existing, { ...binding, emit_mechanism: 'sentinel-swap' });
       if (own !== null) return { kind: 'keep', binding, record: own };
       placeholder ??= findPlaceholder(existing, wanted) ?? makeAnother();
@@ -61,6 +62,7 @@ export function planSeal(
       const sentinel = { value: placeholder, ...(env !== undefined && { env }) };
       return { kind: 'create', binding: { ...binding, emit_mechanism: 'sentinel-swap', sentinel } };
     }
+    if (record === null) return { kind: 'create', binding };
     throw new CliError(
       EXIT.failed,
       `${record.host} is already bound to ${record.credential_ref}: nothing was changed`,
@@ -71,6 +73,11 @@ export function planSeal(
       ],
     );
   });
+}
+
+/** Whether another account has a binding for the same host. */
+function isAnother(record: HostBindingRecord, { owner, host, credential_ref: reference }: ValidHostBinding): boolean {
+  return record.owner === owner && record.host === host && record.credential_ref !== reference;
 }
 
 /** The placeholder that a part of the account has already. */
