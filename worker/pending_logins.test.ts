@@ -12,7 +12,9 @@ import {
   type PendingLogin,
   pendingLogin,
   pendingLoginPayload,
+  type StoreLoginInput,
 } from '../shared/wire/pending_logins.ts';
+import { holdPendingLogin } from './store/pending_logins.ts';
 
 const CLIENT = 'client-of-a-test';
 const TOKEN_URL = 'https://auth.example.test/token';
@@ -99,8 +101,12 @@ const send = async (sealed: string, by = sidecar): Promise<{ status: number; tex
   return { status: reply.status, text };
 };
 
-const install = async (changes: object = {}): Promise<string> =>
-  (await parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=personal', { ...SPEC, ...changes }))).id;
+/** Installs the connector. Gives what a person who has read its hosts agrees to. */
+const install = async (changes: object = {}, owner = 'personal'): Promise<StoreLoginInput> => {
+  const body = { ...SPEC, ...changes };
+  const reply = await parseReply(installReply, control.asUser('POST', `/v1/connectors?owner=${owner}`, body));
+  return { connector_id: reply.id, content_hash: reply.content_hash };
+};
 
 const release = async (): Promise<object> => {
   const credential = { owner: 'personal', path: 'connectors/login/claude' };
@@ -121,20 +127,23 @@ describe('tokens of a login', () => {
   });
 
   test('become the credential of the connector of their program, once', async () => {
-    const id = await install();
+    const target = await install();
     await control.asUser('POST', '/v1/host-bindings', BINDING);
     await send(await seal(TOKENS));
     const path = `/v1/pending-logins/${login.id}/store`;
-    expect(await ask('POST', path, { connector_id: id })).toMatchObject({ status: 200 });
+    expect(await ask('POST', path, target)).toMatchObject({ status: 200 });
     expect(await release()).toMatchObject({ credentials: [{ path: 'connectors/login/claude' }] });
-    const shown = await parseReply(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`));
+    const shown = await parseReply(
+      connectorRecord,
+      control.asUser('GET', `/v1/connectors/${Object(target).connector_id}`),
+    );
     expect(shown.credential).toMatchObject({
       state: 'ready',
       client_id: CLIENT,
       token_url: TOKEN_URL,
       renewable: true,
     });
-    expect(await ask('POST', path, { connector_id: id })).toMatchObject({ status: 404 });
+    expect(await ask('POST', path, target)).toMatchObject({ status: 404 });
   });
 
   test('that cannot be refreshed become a secret', async () => {
@@ -160,16 +169,56 @@ describe('tokens of a login', () => {
       },
     ],
   ])('are not stored for a connector of %s', async (_what, changes) => {
-    const id = await install(changes);
+    const target = await install(changes);
     await send(await seal(TOKENS));
-    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { connector_id: id });
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, target);
     expect(stored.status).toBe(400);
     expect(stored.text).toContain('must be the personal login/claude');
   });
 
+  test('are not stored for a connector of the enterprise with the same name', async () => {
+    const target = await install({}, 'enterprise');
+    await send(await seal(TOKENS));
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, target);
+    expect(stored.status).toBe(400);
+    expect(stored.text).toContain('must be the personal login/claude');
+  });
+
+  test('are not stored for another version than the one whose hosts were shown', async () => {
+    const target = await install();
+    await send(await seal(TOKENS));
+    const wider = { ...SPEC.credential.login, hosts: ['api.example.test', 'evil.example.test'] };
+    await install({
+      connector: { ...SPEC.connector, version: '9.9.9' },
+      credential: { ...SPEC.credential, login: wider },
+    });
+    const path = `/v1/pending-logins/${login.id}/store`;
+    const stored = await ask('POST', path, target);
+    expect(stored.status).toBe(409);
+    expect(stored.text).toContain('9.9.9');
+    expect(await ask('POST', path, { connector_id: Object(target).connector_id })).toMatchObject({ status: 400 });
+    const shown = await parseReply(
+      connectorRecord,
+      control.asUser('GET', `/v1/connectors/${Object(target).connector_id}`),
+    );
+    expect(shown.credential.state).toBe('missing');
+    expect(await ask('POST', path, await install({}))).toMatchObject({ status: 200 });
+  });
+
+  test('of an import are not stored for another version than the one that was installed for it', async () => {
+    const { connector_id: id, content_hash } = Object(await install());
+    await install({ connector: { ...SPEC.connector, version: '9.9.9' } });
+    const body = { kind: 'oauth2', client_id: CLIENT, access_token: 'planted-imported', content_hash };
+    expect(await ask('PUT', `/v1/connectors/${id}/credential`, body)).toMatchObject({ status: 409 });
+    const shown = await parseReply(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`));
+    expect(shown.credential.state).toBe('missing');
+    const again = { ...body, content_hash: shown.content_hash };
+    expect(await ask('PUT', `/v1/connectors/${id}/credential`, again)).toMatchObject({ status: 200 });
+  });
+
   test('are not stored before they have arrived', async () => {
-    const id = await install();
-    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { connector_id: id });
+    const target = await install();
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, target);
     expect(stored.status).toBe(409);
   });
 
@@ -182,20 +231,26 @@ describe('tokens of a login', () => {
   });
 
   test('are gone after half an hour', async () => {
-    const id = await install();
+    const target = await install();
     await send(await seal(TOKENS));
     control.clock.ms += HALF_AN_HOUR_MS + 1_000;
-    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { connector_id: id });
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, target);
     expect(stored.status).toBe(404);
-    await open({ program: 'codex' });
-    const rows = await control.context.database.client.execute('SELECT id FROM pending_logins');
-    expect(rows.rows).toHaveLength(1);
+    expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
   });
 
   test('are gone when a new login of the program begins', async () => {
     await send(await seal(TOKENS));
     await open();
     expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
+  });
+
+  test('that a new login of the program replaces have an event', async () => {
+    await send(await seal(TOKENS));
+    await open();
+    const events = await ask('GET', '/v1/audit-events?type=control.login.');
+    expect(events.text).toContain('control.login.discarded');
+    expect(events.text).toContain(login.id);
   });
 
   test('have events, and none names an account', async () => {
@@ -214,6 +269,14 @@ describe('a sidecar cannot send tokens', () => {
     expect(await send(sealed)).toMatchObject({ status: 200 });
     expect(await send(sealed)).toMatchObject({ status: 404 });
     expect((await sidecar.call('GET', `/v1/sidecar/pending-logins/${login.id}`)).status).toBe(404);
+  });
+
+  test('twice at the same time: the second write is a conflict', async () => {
+    await send(await seal(TOKENS));
+    const { database } = control.context;
+    const again = holdPendingLogin(database, login.id, { sealed: 'x', account: null });
+    expect(await database.write(again)).toMatchObject({ ok: false });
+    expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 200 });
   });
 
   test.each([
@@ -254,15 +317,25 @@ describe('a sidecar cannot send tokens', () => {
 test('a user cannot have more logins waiting than are of use', async () => {
   for (let at = 1; at < 16; at += 1) await open({ program: `p${at}` });
   expect(await ask('POST', '/v1/pending-logins', { ...OPENED, program: 'more' })).toMatchObject({ status: 409 });
+  expect(await ask('POST', '/v1/pending-logins', OPENED)).toMatchObject({ status: 201 });
 });
 
-test('a personal token opens and stores no login', async () => {
+test('a personal token opens, reads, stores and deletes no login', async () => {
   const created = await ask('POST', '/v1/tokens', { name: 'ci', scopes: ['connectors:write', 'secrets:write'] });
   const { token } = JSON.parse(created.text);
-  const reply = await control.send('/v1/pending-logins', {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(OPENED),
-  });
-  expect(reply.status).toBe(403);
+  const one = `/v1/pending-logins/${login.id}`;
+  const calls: [string, string, object | null][] = [
+    ['POST', '/v1/pending-logins', OPENED],
+    ['GET', one, null],
+    ['POST', `${one}/store`, { path: 'user/x' }],
+    ['DELETE', one, null],
+  ];
+  for (const [method, path, body] of calls) {
+    const reply = await control.send(path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body !== null && { body: JSON.stringify(body) }),
+    });
+    expect(reply.status).toBe(403);
+  }
 });

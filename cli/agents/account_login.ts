@@ -136,6 +136,7 @@ export async function storeAccount(
     body: {
       kind: 'oauth2',
       client_id,
+      content_hash: connector.content_hash,
       access_token: found.accessToken.reveal(),
       refresh_token: found.refreshToken.reveal(),
       ...(found.expiresAt !== null && { expires_at: new Date(found.expiresAt).toISOString() }),
@@ -162,7 +163,7 @@ export async function storeLoginTokens(
   connector: InstallReply,
 ): Promise<void> {
   await client.call('POST', `/v1/pending-logins/${id}/store`, storeLoginReply, {
-    body: { connector_id: connector.id },
+    body: { connector_id: connector.id, content_hash: connector.content_hash },
   });
 }
 

@@ -130,6 +130,7 @@ describe('svc login AGENT --import', () => {
       {
         kind: 'oauth2',
         client_id: '9d1c250a-e61b-44d9-88ed-5944d1962f5e',
+        content_hash: '0'.repeat(64),
         access_token: ACCESS,
         refresh_token: REFRESH,
         expires_at: '2026-01-01T20:00:00.000Z',

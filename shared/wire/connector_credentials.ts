@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { credentialRefText } from './host_binding_fields.ts';
 import { httpsUrlText } from './connector_spec_fields.ts';
-import { line, time } from './primitives.ts';
+import { contentHash, line, time } from './primitives.ts';
 import { secretValue } from './secrets.ts';
 
 const LOOPBACK_URL = /^http:\/\/(?:127\.0\.0\.1|localhost)(?::\d{1,5})?(?:\/[!-~]*)?$/;
@@ -44,6 +44,8 @@ const oauth2Input = z.strictObject({
   refresh_token: secretValue.optional(),
   /** For the access token; absent: it is refreshed before its first use if there is a refresh token. */
   expires_at: time.optional(),
+  /** Stored only if the connector still has the spec with this hash; otherwise `conflict`. */
+  content_hash: contentHash.optional(),
 });
 export type OAuth2CredentialInput = z.input<typeof oauth2Input>;
 export type ValidOAuth2Credential = z.output<typeof oauth2Input>;

@@ -4,7 +4,7 @@ import type { CredentialRef } from '../model/host_binding.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { parseOwnVaultPath } from '../model/vault_path.ts';
 import { connectorSpec, toConnectorSpec } from './connector_spec.ts';
-import { id, owner, page, pageQuery, time } from './primitives.ts';
+import { contentHash, id, owner, page, pageQuery, time } from './primitives.ts';
 
 /**
  * The status of a connector's credential. `missing`: nothing is stored. `authorisation_required`: an oauth2 client is stored
@@ -14,7 +14,6 @@ const CONNECTOR_CREDENTIAL_STATES = ['missing', 'authorisation_required', 'ready
 export type ConnectorCredentialState = (typeof CONNECTOR_CREDENTIAL_STATES)[number];
 
 const credentialState = z.enum(CONNECTOR_CREDENTIAL_STATES);
-const contentHash = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** The credential of a connector as shown by the API: never a value. */
 export const connectorCredentialRecord = z
@@ -41,7 +40,6 @@ const summary = {
   fqn: z.string(),
   version: z.string(),
   title: z.string(),
-  /** SHA-256, hex, over the spec's canonical JSON. */
   content_hash: contentHash,
   /** Every host that gets its credential, also those that only single operations name. */
   hosts: z.array(z.string()),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LOGIN_GRANTS, type LoginAccount, MAX_TOKEN_CHARACTERS } from '../model/new_login.ts';
 import { httpsUrlText } from './connector_spec_fields.ts';
-import { id, line, time } from './primitives.ts';
+import { contentHash, id, line, time } from './primitives.ts';
 import { vaultPath } from './secrets.ts';
 
 /** A login that is not stored after this time is gone. */
@@ -47,14 +47,17 @@ export type PendingLogin = z.output<typeof pendingLogin>;
 
 export const pendingLoginParams = z.strictObject({ id: id('plg') });
 
-/** `POST /v1/pending-logins/{id}/store`: a connector of the user's own gets the tokens, or a secret gets the access token. */
+/**
+ * `POST /v1/pending-logins/{id}/store`: a connector of the user's own gets the tokens, if it still has the spec with this hash, or
+ * a secret gets the access token.
+ */
 export const storeLoginInput = z
   .union(
     [
-      z.strictObject({ connector_id: id('con') }),
+      z.strictObject({ connector_id: id('con'), content_hash: contentHash }),
       z.strictObject({ path: vaultPath, description: line(500).optional() }),
     ],
-    { error: 'must have a connector_id, or the path of a secret' },
+    { error: 'must have a connector_id with the content_hash of its spec, or the path of a secret' },
   )
   .meta({ id: 'StoreLoginInput' });
 export type StoreLoginInput = z.output<typeof storeLoginInput>;

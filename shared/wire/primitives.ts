@@ -8,6 +8,9 @@ export const time = z.iso.datetime({ precision: 3 });
 
 export const owner = z.enum(OWNERS);
 
+/** SHA-256, hex, over a connector spec's canonical JSON. */
+export const contentHash = z.string().regex(/^[0-9a-f]{64}$/);
+
 /** The largest page of a list. */
 export const MAX_PAGE = 500;
 const DEFAULT_PAGE = 100;

@@ -27,8 +27,8 @@ import { EXIT_PORT_TAKEN, EXIT_USAGE, log, ProgramError, refuse } from './progra
 import { detectOtherUsers } from './node_peer_user.ts';
 import { stopOnSignal } from './node_stop.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
-import { startAuditTimer } from './audit_timer.ts';
-import { auditTurns } from './audit_turns.ts';
+import { startTurnTimer } from './turn_timer.ts';
+import { periodicTurns } from './periodic_turns.ts';
 import { masterKeys } from './vault_key_files.ts';
 import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
@@ -80,7 +80,7 @@ async function main(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
   const graceMs = options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS;
   stopOnSignal({ server, twin, lifetime, clients, graceMs });
-  startAuditTimer({ turns: auditTurns(options.settings, log), context: current, lifetime });
+  startTurnTimer({ turns: periodicTurns(options.settings, log), context: current, lifetime });
 }
 
 function readOptions(): Options {

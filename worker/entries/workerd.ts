@@ -4,7 +4,7 @@ import { createClient } from '@libsql/client/web';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import type { LogEntry } from '../routes/http/app_env.ts';
-import { auditTurns } from './audit_turns.ts';
+import { periodicTurns } from './periodic_turns.ts';
 import { workerdAssets } from './workerd_assets.ts';
 import { workerdTemplates } from './workerd_templates.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
@@ -127,13 +127,12 @@ const worker = {
   fetch: (request: Request, bindings: Bindings, execution: Execution) => app.fetch(request, bindings, execution),
   /** Called by the platform's cron, as in wrangler.toml. */
   async scheduled(_: unknown, bindings: Bindings, until: Until): Promise<void> {
-    const turns = auditTurns(readSettings(bindings), log);
-    if (turns.length === 0) return;
+    const turns = periodicTurns(readSettings(bindings), log);
     const context = await contextFor(bindings, until);
     const done = await Promise.allSettled(turns.map(({ take }) => take(context)));
     const failed = turns.filter((_turn, at) => done[at]?.status === 'rejected');
     for (const { title: what } of failed) logDeferredFailure(what);
-    if (failed.length > 0) throw new Error('work on the audit log failed: see the log');
+    if (failed.length > 0) throw new Error('periodic work failed: see the log');
   },
 };
 export { worker as default };

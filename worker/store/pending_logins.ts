@@ -1,4 +1,4 @@
-import { and, count, eq, gt, sql } from 'drizzle-orm';
+import { and, count, eq, gt, lte, ne, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { pendingLogins } from './tables.ts';
@@ -14,13 +14,42 @@ export function insertPendingLogin(database: Database, row: PendingLoginRow, now
   ];
 }
 
-/** How many of this user have not expired. */
-export async function countPendingLogins(database: Database, userId: string, nowSeconds: number): Promise<number> {
+/** Deletes those that are not found any more, with their tokens. */
+export function deleteExpiredLogins(database: Database, nowSeconds: number): Statement[] {
+  return [database.read.delete(pendingLogins).where(lte(pendingLogins.expiresAt, nowSeconds))];
+}
+
+type OfProgram = Pick<PendingLoginRow, 'userId' | 'program'>;
+
+/** How many of this user's other programs have not expired. */
+export async function countOtherLogins(
+  database: Database,
+  { userId, program }: OfProgram,
+  nowSeconds: number,
+): Promise<number> {
   const rows = await database.read
     .select({ all: count() })
     .from(pendingLogins)
-    .where(and(eq(pendingLogins.userId, userId), gt(pendingLogins.expiresAt, nowSeconds)));
+    .where(
+      and(
+        eq(pendingLogins.userId, userId),
+        ne(pendingLogins.program, program),
+        gt(pendingLogins.expiresAt, nowSeconds),
+      ),
+    );
   return rows[0]?.all ?? 0;
+}
+
+/** The one of this user and program, also if it has expired. */
+export async function findLoginOfProgram(
+  database: Database,
+  { userId, program }: OfProgram,
+): Promise<PendingLoginRow | null> {
+  const rows = await database.read
+    .select()
+    .from(pendingLogins)
+    .where(and(eq(pendingLogins.userId, userId), eq(pendingLogins.program, program)));
+  return rows[0] ?? null;
 }
 
 /** One of this user that has not expired. */

@@ -29,7 +29,7 @@ import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
  * Stores the credential of a connector, or lets a stored secret of its owner serve it, and replaces an earlier one. From then on
- * the connector is active. Refuses with `insufficient_scope`, `not_found`, `admin_required`, `invalid_input`.
+ * the connector is active. Refuses with `insufficient_scope`, `not_found`, `admin_required`, `invalid_input`, `conflict`.
  */
 export async function storeConnectorCredential(
   context: ServiceContext,
@@ -44,8 +44,23 @@ export async function storeConnectorCredential(
   }
   return commitPolicy(context, caller, async () => {
     const row = await writableConnector(context, caller, id);
-    return row.ok ? credentialStoring(context, caller, row.value, input) : row;
+    if (!row.ok) return row;
+    const same = input.kind === 'oauth2' ? checkSpec(row.value, input.content_hash) : ok(undefined);
+    return same.ok ? credentialStoring(context, caller, row.value, input) : same;
   });
+}
+
+/**
+ * A person has decided to store a credential for the hosts of one spec: another one, which may send it elsewhere, does not get
+ * it. To be called in the commit that stores it. Refuses with `conflict`.
+ */
+export function checkSpec(
+  { connector }: WithCredential<ConnectorRow>,
+  hash: string | undefined,
+): Result<undefined, ApiError> {
+  if (hash === undefined || hash === connector.contentHash) return ok(undefined);
+  const message = `${connector.fqn} was replaced meanwhile by version ${connector.version}, with another content: nothing was stored`;
+  return err(apiError('conflict', message));
 }
 
 /** What stores the credential of a connector, for a caller who may. */

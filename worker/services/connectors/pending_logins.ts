@@ -21,7 +21,9 @@ import {
 import type { ConnectorRow } from '../../store/connectors.ts';
 import { listSentinels } from '../../store/host_bindings.ts';
 import {
-  countPendingLogins,
+  countOtherLogins,
+  deleteExpiredLogins,
+  findLoginOfProgram,
   findPendingLogin,
   holdPendingLogin,
   insertPendingLogin,
@@ -34,7 +36,7 @@ import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_ch
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 import { secretStoring } from '../vault/secrets.ts';
-import { credentialStoring } from './connector_credentials.ts';
+import { checkSpec, credentialStoring } from './connector_credentials.ts';
 import { parseStoredSpec } from './connector_records.ts';
 import { writableConnector } from './connectors.ts';
 
@@ -51,9 +53,6 @@ export async function openPendingLogin(
   input: PendingLoginInput,
 ): Promise<Result<PendingLogin, ApiError>> {
   const now = nowSeconds(context);
-  if ((await countPendingLogins(context.database, caller.userId, now)) >= MOST_PENDING) {
-    return err(apiError('conflict', `${MOST_PENDING} logins wait already: they end by themselves within half an hour`));
-  }
   const pair = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
   const { kty, crv, x, y } = await exportJWK(pair.publicKey);
   const fields = {
@@ -71,8 +70,15 @@ export async function openPendingLogin(
   };
   const privateKey = new Secret(JSON.stringify(await exportJWK(pair.privateKey)));
   const row = { ...fields, sealed: await context.vault.seal(loginPlace(fields), privateKey) };
-  const written = await context.database.write(insertPendingLogin(context.database, row, now));
-  return written.ok ? ok(toPendingLogin(row)) : err(apiError('conflict', 'another login began just now: try again'));
+  return commit(context, controlChain(caller), async () => {
+    if ((await countOtherLogins(context.database, row, now)) >= MOST_PENDING) {
+      const message = `${MOST_PENDING} logins wait already: they end by themselves within half an hour`;
+      return err(apiError('conflict', message));
+    }
+    const earlier = await findLoginOfProgram(context.database, row);
+    const events = earlier?.state === 'held' ? [loginEvent('control.login.discarded', caller.userId, earlier)] : [];
+    return ok({ statements: insertPendingLogin(context.database, row, now), events, value: toPendingLogin(row) });
+  });
 }
 
 /** Refuses with `not_found`. */
@@ -97,6 +103,11 @@ export async function discardPendingLogin(
     const events = row.state === 'held' ? [loginEvent('control.login.discarded', caller.userId, row)] : [];
     return ok({ statements: takePendingLogin(context.database, id), events, value: null });
   });
+}
+
+/** Deletes every login that has expired, of all users, with its tokens. */
+export async function removeExpiredLogins(context: ServiceContext): Promise<void> {
+  await context.database.write(deleteExpiredLogins(context.database, nowSeconds(context)));
 }
 
 /** What a sidecar of the user needs to capture the login, signed. Refuses with `not_found`, also if it has the tokens already. */
@@ -143,8 +154,8 @@ export async function holdLoginTokens(
 
 /**
  * Stores the held tokens: from then on they are used. A connector gets them only if it is the login of this program, with the
- * token URL and the client that they were requested with; a secret gets an access token that cannot be refreshed. Refuses with
- * `not_found`, `conflict` while nothing is held, `invalid_input`.
+ * token URL and the client that they were requested with, and the spec that the caller names; a secret gets an access token that
+ * cannot be refreshed. Refuses with `not_found`, `conflict` while nothing is held or for another spec, `invalid_input`.
  */
 export async function storePendingLogin(
   context: ServiceContext,
@@ -159,7 +170,7 @@ export async function storePendingLogin(
     const tokens: HeldTokens = JSON.parse((await openSealed(context, row)).reveal());
     const stored =
       'connector_id' in target
-        ? await toConnector(context, caller, row, tokens, target.connector_id)
+        ? await toConnector(context, caller, row, tokens, target)
         : await toSecret(context, caller, tokens, target);
     if (!stored.ok) return stored;
     const statements = [...takePendingLogin(context.database, id), ...stored.value.statements];
@@ -174,7 +185,7 @@ async function toConnector(
   caller: Caller,
   login: PendingLoginRow,
   tokens: HeldTokens,
-  connectorId: string,
+  { connector_id: connectorId, content_hash: hash }: Extract<StoreLoginInput, { readonly connector_id: string }>,
 ): Promise<Result<Change<{ readonly ref: string }>, ApiError>> {
   const row = await writableConnector(context, caller, connectorId);
   if (!row.ok) return row;
@@ -183,6 +194,8 @@ async function toConnector(
     const message = `must be the personal login/${login.program}, with the token URL and the client of this login`;
     return err(apiError('invalid_input', `connector_id ${message}`, { fields: [{ field: 'connector_id', message }] }));
   }
+  const same = checkSpec(row.value, hash);
+  if (!same.ok) return same;
   const { access_token, refresh_token, expires_in } = tokens;
   const expiresAt = expires_in === null ? {} : { expires_at: endOf(context, expires_in) };
   const refresh = refresh_token === null ? {} : { refresh_token };

@@ -1,10 +1,11 @@
 import type { LogEntry } from '../routes/http/app_env.ts';
 import { sendAnchors } from '../services/audit/audit_anchors.ts';
 import { retainAudit } from '../services/audit/audit_retention.ts';
+import { removeExpiredLogins } from '../services/connectors/pending_logins.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 
-/** Periodic work on the audit log, done by one of all workers at a time. */
-export interface AuditTurn {
+/** Periodic work. Work on the audit log is done by one of all workers at a time. */
+export interface PeriodicTurn {
   /** For the log, if it fails. */
   readonly title: string;
   readonly take: (context: ProgramContext) => Promise<unknown>;
@@ -16,13 +17,13 @@ interface TurnSettings {
 }
 
 /**
- * The turns that the settings ask for. They are separate, so that a slow receiver does not delay the removal of events.
+ * The removal of expired logins, and the turns that the settings ask for. They are separate, so that a slow receiver does not delay the removal of events.
  */
-export function auditTurns(
+export function periodicTurns(
   { auditRetentionDays: days, anchors }: TurnSettings,
   log: (entry: LogEntry) => void,
-): readonly AuditTurn[] {
-  const turns: AuditTurn[] = [];
+): readonly PeriodicTurn[] {
+  const turns: PeriodicTurn[] = [{ title: 'removing expired logins', take: removeExpiredLogins }];
   if (anchors !== undefined) {
     turns.push({ title: 'sending audit heads', take: (context) => sendAnchors(context, log) });
   }

@@ -1,13 +1,13 @@
 import { clearInterval, setInterval } from 'node:timers';
 import type { Lifetime } from '../kernel/lifetime.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
-import type { AuditTurn } from './audit_turns.ts';
+import type { PeriodicTurn } from './periodic_turns.ts';
 
 /** How often a program tries its turns; the database says whether one is due. */
 const ASK_EVERY_MS = 60_000;
 
 interface Timed {
-  readonly turns: readonly AuditTurn[];
+  readonly turns: readonly PeriodicTurn[];
   readonly context: () => ProgramContext | Promise<ProgramContext>;
   readonly lifetime: Lifetime;
 }
@@ -16,7 +16,7 @@ interface Timed {
  * Takes each turn periodically, one of a kind at a time, until the program is asked to stop. The timer does not keep
  * the program running.
  */
-export function startAuditTimer({ turns, context, lifetime }: Timed): void {
+export function startTurnTimer({ turns, context, lifetime }: Timed): void {
   for (const { title: what, take } of turns) {
     let isRunning = false;
     const ask = () => {
