@@ -107,10 +107,11 @@ export interface SealedReach {
 }
 
 /**
- * `held`: the control plane has the tokens. `not_stored`: they were issued, and could not be stored. `contested`: a second login
- * was asked for, so it is not certain whose tokens these are.
+ * `held`: the control plane has the tokens. `not_stored`: they were issued, and could not be stored. `withheld`: a reply that
+ * may have had tokens reached nobody. `contested`: a second login was asked for, so it is not certain whose
+ * tokens these are.
  */
-export type LoginState = 'waiting' | 'held' | 'not_stored' | 'contested';
+export type LoginState = 'waiting' | 'held' | 'not_stored' | 'withheld' | 'contested';
 
 /** The one login that a session was started for. */
 export interface SessionLogin {
@@ -122,8 +123,11 @@ export interface SessionLogin {
   /** What the program gets in place of the access token. */
   readonly placeholder: string;
   readonly state: LoginState;
-  /** Begins a request for the tokens. Refuses with `login_not_accepted` while another one runs, and after one that had tokens. */
-  begin(): Result<void, Refusal>;
+  /**
+   * Begins a request for the tokens with this code. Refuses with `login_not_accepted` while another one runs, and after one that
+   * had tokens.
+   */
+  begin(code: string): Result<void, Refusal>;
   /** Ends a request that {@link begin} let through. */
   end(): void;
   /** How its provider is asked whose it is; null if the token reply says so. */
@@ -132,6 +136,8 @@ export interface SessionLogin {
   takeForAccount(): Result<Secret, Refusal>;
   /** What the provider answered. The token is not needed any more. */
   nameAccount(name: string): void;
+  /** Notes that a reply, which may have had tokens, reached nobody. */
+  withhold(): void;
   /** Stores the tokens; refuses with `login_not_stored`. */
   hold(tokens: Omit<LoginReply, 'reply'>): Promise<Result<void, Refusal>>;
 }

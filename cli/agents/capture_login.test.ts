@@ -20,12 +20,14 @@ const CREDENTIAL = {
   scopes: [],
   renewable: true,
 };
+const FAILURE = { status: 500, body: { error: { code: 'internal_error', message: 'it failed', request_id: 'req_1' } } };
 const REFUSAL = { status: 400, body: { error: { code: 'invalid_input', message: 'no', request_id: 'req_1' } } };
 
 let home: TestHome;
 let vault: FakeVault;
 let state: string;
 let refusesToStore: boolean;
+let fails: string | null;
 let storedAt: string | null;
 /** What the session was opened with. */
 let session: { readonly login?: { readonly placeholder: string } };
@@ -35,7 +37,7 @@ let done: string[];
 beforeEach(() => {
   home = new TestHome();
   vault = new FakeVault();
-  [state, refusesToStore, storedAt, session, done] = ['held', false, null, {}, []];
+  [state, refusesToStore, fails, storedAt, session, done] = ['held', false, null, null, {}, []];
   mkdirSync(join(home.path, '.claude'));
   const program = join(home.path, 'claude');
   // It writes what it got, as the agent does, and keeps its environment.
@@ -100,6 +102,7 @@ const answer: Answer = (call) => {
   const { pathname: path } = call.url;
   const what = `${call.method} ${path.replace(LOGIN_ID, 'ID')}`;
   if (call.method !== 'GET') done.push(what);
+  if (fails !== null && call.method === 'POST' && path.endsWith(fails)) return FAILURE;
   if (path === '/v1/me') return { status: 200, body: ME };
   if (path === '/v1/sandbox-proxy/sessions') {
     session = Object(call.body);
@@ -175,7 +178,8 @@ describe('svc login AGENT --as account', () => {
   });
 
   test.each([
-    ['waiting', 'did not log in'],
+    ['waiting', 'did not log in through svc'],
+    ['withheld', 'withheld or lost'],
     ['not_stored', 'could not be stored'],
     ['contested', 'two programs asked'],
   ])('stores nothing if the login is %s', async (now, message) => {
@@ -195,6 +199,42 @@ describe('svc login AGENT --as account', () => {
     const run = await svc(['--yes']);
     expect(run.code).not.toBe(0);
     expect(bindings()).toEqual(before);
+  });
+
+  test.each([
+    ['/store', 'may be in svc, and no session uses them, and the earlier login is not used any more'],
+    ['/v1/host-bindings', 'are in svc, and no session uses them, and the earlier login is not used any more'],
+  ])('says what is stored if the control plane fails at %s', async (path, message) => {
+    await svc(['--yes']);
+    fails = path;
+    const run = await svc(['--yes']);
+    expect(run.code).not.toBe(0);
+    expect(run.stderr).toContain(message);
+    expect(run.stderr).toContain('svc connector rm login/claude');
+    expect(bindings()).toEqual([]);
+  });
+
+  test.each(['held', 'waiting', 'not_stored', 'withheld', 'contested'])(
+    'names real tokens that the agent wrote into its file if the login is %s',
+    async (now) => {
+      state = now;
+      home.write(
+        'claude',
+        `#!/bin/sh\necho '{"claudeAiOauth":{"accessToken":"sk-ant-oat01-planted","refreshToken":"planted"}}' > '${home.path}/.claude/.credentials.json'\n`,
+        0o755,
+      );
+      const run = await svc(['--yes']);
+      expect(run.stderr).toContain('has tokens of a login that svc did not capture');
+      expect(run.stderr).toContain('svc login claude --import');
+      expect(run.stderr).not.toContain('planted');
+    },
+  );
+
+  test('says nothing of tokens that were in the file before', async () => {
+    state = 'waiting';
+    home.write('.claude/.credentials.json', '{"claudeAiOauth":{"accessToken":"own","refreshToken":"own"}}');
+    home.write('claude', '#!/bin/sh\nexit 0\n', 0o755);
+    expect((await svc(['--yes'])).stderr).not.toContain('did not capture');
   });
 
   test('warns if the agent keeps something else in its file', async () => {

@@ -41,7 +41,7 @@ import { makePlaceholder } from './placeholder_shape.ts';
 
 /** The part of the sidecar's answer about a session that says what became of its login. */
 const loginSession = z.object({
-  login: z.object({ state: z.enum(['waiting', 'held', 'not_stored', 'contested']) }),
+  login: z.object({ state: z.enum(['waiting', 'held', 'not_stored', 'withheld', 'contested']) }),
 });
 type LoginState = z.output<typeof loginSession>['login']['state'];
 
@@ -68,6 +68,7 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
   const client = controlClient(context, options);
   const login = await openLogin(client, profile, account);
   const placeholder = makePlaceholder(account.placeholder, randomBytes);
+  const before = await readText(call, account);
   print.note(`svc: log in with ${profile.title} now. Its tokens go to svc, and ${profile.title} gets placeholders.`);
   try {
     const state = await runLogin(call, signals, { profile, args, login, placeholder }).catch((error: unknown) => {
@@ -81,9 +82,11 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
     await discardLogin(client, login).catch(() =>
       print.warn(`the login could not be deleted: nothing uses it, and it ends at ${login.expires_at}`),
     );
+    await warnOfTokens(call, profile, { account, placeholder, before });
     throw error;
   }
   await checkFile(call, profile, account, placeholder);
+  await warnOfTokens(call, profile, { account, placeholder, before });
   print.data(
     { agent: profile.name, login: ACCOUNT, credential_ref: accountReference(profile) },
     () => `${profile.title}: ${accountReference(profile)} (${account.title}) for ${account.hosts.join(', ')}\n`,
@@ -140,7 +143,16 @@ async function runLogin(
 
 function notLoggedIn({ name, title, account }: AgentProfile, state: Exclude<LoginState, 'held'>): CliError {
   const again = `Try again: svc login ${name} --as account`;
-  if (state === 'waiting') return new CliError(EXIT.failed, `${title} did not log in: nothing was stored`, [again]);
+  if (state === 'waiting') {
+    return new CliError(EXIT.failed, `${title} did not log in through svc: nothing was stored`, [again]);
+  }
+  if (state === 'withheld') {
+    const message = `a reply to the login of ${title} was withheld or lost: nothing was stored, and nobody has its tokens`;
+    return new CliError(EXIT.failed, message, [
+      'If the provider accepted the login, end it in the settings of the account.',
+      again,
+    ]);
+  }
   if (state === 'not_stored') {
     return new CliError(EXIT.failed, `the tokens of ${title} could not be stored, and nobody has them now`, [again]);
   }
@@ -199,11 +211,64 @@ async function store(
   try {
     await storeLoginTokens(client, login, connector);
   } catch (error) {
-    if (!(error instanceof CliError) || !isRefusal(error)) throw error;
+    if (!(error instanceof CliError)) throw error;
+    if (!isRefusal(error))
+      throw halfStored(profile, error, 'the tokens of the new login may be in svc', known.length > 0);
     for (const { host, sentinel } of known) await bindAccount(client, profile, [host], sentinel?.value ?? placeholder);
     throw error;
   }
-  await bindAccount(client, profile, account.hosts, placeholder);
+  try {
+    await bindAccount(client, profile, account.hosts, placeholder);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw halfStored(profile, error, 'the tokens of the new login are in svc', known.length > 0);
+  }
+}
+
+/** The error when it is not known what is stored, or no host is bound: nothing uses the tokens, and nobody else has them. */
+function halfStored(
+  profile: AgentProfile,
+  { exitCode, message }: CliError,
+  what: string,
+  hadEarlier: boolean,
+): CliError {
+  const earlier = hadEarlier ? ', and the earlier login is not used any more' : '';
+  return new CliError(exitCode, `${message}: ${what}, and no session uses them${earlier}`, [
+    `Log in again: svc login ${profile.name} --as account`,
+    `Or delete what is stored: svc connector rm login/${profile.name}`,
+  ]);
+}
+
+/** The text of the agent's file; null if it has none. */
+async function readText({ context }: Call<object>, { file }: AgentAccount): Promise<string | null> {
+  const place = await readPlace(agentPath(context, file));
+  return place?.kind === 'text' ? place.text : null;
+}
+
+/** The agent's file, before the agent was run. */
+interface LookedAt {
+  readonly account: AgentAccount;
+  readonly placeholder: string;
+  readonly before: string | null;
+}
+
+/** Whatever became of the login: the agent may have got tokens in a way that svc did not see. */
+async function warnOfTokens(
+  call: Call<object>,
+  { name, title }: AgentProfile,
+  { account, placeholder, before }: LookedAt,
+): Promise<void> {
+  const text = await readText(call, account);
+  if (text === null || text === before) return;
+  const format = LOGIN_FORMATS[account.file.format];
+  const json = parseJson(text);
+  const members = typeof json === 'object' && json !== null ? { ...json } : {};
+  const access = format.access(members);
+  if (access === null || access === placeholder || format.hasPlaceholders(members)) return;
+  const path = agentPath(call.context, account.file);
+  call.print.warn(
+    `${path} has tokens of a login that svc did not capture: ${title} uses them without svc. Move them into svc (svc login ${name} --import), or end the login in the settings of the account.`,
+  );
 }
 
 /** The agent wrote its file itself, with what it got. */

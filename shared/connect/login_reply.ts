@@ -25,6 +25,7 @@ export const FORM_TYPE = 'form' satisfies ReplyType;
 /** A shorter text is no token, and could be anywhere in a reply. */
 const LEAST_TOKEN_CHARACTERS = 16;
 const MOST_TEXT_CHARACTERS = 300;
+const TOKEN_NAME = /^(?:access|refresh|id)[-_]?token$/i;
 const MAY_MAKE_KEYS = 'org:create_api_key';
 
 /**
@@ -35,7 +36,7 @@ export const FIRST_SECONDS = 60;
 
 /**
  * Reads the reply to the request for the tokens of a login (RFC 6749 section 5.1). Null: it has no token, as while the person
- * has not confirmed a device (RFC 8628 section 3.5). The error is a predicate without a value: then the program gets nothing of
+ * has not confirmed a device (RFC 8628 section 3.5), at any depth. The error is a predicate without a value: then the program gets nothing of
  * the reply. Of what the provider sends beside the tokens the program gets only named texts, and none with a token in it.
  */
 export function readLoginReply(
@@ -50,7 +51,9 @@ export function readLoginReply(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return err('is no JSON object');
   const fields = objectOf(value);
   const [access, refresh, id] = [fields['access_token'], fields['refresh_token'], fields['id_token']];
-  if (access === undefined && refresh === undefined && id === undefined) return ok(null);
+  if (access === undefined && refresh === undefined && id === undefined) {
+    return namesToken(value) ? err('has a token in another place than usual') : ok(null);
+  }
   if (!isToken(access)) return err('has no access token');
   if (refresh !== undefined && refresh !== null && !isToken(refresh)) return err('has an unusable refresh token');
   const type = fields['token_type'];
@@ -78,6 +81,12 @@ function formOf(json: string): string {
   return new URLSearchParams(Object.fromEntries(fields.map(([name, value]) => [name, String(value)]))).toString();
 }
 
+/** Whether a member at any depth has the name of a token, in any usual spelling. Such a reply may have tokens that were not read. */
+function namesToken(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([name, member]) => TOKEN_NAME.test(name) || namesToken(member));
+}
+
 function isToken(value: unknown): value is string {
   if (typeof value !== 'string' || !/^[!-~]+$/.test(value)) return false;
   return value.length >= LEAST_TOKEN_CHARACTERS && value.length <= MAX_TOKEN_CHARACTERS;
@@ -89,9 +98,10 @@ function replyOf(
   placeholder: string,
   nowMs: number,
 ): LoginReply {
-  const take = (value: unknown): string | null => takeText(value, tokens);
   const [access = '', refresh] = tokens;
   const id = textOf(fields['id_token']);
+  const secrets = isToken(id) ? [...tokens, id] : tokens;
+  const take = (value: unknown): string | null => takeText(value, secrets);
   const named = readIdToken(id ?? '');
   const claims = Object.fromEntries(Object.entries(named.claims).filter(([, text]) => take(text) !== null));
   const account = takeEach(fields['account'], ['uuid', 'email_address'], take);

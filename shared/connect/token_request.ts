@@ -69,6 +69,17 @@ export function isLoginGrant(
   return wanted.fields.every((name) => (fields.get(name) ?? '') !== '');
 }
 
+/** The code that the request of a new login redeems. */
+export function loginCode(body: string): string {
+  const fields = readTokenFields(body);
+  return fields.get(GRANTS.get(fields.get('grant_type') ?? '')?.fields[0] ?? '') ?? '';
+}
+
+/** Whether the body of a request for tokens is a refresh, which brings no new login. */
+export function isRefreshGrant(body: string): boolean {
+  return readTokenFields(body).get('grant_type') === 'refresh_token';
+}
+
 /** The fields of a request for tokens: JSON, as some clients send it, or a form. */
 function readTokenFields(body: string): ReadonlyMap<string, string> {
   const value = parseJson(body);

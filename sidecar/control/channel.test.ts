@@ -1,7 +1,10 @@
 import { inspect } from 'node:util';
+import { compactDecrypt, type CryptoKey, exportJWK, generateKeyPair } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { err } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
 import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
+import { LOGIN_TOKENS_TYP, loginTokens } from '../../shared/wire/pending_logins.ts';
 import { CUT, errorReply, FakeControlPlane, SILENT } from '../testing/fake_control_plane.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
@@ -352,6 +355,122 @@ describe('a reply to events that the control plane did not send', () => {
     };
     await channel.credentials([DEMO]);
     expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+});
+
+describe('the calls of a login', () => {
+  const ID = 'plg_00000000000000000000000001';
+  const OTHERS = {
+    sidecar_id: 'sdc_00000000000000000000000000',
+    nonce: 'n'.repeat(22),
+    login_id: 'plg_00000000000000000000000000',
+  };
+  const TOKENS = {
+    accessToken: new Secret('access-token-4711'),
+    refreshToken: new Secret('refresh-token-4711'),
+    expiresIn: 3600,
+    account: { who: 'dev@example.test', plan: null, may_make_keys: false },
+  };
+  let privateKey: CryptoKey;
+
+  beforeEach(async () => {
+    const pair = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
+    const { kty, crv, x, y } = await exportJWK(pair.publicKey);
+    privateKey = pair.privateKey;
+    plane.openLogin = {
+      id: ID,
+      program: 'claude',
+      token_url: 'https://auth.example.test/token',
+      client_id: 'client',
+      grants: ['authorization_code'],
+      key: { kty, crv, x, y },
+      expires_at: '2026-01-02T03:34:05.678Z',
+    };
+  });
+
+  const fetchOpen = async () => {
+    const open = await channel.fetchLogin(ID);
+    if (!open.ok) throw new Error(open.error.message);
+    return open.value;
+  };
+  it('give the facts that the control plane signed', async () => {
+    expect(await fetchOpen()).toEqual({
+      id: ID,
+      program: 'claude',
+      tokenUrl: 'https://auth.example.test/token',
+      clientId: 'client',
+      grants: ['authorization_code'],
+      key: plane.openLogin?.['key'],
+      expiresAt: Date.parse('2026-01-02T03:34:05.678Z'),
+    });
+  });
+
+  it.each(['sidecar_id', 'nonce'] as const)('refuse facts that were signed with another %s', async (field) => {
+    plane.tamperPayload = (payload) => (payload[field] = OTHERS[field]);
+    expect(await channel.fetchLogin(ID)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('refuse the facts of another login', async () => {
+    plane.tamperPayload = (payload) => (payload['login'] = { ...plane.openLogin, id: OTHERS.login_id });
+    expect(await channel.fetchLogin(ID)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('refuse facts without a signature, and with a changed one', async () => {
+    plane.tamperReply = (_call, reply) => ({ ...reply, body: JSON.stringify({ login: plane.openLogin }) });
+    expect(await channel.fetchLogin(ID)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    plane.tamperReply = (_call, reply) => {
+      const [header, payload = '', signature] = (reply.body ?? '').split('.');
+      const facts = Buffer.from(payload, 'base64url').toString().replace('auth.example', 'evil.example');
+      return { ...reply, body: `${header}.${Buffer.from(facts).toString('base64url')}.${signature}` };
+    };
+    expect(await channel.fetchLogin(ID)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('send the tokens so that only the key of the login opens them, for this login and by this sidecar', async () => {
+    expect(await channel.holdLogin(await fetchOpen(), TOKENS)).toEqual({ ok: true, value: undefined });
+    const [sealed = ''] = plane.sentLogins;
+    expect(plane.calls.map(({ body }) => body).join()).not.toContain('4711');
+    const { plaintext, protectedHeader } = await compactDecrypt(sealed, privateKey);
+    expect(protectedHeader).toMatchObject({
+      alg: 'ECDH-ES',
+      enc: 'A256GCM',
+      typ: LOGIN_TOKENS_TYP,
+      login: ID,
+      sidecar: enrolled.sidecarId,
+    });
+    expect(loginTokens.parse(JSON.parse(new TextDecoder().decode(plaintext)))).toEqual({
+      access_token: 'access-token-4711',
+      refresh_token: 'refresh-token-4711',
+      expires_in: 3600,
+      account: TOKENS.account,
+    });
+    const other = await generateKeyPair('ECDH-ES', { crv: 'P-256' });
+    await expect(compactDecrypt(sealed, other.privateKey)).rejects.toThrow('decryption operation failed');
+    const [, ...rest] = sealed.split('.');
+    const header = { ...protectedHeader, sidecar: OTHERS.sidecar_id };
+    const forged = [Buffer.from(JSON.stringify(header)).toString('base64url'), ...rest].join('.');
+    await expect(compactDecrypt(forged, privateKey)).rejects.toThrow('decryption operation failed');
+  });
+
+  it('send no refresh token if there is none', async () => {
+    await channel.holdLogin(await fetchOpen(), { ...TOKENS, refreshToken: null, expiresIn: null });
+    const { plaintext } = await compactDecrypt(plane.sentLogins[0] ?? '', privateKey);
+    expect(JSON.parse(new TextDecoder().decode(plaintext))).toMatchObject({ refresh_token: null, expires_in: null });
+  });
+
+  it.each(['sidecar_id', 'nonce', 'login_id'] as const)(
+    'take tokens as stored only by a word for this call: not with another %s',
+    async (field) => {
+      const open = await fetchOpen();
+      plane.tamperPayload = (payload) => (payload[field] = OTHERS[field]);
+      expect(await channel.holdLogin(open, TOKENS)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    },
+  );
+
+  it.each(['', '{}', 'a.b.c'])('do not take tokens as stored by the unsigned reply %j', async (body) => {
+    const open = await fetchOpen();
+    plane.tamperReply = () => ({ status: 200, body });
+    expect(await channel.holdLogin(open, TOKENS)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 });
 

@@ -1,14 +1,15 @@
-import { FIRST_SECONDS, FORM_TYPE, readLoginReply } from '../../shared/connect/login_reply.ts';
-import { isLoginGrant } from '../../shared/connect/token_request.ts';
+import { FIRST_SECONDS, FORM_TYPE, type LoginReply, readLoginReply } from '../../shared/connect/login_reply.ts';
+import { isLoginGrant, isRefreshGrant, loginCode } from '../../shared/connect/token_request.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { LOGIN_CAPTURED } from '../../shared/model/audit_event.ts';
 import { connectorOfVaultPath, programOfLogin } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import { readWholeBody } from '../connector/whole_body.ts';
 import type { SessionLogin } from '../ports.ts';
-import { answerTokenRequest, outgoingOwn } from './exchange_login.ts';
+import { answerTokenRequest, forwardOwn, outgoingOwn } from './exchange_login.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { forward, type Reply } from './forward.ts';
 import { checkAuthority, type Incoming } from './incoming.ts';
@@ -28,8 +29,9 @@ export function isTokenRequest(login: SessionLogin, { host, method, path }: Fact
 
 /**
  * A request at the token URL, in the session of `svc login`. The request for the tokens of the new login is forwarded without a
- * credential; the tokens in its reply go to the control plane, and only then the program gets the reply, with placeholders. Any
- * other request is treated as in every session. No credential is looked up.
+ * credential; the tokens in its reply go to the control plane, and only then the program gets the reply, with placeholders. A
+ * refresh is treated as in every session. The reply to any other request is passed on only if it has no tokens, because they would
+ * be those of a login that svc does not understand. No credential is looked up.
  */
 export async function exchangeCapture(
   incoming: Incoming,
@@ -45,12 +47,16 @@ export async function exchangeCapture(
   const body = await readBody(incoming, tunnel, ports);
   if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
   try {
-    if (!isLoginGrant(login, bodyText(body.value))) {
+    const text = bodyText(body.value);
+    if (!isLoginGrant(login, text)) {
       const placeholders = [login.placeholder, ...placeholdersOfLogins(policy)];
       const request = { placeholders, clientId: login.clientId, seconds: FIRST_SECONDS };
-      return await answerTokenRequest(incoming, body.value, request, facts, tunnel, ports);
+      const forwardRest: typeof forwardOwn = isRefreshGrant(text)
+        ? forwardOwn
+        : (...args) => forwardWithoutTokens(login, ...args);
+      return await answerTokenRequest(incoming, body.value, request, facts, tunnel, ports, forwardRest);
     }
-    const begun = login.begin();
+    const begun = login.begin(loginCode(text));
     if (!begun.ok) return refuse(facts, begun.error, incoming, true);
     try {
       return await capture(incoming, body.value, login, facts, tunnel, ports);
@@ -77,29 +83,67 @@ async function capture(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
+  const got = await requestTokens(login, incoming, body, facts, tunnel, ports);
+  if (!got.ok) return got.error;
+  const { status, type } = got.value;
+  const { reply, ...tokens } = got.value.read;
+  const held = await login.hold(tokens);
+  if (!held.ok) return refuse(facts, held.error, incoming, true);
+  return replyLocally(incoming, facts, reply, { kind: 'captured', reason: LOGIN_CAPTURED, status }, type);
+}
+
+async function forwardWithoutTokens(login: SessionLogin, ...request: Parameters<typeof forwardOwn>): Promise<Outcome> {
+  const got = await requestTokens(login, ...request);
+  if (!got.ok) return got.error;
+  login.withhold();
+  const [incoming, , facts] = request;
+  const why = `the reply of ${facts.host} was withheld: it has tokens, and its request was not the one of this login`;
+  return refuse(facts, refusal('upstream_invalid_reply', why), incoming, true);
+}
+
+/** Sends a request for tokens, and reads them from the reply. The error is the outcome if there are none. */
+async function requestTokens(
+  login: SessionLogin,
+  incoming: Incoming,
+  body: RequestBody,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Result<{ readonly read: LoginReply; readonly status: number; readonly type: ReplyType }, Outcome>> {
   const sent = await forward(outgoingOwn(incoming, body), {
     ...forwardContext(incoming, tunnel, ports, null),
     inForce: null,
   });
-  if (!sent.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true);
+  if (!sent.ok) {
+    // The provider may have redeemed the code.
+    login.withhold();
+    return err(tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true));
+  }
   const { status } = sent.value.head;
-  // An error has no tokens (RFC 6749 section 5.2).
-  if (status < 200 || status > 299) return replyWith(incoming, facts, 'passthrough', sent.value, null);
+  // An error has no tokens (RFC 6749 section 5.2). A redirect could send the code to where no reply is captured.
+  if (status < 200 || status > 399) return err(replyWith(incoming, facts, 'passthrough', sent.value, null));
   const text = await readReply(sent.value, tunnel, ports);
-  if (tunnel.client.closed) return abandon(facts);
   const type = isForm(sent.value) ? FORM_TYPE : 'json';
-  const read = text === null ? null : readLoginReply(text, type, login.placeholder, ports.clock.now());
-  if (read === null || !read.ok) {
-    const why = `the reply of ${tunnel.host} to this login was withheld: it ${read?.error ?? 'is too large or incomplete'}`;
-    return refuse(facts, refusal('upstream_invalid_reply', why), incoming, true);
+  const read = status > 299 ? err('is a redirect') : readTokens(text, type, login.placeholder, ports.clock.now());
+  if (status <= 299 && (!read.ok || (read.value !== null && tunnel.client.closed))) login.withhold();
+  if (tunnel.client.closed) return err(abandon(facts));
+  if (!read.ok) {
+    const why = `the reply of ${facts.host} to this login was withheld: it ${read.error}`;
+    return err(refuse(facts, refusal('upstream_invalid_reply', why), incoming, true));
   }
-  if (read.value === null) {
-    return replyLocally(incoming, facts, text ?? '', { kind: 'replied', mediation: 'passthrough', status }, type);
-  }
-  const { reply, ...tokens } = read.value;
-  const held = await login.hold(tokens);
-  if (!held.ok) return refuse(facts, held.error, incoming, true);
-  return replyLocally(incoming, facts, reply, { kind: 'captured', reason: LOGIN_CAPTURED, status }, type);
+  if (read.value !== null) return ok({ read: read.value, status, type });
+  return err(replyLocally(incoming, facts, text ?? '', { kind: 'replied', mediation: 'passthrough', status }, type));
+}
+
+type ReplyType = Parameters<typeof readLoginReply>[1];
+
+function readTokens(
+  text: string | null,
+  type: ReplyType,
+  placeholder: string,
+  nowMs: number,
+): ReturnType<typeof readLoginReply> {
+  return text === null ? err('is too large or incomplete') : readLoginReply(text, type, placeholder, nowMs);
 }
 
 /** GitHub answers so, unless the request asks for JSON. */

@@ -58,7 +58,10 @@ interface KnownPlaceholders {
   readonly seconds?: number;
 }
 
-/** Answers a refresh with a placeholder, refuses any other request with one, and forwards what is the program's own matter. */
+/**
+ * Answers a refresh with a placeholder, refuses any other request with one, and forwards what is the program's own matter, by
+ * default unchanged.
+ */
 export async function answerTokenRequest(
   incoming: Incoming,
   body: RequestBody,
@@ -66,6 +69,7 @@ export async function answerTokenRequest(
   facts: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
+  forwardRest = forwardOwn,
 ): Promise<Outcome> {
   const headers = incoming.head.fields.map(({ value }) => value);
   const decided = decideTokenRequest(placeholders, clientId, { body: bodyText(body), headers });
@@ -75,7 +79,7 @@ export async function answerTokenRequest(
   }
   if (decided.kind === 'refuse') return refuse(facts, placeholderRefusal(facts.host), incoming, true);
   const { host, method, path } = facts;
-  return forwardOwn(incoming, body, { host, method, path, binding: null }, tunnel, ports);
+  return forwardRest(incoming, body, { host, method, path, binding: null }, tunnel, ports);
 }
 
 /** The placeholders that stand for this login's access token. */
@@ -107,7 +111,8 @@ export function outgoingOwn(incoming: Incoming, { buffered }: RequestBody): Outg
   };
 }
 
-async function forwardOwn(
+/** Forwards a request unchanged, and its reply. */
+export async function forwardOwn(
   incoming: Incoming,
   body: RequestBody,
   facts: Facts,

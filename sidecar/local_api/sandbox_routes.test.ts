@@ -475,6 +475,12 @@ describe('a session for a login', () => {
     expect(shown.body).toMatchObject({ login: { id: LOGIN.id, state: 'waiting' } });
   });
 
+  it('lasts half an hour at most, also if the clock here is slow', async () => {
+    bench.openLogin = ok({ ...open(), expiresAt: bench.clock.now() + 86_400_000 });
+    await bench.call('POST', SESSIONS, { login: LOGIN, owner: OWNER, ttl_seconds: 86_400 });
+    expect(bench.sessions.list()[0]?.expiresAt).toBe(bench.clock.now() + 1_800_000);
+  });
+
   it.each([
     ['without an owner', { login: LOGIN }],
     ['with a container', { login: LOGIN, owner: OWNER, sandbox: sandboxInput() }],

@@ -1,6 +1,7 @@
 import type { AllowList } from '../../shared/model/egress.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { PENDING_LOGIN_SECONDS } from '../../shared/wire/pending_logins.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
@@ -112,7 +113,8 @@ function secondsOf(
   login: CapturedLogin | null,
 ): number | null {
   if (login === null) return wanted ?? null;
-  const left = Math.max(1, Math.floor((login.expiresAt - clock.now()) / 1000));
+  // The clocks of the two machines may differ, so the time left has an upper bound of its own.
+  const left = Math.max(1, Math.min(PENDING_LOGIN_SECONDS, Math.floor((login.expiresAt - clock.now()) / 1000)));
   return Math.min(wanted ?? left, left);
 }
 

@@ -24,6 +24,8 @@ export class CapturedLogin implements SessionLogin {
   #token: Secret | null = null;
   #questions = 0;
   #who: string | null = null;
+  /** The code of the request that runs, or of the last one. */
+  #code: string | null = null;
 
   constructor(login: OpenLogin, placeholder: string, channel: Pick<ControlChannel, 'holdLogin'>) {
     const { host, pathname } = new URL(login.tokenUrl);
@@ -55,10 +57,15 @@ export class CapturedLogin implements SessionLogin {
     return this.#login.expiresAt;
   }
 
-  begin(): Result<void, Refusal> {
-    if (this.#state === 'waiting' && !this.#isAsking) {
+  begin(code: string): Result<void, Refusal> {
+    if (this.#isUndecided && !this.#isAsking) {
       this.#isAsking = true;
+      this.#code = code;
       return ok(undefined);
+    }
+    // A program tries again what was not answered. That is no second login.
+    if (code === this.#code || this.#state === 'not_stored') {
+      return err(refusal('login_not_accepted', 'this login was sent before: begin again with svc login'));
     }
     this.#state = 'contested';
     this.#token = null;
@@ -83,12 +90,20 @@ export class CapturedLogin implements SessionLogin {
   nameAccount(name: string): void {
     this.#who = name;
     this.#token = null;
+  withhold(): void {
+    if (this.#state === 'waiting') this.#state = 'withheld';
+  }
+
+  /** Whether the session may still capture a login. */
+  get #isUndecided(): boolean {
+    return this.#state === 'waiting' || this.#state === 'withheld';
   }
 
   async hold(tokens: CapturedTokens): Promise<Result<void, Refusal>> {
     const held = await this.#channel.holdLogin(this.#login, tokens);
     if (this.#state === 'waiting') this.#state = held.ok ? 'held' : 'not_stored';
     if (this.#state === 'held' && this.account !== null) this.#token = tokens.accessToken;
+    if (this.#isUndecided) this.#state = held.ok ? 'held' : 'not_stored';
     if (held.ok) return ok(undefined);
     const message = `the tokens of this login could not be stored, so the reply was withheld: ${held.error.message}`;
     return err(refusal('login_not_stored', message));

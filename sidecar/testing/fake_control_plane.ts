@@ -30,6 +30,7 @@ import {
 } from '../../shared/wire/channel.ts';
 import { AUDIT_HEADS_TYP, type AuditHead, readKnownHeads } from '../../shared/wire/audit_heads.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { HELD_LOGIN_TYP, heldLoginRequest, PENDING_LOGIN_TYP } from '../../shared/wire/pending_logins.ts';
 import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { IdentityRecord } from '../../machine/sidecar_identity.ts';
 import { FakeApprovals } from './fake_approvals.ts';
@@ -76,6 +77,10 @@ export class FakeControlPlane {
   secrets: StoredSecret[] = [];
   /** The credential reply's entries for references without an access token. */
   unavailable: Record<string, unknown>[] = [];
+  /** The login that is open, as the control plane tells it. */
+  openLogin: Record<string, unknown> | null = null;
+  /** The sealed tokens that arrived for it. */
+  readonly sentLogins: string[] = [];
   readonly approvals = new FakeApprovals();
   revoked = false;
   /** Every event in the log, by id, with the number of times it was sent. */
@@ -183,6 +188,7 @@ export class FakeControlPlane {
     if (facts.target === '/v1/sidecar/unsealed') return this.#unsealed(call);
     if (facts.target.startsWith('/v1/sidecar/approvals')) return this.#approval(call);
     if (facts.target.startsWith('/v1/sidecar/audit-heads')) return this.#tellHeads(call);
+    if (facts.target.startsWith('/v1/sidecar/pending-logins/')) return this.#pendingLogin(call);
     return facts.target === '/v1/sidecar/credentials' ? this.#credentials(call) : this.#takeEvents(call);
   }
 
@@ -233,6 +239,17 @@ export class FakeControlPlane {
   #takeHealth(call: Call): Promise<Reply> {
     this.healthReports.push(mcpHealthReport.parse(JSON.parse(call.body)));
     return Promise.resolve({ status: 204 });
+  }
+
+  async #pendingLogin({ method, target, body, nonce }: Call): Promise<Reply> {
+    const id = target.split('/').at(-1);
+    if (this.openLogin === null || this.openLogin['id'] !== id) return errorReply(404, 'not_found');
+    const common = { sidecar_id: this.sidecarId, nonce };
+    if (method === 'GET') {
+      return { status: 200, body: await this.#sign(PENDING_LOGIN_TYP, { ...common, login: this.openLogin }) };
+    }
+    this.sentLogins.push(heldLoginRequest.parse(JSON.parse(body)).sealed);
+    return { status: 200, body: await this.#sign(HELD_LOGIN_TYP, { ...common, login_id: id }) };
   }
 
   #unsealed(call: Call): Promise<Reply> {

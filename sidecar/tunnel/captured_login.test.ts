@@ -39,6 +39,7 @@ let seen: string[];
 let held: CapturedTokens[];
 let login: CapturedLogin;
 let answer: string;
+let onRequest: () => void;
 let holdLogin: ControlChannel['holdLogin'];
 
 function reply(body: string, status = '200 OK', lines = 'Content-Type: application/json\r\n'): string {
@@ -49,10 +50,11 @@ beforeEach(async () => {
   seen = [];
   held = [];
   answer = reply(JSON.stringify(TOKENS));
+  onRequest = () => undefined;
   plane = await startDataPlane();
   await plane.upstream(
     HOST,
-    createAnswering((request) => (seen.push(request), answer)),
+    createAnswering((request) => (seen.push(request), onRequest(), answer)),
   );
   holdLogin = async (_login, tokens) => (held.push(tokens), ok(undefined));
   login = new CapturedLogin(OPEN, PLACEHOLDER, { holdLogin: (open, tokens) => holdLogin(open, tokens) });
@@ -65,10 +67,13 @@ afterEach(async () => {
   for (const secret of ['planted-', 'code-of-a-test', 'device-of-a-test']) expect(recorded).not.toContain(secret);
 });
 
-async function ask(body: object | string, { token = 'login', path = '/token', type = 'json' } = {}): Promise<string> {
+const ASK = { token: 'login', method: 'POST', at: HOST, host: HOST, path: '/token', type: 'json' };
+
+async function ask(body: object | string, changes: Partial<typeof ASK> = {}): Promise<string> {
+  const { token, method, at, host, path, type } = { ...ASK, ...changes };
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const client = await plane.open(HOST, HOST, token);
-  const head = `POST ${path} HTTP/1.1\r\nHost: ${HOST}\r\nContent-Type: application/${type}\r\nConnection: close\r\n`;
+  const client = await plane.open(at, at, token);
+  const head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/${type}\r\nConnection: close\r\n`;
   client.write(`${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`, 'latin1');
   return readUntil(client, () => false);
 }
@@ -154,6 +159,8 @@ describe('the request for the tokens of a login', () => {
     ['a token of another type', JSON.stringify({ ...TOKENS, token_type: 'mac' })],
     ['the placeholder itself', JSON.stringify({ access_token: PLACEHOLDER, refresh_token: REFRESH })],
     ['too much', JSON.stringify({ ...TOKENS, more: 'x'.repeat(70_000) })],
+    ['tokens below its top level', JSON.stringify({ data: [{ tokens: TOKENS }] })],
+    ['tokens in another spelling', JSON.stringify({ accessToken: ACCESS })],
   ])('gets nothing of a reply with %s', async (_what, body) => {
     answer = reply(body);
     const got = await ask(CODE);
@@ -161,7 +168,56 @@ describe('the request for the tokens of a login', () => {
     expect(got).toContain('upstream_invalid_reply');
     expect(got).not.toContain('planted-');
     expect(held).toEqual([]);
+    expect(login.state).toBe('withheld');
+    answer = reply(JSON.stringify(TOKENS));
+    expect(bodyOf(await ask({ ...CODE, code: 'of-the-next-try' }))).toMatchObject({ access_token: PLACEHOLDER });
+    expect(login.state).toBe('held');
+  });
+
+  test('gets no redirect, which could take the code to another host', async () => {
+    const lines = 'Content-Type: application/json\r\nLocation: https://elsewhere.example.test/token\r\n';
+    answer = reply('{}', '307 Temporary Redirect', lines);
+    const got = await ask(CODE);
+    expect(got).toContain('HTTP/1.1 502 ');
+    expect(got).not.toContain('elsewhere');
     expect(login.state).toBe('waiting');
+  });
+
+  test('may leave a login at the provider if the client goes away before the reply', async () => {
+    const client = await plane.open(HOST, HOST, 'login');
+    [answer, onRequest] = ['', () => client.destroy()];
+    const text = JSON.stringify(CODE);
+    const head = `POST /token HTTP/1.1\r\nHost: ${HOST}\r\nContent-Type: application/json\r\n`;
+    client.write(`${head}Content-Length: ${text.length}\r\n\r\n${text}`);
+    await expect.poll(() => login.state).toBe('withheld');
+    expect(held).toEqual([]);
+  });
+
+  test('is refused without a place for its event', async () => {
+    plane.audit.accepting = false;
+    expect(await ask(CODE)).toContain('audit_unavailable');
+    expect(seen).toEqual([]);
+  });
+
+  test('is refused with the name of another host', async () => {
+    expect(await ask(CODE, { host: 'other.example.test' })).toContain('HTTP/1.1 4');
+    expect(seen).toEqual([]);
+    expect(held).toEqual([]);
+  });
+
+  test('that is repeated after its tokens could not be stored is refused, and is no second login', async () => {
+    holdLogin = async () => err(channelFailure('unreachable', 'down for the test'));
+    await ask(CODE);
+    expect(await ask({ ...CODE, code: 'of-the-next-try' })).toContain('login_not_accepted');
+    expect(login.state).toBe('not_stored');
+    expect(seen).toHaveLength(1);
+  });
+
+  test('with the same code again is refused, and is no second login', async () => {
+    await ask(CODE);
+    expect(await ask(CODE)).toContain('login_not_accepted');
+    expect(login.state).toBe('held');
+    expect(seen).toHaveLength(1);
   });
 
   test('gets named texts of the reply, and none with a token in it', async () => {
@@ -199,18 +255,73 @@ describe('the request for the tokens of a login', () => {
     expect(JSON.parse(shown)).toMatchObject({ email: 'dev@example.test' });
     expect(held[0]?.account).toEqual({ who: 'dev@example.test', plan: 'pro', may_make_keys: false });
   });
+
+  test('gets no text with the real id token in it', async () => {
+    const id = 'planted-id-token-0123456789';
+    answer = reply(JSON.stringify({ ...TOKENS, id_token: id, scope: `user:inference ${id}` }));
+    expect(await ask(CODE)).not.toContain('planted-');
+    expect(login.state).toBe('held');
+  });
 });
 
-describe('is passed on unchanged and not captured', () => {
-  test.each([
+describe('a request for tokens that is not the one of this login gets no tokens', () => {
+  const others: [string, object | string][] = [
     ['another client', { ...CODE, client_id: 'other' }],
     ['no verifier', { ...CODE, code_verifier: '' }],
     ['another grant', { ...CODE, grant_type: 'password' }],
-    ['a refresh of tokens of its own', { grant_type: 'refresh_token', client_id: CLIENT, refresh_token: 'own' }],
-  ])('a request for tokens of %s', async (_what, body) => {
-    expect(await ask(body)).toContain(ACCESS);
+    ['a body that is not read', 'no form and no JSON'],
+  ];
+  test.each(others)('%s', async (_what, body) => {
+    const got = await ask(body);
+    expect(got).toContain('upstream_invalid_reply');
+    expect(got).not.toContain('planted-');
+    expect(held).toEqual([]);
+    expect(login.state).toBe('withheld');
+    expect(lastEvent()?.type).toBe('sandbox.proxy.rejected');
+  });
+
+  test('a grant that the login does not name', async () => {
+    const browser = new CapturedLogin({ ...OPEN, grants: ['authorization_code'] }, PLACEHOLDER, { holdLogin });
+    plane.scopes.set('browser', { ...plane.session, login: browser });
+    expect(await ask(DEVICE, { token: 'browser' })).toContain('upstream_invalid_reply');
+    expect(held).toEqual([]);
+    expect(browser.state).toBe('withheld');
+  });
+
+  test('but gets a reply without them', async () => {
+    answer = reply('{"error":"unsupported_grant_type"}');
+    expect(bodyOf(await ask({ ...CODE, grant_type: 'password' }))).toEqual({ error: 'unsupported_grant_type' });
+    expect(login.state).toBe('waiting');
+  });
+
+  test('and does not change what is known of a login that is held', async () => {
+    await ask(CODE);
+    await ask({ ...CODE, client_id: 'other' });
+    expect(login.state).toBe('held');
+  });
+});
+
+describe('is passed on unchanged and not captured', () => {
+  test('a refresh of tokens of its own', async () => {
+    const own = { grant_type: 'refresh_token', client_id: CLIENT, refresh_token: 'own' };
+    expect(await ask(own)).toContain(ACCESS);
     expect(held).toEqual([]);
     expect(login.state).toBe('waiting');
+  });
+
+  test('a request of another method', async () => {
+    expect(await ask(CODE, { method: 'PUT' })).toContain(ACCESS);
+    expect(held).toEqual([]);
+  });
+
+  test('a request at the same path of another host', async () => {
+    const other = 'other.example.test';
+    await plane.upstream(
+      other,
+      createAnswering(() => answer),
+    );
+    expect(await ask(CODE, { at: other, host: other })).toContain(ACCESS);
+    expect(held).toEqual([]);
   });
 
   test('a login in any other session', async () => {
@@ -220,13 +331,6 @@ describe('is passed on unchanged and not captured', () => {
 
   test('a request at another path', async () => {
     expect(await ask(CODE, { path: '/tokens' })).toContain(ACCESS);
-    expect(held).toEqual([]);
-  });
-
-  test('a grant that the login does not name', async () => {
-    const browser = new CapturedLogin({ ...OPEN, grants: ['authorization_code'] }, PLACEHOLDER, { holdLogin });
-    plane.scopes.set('browser', { ...plane.session, login: browser });
-    expect(await ask(DEVICE, { token: 'browser' })).toContain(ACCESS);
     expect(held).toEqual([]);
   });
 });
