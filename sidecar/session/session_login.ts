@@ -90,6 +90,8 @@ export class CapturedLogin implements SessionLogin {
   nameAccount(name: string): void {
     this.#who = name;
     this.#token = null;
+  }
+
   withhold(): void {
     if (this.#state === 'waiting') this.#state = 'withheld';
   }
@@ -101,9 +103,8 @@ export class CapturedLogin implements SessionLogin {
 
   async hold(tokens: CapturedTokens): Promise<Result<void, Refusal>> {
     const held = await this.#channel.holdLogin(this.#login, tokens);
-    if (this.#state === 'waiting') this.#state = held.ok ? 'held' : 'not_stored';
-    if (this.#state === 'held' && this.account !== null) this.#token = tokens.accessToken;
     if (this.#isUndecided) this.#state = held.ok ? 'held' : 'not_stored';
+    if (this.#state === 'held' && this.account !== null) this.#token = tokens.accessToken;
     if (held.ok) return ok(undefined);
     const message = `the tokens of this login could not be stored, so the reply was withheld: ${held.error.message}`;
     return err(refusal('login_not_stored', message));
