@@ -126,6 +126,7 @@ describe('svc login gh', () => {
   test.each([
     ['gh did not log in', { state: 'waiting', who: null }],
     ['could not be stored', { state: 'not_stored', who: null }],
+    ['was withheld or lost', { state: 'withheld', who: null }],
     ['two programs asked', { state: 'contested', who: 'octo' }],
     ['GitHub did not say whose login it is', { state: 'held', who: null }],
   ])('stores nothing if %s', async (said, session) => {

@@ -46,7 +46,7 @@ const AGAIN = `Try again: svc login ${GH}`;
 /** The part of the sidecar's answer about a session that says what became of its login. */
 const loginSession = z.object({
   login: z.object({
-    state: z.enum(['waiting', 'held', 'not_stored', 'contested']),
+    state: z.enum(['waiting', 'withheld', 'held', 'not_stored', 'contested']),
     who: z.string().nullable(),
   }),
 });
@@ -176,6 +176,13 @@ async function storesInKeyring({ env }: CliContext): Promise<boolean> {
 function nameOf({ state, who }: SessionOfLogin): string {
   if (state === 'held' && who !== null) return who;
   if (state === 'waiting') throw new CliError(EXIT.failed, 'gh did not log in: nothing was stored', [AGAIN]);
+  if (state === 'withheld') {
+    throw new CliError(
+      EXIT.failed,
+      'a reply to the login of gh was withheld or lost: nothing was stored, and nobody has its token',
+      [AGAIN, 'If GitHub accepted the login, revoke GitHub CLI at https://github.com/settings/applications.'],
+    );
+  }
   if (state === 'not_stored') {
     throw new CliError(EXIT.failed, 'the token of gh could not be stored, and nobody has it now', [AGAIN]);
   }

@@ -87,6 +87,12 @@ const HINTS = {
   McpServerInput: mcpServer,
   InstallMarketplaceServer: entryChoice,
   PreviewMarketplaceServer: fc.constant({}),
+  PendingLoginInput: fc.record({
+    program: fc.constantFrom('claude', 'codex'),
+    token_url: fc.constant('https://login.example.test/token'),
+    client_id: fc.constantFrom('a-client', 'another client'),
+    grants: fc.constantFrom(['authorization_code'], ['device_code', 'authorization_code']),
+  }),
   ConnectorSpec: spec,
   ConnectorRun: run.map((fields) => ({ connector_fqn: ITEMS_SPEC.connector.fqn, ...fields })),
   host: fc.constantFrom('a.example.test', 'b.example.test', 'B.example.test'),

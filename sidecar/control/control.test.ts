@@ -191,8 +191,7 @@ describe('a sidecar and its control plane', () => {
     plane.revoked = true;
     await control.audit.flush(1);
     control.audit.record(EVENT);
-    await control.audit.flush(200);
-    expect(control.link.state).toBe('revoked');
+    await expect.poll(() => control.link.state).toBe('revoked');
     expect(control.policy.current()).toMatchObject({ ok: false });
     expect(await control.credentials.resolve(DEMO)).toMatchObject({ ok: false });
   });
