@@ -10,8 +10,8 @@ const PLANE_TEST = 'sidecar/tunnel/account_choice.test.ts';
 const FOLDER = 'cli/launch/folder_secrets.ts';
 const TRUST = 'cli/launch/trust_command.ts';
 const TRUST_TEST = 'cli/launch/trust_command.test.ts';
-const PARSER = 'shared/wire/folder_file.ts';
-const PARSER_TEST = 'shared/wire/folder_file.test.ts';
+const PARSER = 'cli/launch/folder_secrets.ts';
+const PARSER_TEST = 'cli/launch/folder_secrets.test.ts';
 
 /** Checks of the choice between two accounts of one host (decision 0064). */
 export const ACCOUNT_MUTATIONS: readonly Mutation[] = [

@@ -1,12 +1,11 @@
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
-import { FOLDER_FILE, parseSecretName } from '../../shared/wire/folder_file.ts';
 import type { Call } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { realFolder } from './allowed_hosts.ts';
-import { findFolderSecrets, readTrustedFolders } from './folder_secrets.ts';
+import { findFolderSecrets, FOLDER_FILE, parseSecretName, readTrustedFolders } from './folder_secrets.ts';
 import { findLauncherAbove } from './launcher_processes.ts';
 import { listSessions, type SessionRecord } from './session_list.ts';
 

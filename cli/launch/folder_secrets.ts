@@ -1,14 +1,26 @@
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
+import { MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
+import { mayBeCredential } from '../../shared/model/credential_shapes.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { FOLDER_FILE, MAX_FOLDER_FILE_BYTES, parseFolderFile } from '../../shared/wire/folder_file.ts';
+import { parseOwnVaultPath, VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { changeUnderLock } from './allowed_hosts.ts';
+
+/** The file of a project's folder that names the secrets which sessions there use (decision 0064). */
+export const FOLDER_FILE = '.svc.toml';
+/** Larger than any honest list; a larger file is not read. */
+const MAX_FOLDER_FILE_BYTES = 16 * 1024;
+
+const KEYS = ['secrets'];
+const EXAMPLE = 'secrets = ["user/github-work"]';
 
 /**
  * In the state directory, which no container reaches: the folders whose `.svc.toml` a person confirmed on this machine, with the
@@ -122,4 +134,52 @@ function stateOf(folder: string, sha256: string, found: ReturnType<typeof readFo
   return secrets.ok
     ? { kind: 'trusted', folder, secrets: secrets.value }
     : { kind: 'changed', folder, problem: secrets.error };
+}
+
+/**
+ * Reads the vault paths of a `.svc.toml`: `secrets = ["user/github-work"]`. Any other setting is refused, because it may mean
+ * something to a person who reads it. Messages never quote the file's text: people paste the secret itself in place of its path.
+ */
+export function parseFolderFile(text: string): Result<readonly string[], string> {
+  const parsed = parseToml(text);
+  if (!parsed.ok) return parsed;
+  const unknown = Object.keys(parsed.value).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) return err(`it has a setting that svc does not know${nearKey(unknown)}`);
+  const { secrets = [] } = parsed.value;
+  if (!Array.isArray(secrets)) return err(`"secrets" must be a list of paths in quotes: ${EXAMPLE}`);
+  if (secrets.length === 0) return err(`it names no secret: ${EXAMPLE}`);
+  if (secrets.length > MAX_CHOSEN_SECRETS) return err(`it names more than ${MAX_CHOSEN_SECRETS} secrets`);
+  const paths = new Set<string>();
+  for (const [index, entry] of secrets.entries()) {
+    if (typeof entry !== 'string') return err(`entry ${index + 1} of "secrets" must be a path in quotes: ${EXAMPLE}`);
+    const path = parseSecretName(entry);
+    if (!path.ok) return err(`entry ${index + 1} of "secrets" cannot be used: ${path.error}`);
+    paths.add(path.value);
+  }
+  return ok([...paths]);
+}
+
+function parseToml(text: string): Result<Record<string, unknown>, string> {
+  try {
+    return ok(parse(text));
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    return err(`line ${error.line} is not TOML`);
+  }
+}
+
+function nearKey(key: string): string {
+  return mayBeCredential(key) ? '' : didYouMean(key, KEYS);
+}
+
+/** The vault path of an entry. A value in place of a path is refused without being shown. */
+export function parseSecretName(text: string): Result<string, string> {
+  const name = text.startsWith(VAULT_SCHEME) ? text.slice(VAULT_SCHEME.length) : text;
+  if (name.split('/').some(mayBeCredential)) {
+    return err(
+      'looks like a credential, or has a part of more than 32 characters, so it is not shown: name the path of a stored secret, such as user/github-work',
+    );
+  }
+  const path = parseOwnVaultPath(name);
+  return path.ok ? path : err(path.error.message);
 }

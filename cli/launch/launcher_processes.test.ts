@@ -92,6 +92,9 @@ describe('frozen processes', () => {
 
   test.runIf(process.platform === 'linux')('are found by their session if they left their parent', async () => {
     const { said } = await start('setsid sleep 60 >/dev/null & echo $!; exit', { SVC_SESSION_ID: SESSION });
+    // While a process starts its program, the system shows no environment.
+    await expect.poll(() => readFileSync(`/proc/${said}/cmdline`, 'latin1')).toMatch(/^sleep\0/);
+    await expect.poll(() => readFileSync(`/proc/${said}/environ`, 'latin1')).toContain(SESSION);
     const frozen = new FrozenProcesses();
     frozen.freeze({ roots: [], sessionIds: [SESSION], spared: [] });
     const { ended } = await frozen.kill();

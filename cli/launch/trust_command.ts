@@ -2,7 +2,6 @@ import { resolve } from 'node:path';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { chooseAccounts, groupByPattern } from '../../shared/resolve/account_choice.ts';
-import { FOLDER_FILE } from '../../shared/wire/folder_file.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';
 import { controlClient } from '../clients.ts';
@@ -12,7 +11,7 @@ import { askYes } from '../terminal/ask.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
 import { requireOutside } from './allow_command.ts';
 import { realFolder } from './allowed_hosts.ts';
-import { changeTrustedFolder, readFolderFile, readTrustedFolders } from './folder_secrets.ts';
+import { changeTrustedFolder, FOLDER_FILE, readFolderFile, readTrustedFolders } from './folder_secrets.ts';
 
 interface TrustOptions {
   readonly remove?: boolean;
