@@ -118,9 +118,9 @@ beforeAll(async () => {
   if (programs === null) return;
   scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-new-logins-'));
   const ca = await createTestCa();
-  const current: Record<string, string> = {};
-  Object.defineProperty(current, 'account/claude', { get: () => claudeIssuer.access });
-  Object.defineProperty(current, 'account/codex', { get: () => codexIssuer.access });
+  const current: Record<string, readonly string[]> = {};
+  Object.defineProperty(current, 'account/claude', { get: () => claudeIssuer.accepted });
+  Object.defineProperty(current, 'account/codex', { get: () => codexIssuer.accepted });
   const tokens = {
     'platform.claude.com/v1/oauth/token': (body: string) => claudeIssuer.answer(body),
     'auth.openai.com/oauth/token': (body: string) => codexIssuer.answer(body),

@@ -36,6 +36,8 @@ export class TokenIssuer {
   isRevoked = false;
   #access = '';
   #before = '';
+  /** Its refresh tokens so far. */
+  readonly #ofThisLogin = new Set<string>();
   #refresh = '';
   readonly #clientId: string;
   readonly #makeAccess: () => string;
@@ -80,7 +82,7 @@ export class TokenIssuer {
     if (grant === 'authorization_code') return this.#redeem(parsed.data);
     if (grant !== 'refresh_token') return this.#refuse(`grant ${grant}`);
     if (this.isRevoked || refreshToken !== this.#refresh) {
-      this.isRevoked ||= this.issued.includes(refreshToken ?? '');
+      this.isRevoked ||= this.#ofThisLogin.has(refreshToken ?? '');
       return this.#refuse('not the current refresh token');
     }
     this.refreshes += 1;
@@ -95,6 +97,8 @@ export class TokenIssuer {
     if (known?.challenge !== challenge || known.redirectUri !== uri) return this.#refuse('no code with this verifier');
     this.logins += 1;
     this.isRevoked = false;
+    // The tokens of an earlier login open nothing, and do not end this one.
+    this.#ofThisLogin.clear();
     this.#rotate();
     return { status: 200, body: { ...this.#tokens(), ...this.#extra() } };
   }
@@ -112,6 +116,7 @@ export class TokenIssuer {
     this.#before = this.#access;
     this.#access = this.#makeAccess();
     this.#refresh = `rt-${randomBytes(30).toString('base64url')}`;
+    this.#ofThisLogin.add(this.#refresh);
     this.issued.push(this.#access, this.#refresh);
   }
 
