@@ -301,8 +301,8 @@ export const EGRESS_MUTATIONS: readonly Mutation[] = [
     row: 'svc allow',
     holds: 'two changes of the list at once do not undo each other',
     file: HOSTS,
-    text: "  if (outcome.kind !== 'taken') {\n",
-    replacement: "  if (outcome.kind !== 'taken' && home === '') {\n",
+    text: "  if (outcome.kind !== 'taken') throw busy;\n",
+    replacement: "  if (outcome.kind !== 'taken' && home === '') throw busy;\n",
     tests: [ALLOW_TEST],
   },
 ];

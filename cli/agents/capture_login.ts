@@ -1,15 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { PendingLogin } from '../../shared/wire/pending_logins.ts';
-import { controlClient, sidecarClient } from '../clients.ts';
+import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import type { GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { isOnPath } from '../launch/client_trust.ts';
-import { runInSession } from '../launch/run_in_session.ts';
 import { readPlace } from '../seal/credential_places.ts';
 import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -19,7 +16,6 @@ import {
   accountOf,
   accountReference,
   bindAccount,
-  discardLogin,
   findAccount,
   installAccount,
   openLogin,
@@ -36,14 +32,9 @@ import { findProfile } from './agent_profiles.ts';
 import { type AgentLoginOptions, placesOf } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
 import { isRefusal, underLock, updatedAt } from './import_login.ts';
-import { LOGIN_FORMATS } from './login_formats.ts';
+import { type Json, LOGIN_FORMATS } from './login_formats.ts';
+import { discardOnFailure, requirePerson, runLogin, type SessionOfLogin } from './login_session.ts';
 import { makePlaceholder } from './placeholder_shape.ts';
-
-/** The part of the sidecar's answer about a session that says what became of its login. */
-const loginSession = z.object({
-  login: z.object({ state: z.enum(['waiting', 'held', 'not_stored', 'withheld', 'contested']) }),
-});
-type LoginState = z.output<typeof loginSession>['login']['state'];
 
 /**
  * `svc login AGENT --as account`: runs the agent's own login in a session in which its tokens go to the control plane, and the
@@ -54,11 +45,7 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
   const { profile } = findProfile(placesOf(call), call.args[0] ?? '');
   const account = accountOf(profile);
   const args = argsOf(options, profile, account);
-  if (!context.interactive && options.yes !== true) {
-    throw new CliError(EXIT.usage, 'nobody can be asked here whose account it is: nothing was changed', [
-      `To store it without a question: svc login ${profile.name} --as account --yes`,
-    ]);
-  }
+  requirePerson(call, `svc login ${profile.name} --as account`);
   if (!isOnPath(profile.command, context.env['PATH'] ?? '')) {
     throw new CliError(EXIT.notFound, `${profile.title} is not installed: ${profile.command} is not on PATH`, [
       `Install it: ${profile.install}`,
@@ -70,18 +57,23 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
   const placeholder = makePlaceholder(account.placeholder, randomBytes);
   const before = await readText(call, account);
   print.note(`svc: log in with ${profile.title} now. Its tokens go to svc, and ${profile.title} gets placeholders.`);
+  const run = {
+    program: profile.name,
+    command: profile.command,
+    args,
+    expectedHosts: [...profile.hosts, ...account.hosts],
+    login,
+    placeholder,
+    environment: (environment: Record<string, string>) => agentEnvironment(environment, profile, []),
+  };
   try {
-    const state = await runLogin(call, signals, { profile, args, login, placeholder }).catch((error: unknown) => {
-      // The exit status of `svc run` for a session that could not be opened says nothing here.
-      throw error instanceof CliError ? new CliError(EXIT.failed, error.message, error.fixes) : error;
+    await discardOnFailure(call, client, login, async () => {
+      const { state } = await runLogin(call, signals, run);
+      if (state !== 'held') throw notLoggedIn(profile, state);
+      await confirm(call, client, profile, account, login);
+      await underLock(homeOf(context, options), () => store(client, profile, account, login, placeholder));
     });
-    if (state !== 'held') throw notLoggedIn(profile, state);
-    await confirm(call, client, profile, account, login);
-    await underLock(homeOf(context, options), () => store(client, profile, account, login, placeholder));
   } catch (error) {
-    await discardLogin(client, login).catch(() =>
-      print.warn(`the login could not be deleted: nothing uses it, and it ends at ${login.expires_at}`),
-    );
     await warnOfTokens(call, profile, { account, placeholder, before });
     throw error;
   }
@@ -103,45 +95,10 @@ function argsOf(options: AgentLoginOptions, { title }: AgentProfile, { log_in }:
   throw new CliError(EXIT.usage, `${title} has no login with a code for another device`);
 }
 
-interface Run {
-  readonly profile: AgentProfile;
-  readonly args: readonly string[];
-  readonly login: PendingLogin;
-  readonly placeholder: string;
-}
-
-/** Runs the agent's login in its session. */
-async function runLogin(
-  call: Call<AgentLoginOptions>,
-  signals: SignalSource,
-  { profile, args, login, placeholder }: Run,
-): Promise<LoginState> {
-  const { home, control, json } = call.options;
-  const global: GlobalOptions = {
-    ...(home !== undefined && { home }),
-    ...(control !== undefined && { control }),
-    ...(json !== undefined && { json }),
-  };
-  let state: LoginState = 'waiting';
-  await runInSession({ ...call, options: global }, signals, {
-    command: profile.command,
-    args,
-    name: `login-${profile.name}`,
-    expectedHosts: [...profile.hosts, ...accountOf(profile).hosts],
-    // No choice of a folder: the session is for the login only.
-    secrets: [],
-    login: { id: login.id, placeholder },
-    environment: (environment) => agentEnvironment(environment, profile, []),
-    async beforeEnd(sessionId) {
-      const sidecar = sidecarClient(call.context, call.options);
-      const session = await sidecar.call('GET', `/v1/sandbox-proxy/sessions/${sessionId}`, loginSession);
-      state = session.login.state;
-    },
-  });
-  return state;
-}
-
-function notLoggedIn({ name, title, account }: AgentProfile, state: Exclude<LoginState, 'held'>): CliError {
+function notLoggedIn(
+  { name, title, account }: AgentProfile,
+  state: Exclude<SessionOfLogin['state'], 'held'>,
+): CliError {
   const again = `Try again: svc login ${name} --as account`;
   if (state === 'waiting') {
     return new CliError(EXIT.failed, `${title} did not log in through svc: nothing was stored`, [again]);
@@ -245,6 +202,11 @@ async function readText({ context }: Call<object>, { file }: AgentAccount): Prom
   return place?.kind === 'text' ? place.text : null;
 }
 
+function membersOf(text: string | null): Json {
+  const json = text === null ? null : parseJson(text);
+  return typeof json === 'object' && json !== null ? { ...json } : {};
+}
+
 /** The agent's file, before the agent was run. */
 interface LookedAt {
   readonly account: AgentAccount;
@@ -261,8 +223,7 @@ async function warnOfTokens(
   const text = await readText(call, account);
   if (text === null || text === before) return;
   const format = LOGIN_FORMATS[account.file.format];
-  const json = parseJson(text);
-  const members = typeof json === 'object' && json !== null ? { ...json } : {};
+  const members = membersOf(text);
   const access = format.access(members);
   if (access === null || access === placeholder || format.hasPlaceholders(members)) return;
   const path = agentPath(call.context, account.file);
@@ -273,19 +234,17 @@ async function warnOfTokens(
 
 /** The agent wrote its file itself, with what it got. */
 async function checkFile(
-  { context, print }: Call<object>,
+  call: Call<object>,
   { title }: AgentProfile,
-  { file }: AgentAccount,
+  account: AgentAccount,
   placeholder: string,
 ): Promise<void> {
-  const path = agentPath(context, file);
-  const place = await readPlace(path);
-  const json = place?.kind === 'text' ? parseJson(place.text) : null;
-  const members = typeof json === 'object' && json !== null ? { ...json } : {};
-  const format = LOGIN_FORMATS[file.format];
+  const path = agentPath(call.context, account.file);
+  const members = membersOf(await readText(call, account));
+  const format = LOGIN_FORMATS[account.file.format];
   if (!format.hasPlaceholders(members) || format.access(members) !== placeholder) {
-    print.warn(`${path} does not have the placeholders of this login: ${title} may keep its login elsewhere`);
+    call.print.warn(`${path} does not have the placeholders of this login: ${title} may keep its login elsewhere`);
   }
   const further = format.furtherCredentials(members);
-  if (further.length > 0) print.warn(`${path} holds a credential besides: ${further.join(', ')}`);
+  if (further.length > 0) call.print.warn(`${path} holds a credential besides: ${further.join(', ')}`);
 }

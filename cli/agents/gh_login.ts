@@ -1,19 +1,17 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { z } from 'zod';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { serviceOfShape } from '../../shared/model/credential_shapes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { pendingLogin, type PendingLogin } from '../../shared/wire/pending_logins.ts';
 import type { SealedService } from '../../shared/wire/sealed_service.ts';
-import { controlClient, sidecarClient } from '../clients.ts';
+import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext, GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { isOnPath } from '../launch/client_trust.ts';
-import { runInSession } from '../launch/run_in_session.ts';
 import { readPlace } from '../seal/credential_places.ts';
 import { planService, type PlannedSeal, type SealOptions } from '../seal/seal_credential.ts';
 import { carryOutSeal } from '../seal/seal_service.ts';
@@ -21,11 +19,11 @@ import { findService, loadServices } from '../seal/services.ts';
 import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { homeOf } from '../up/home.ts';
-import { discardLogin } from './account_login.ts';
 import { ACCOUNT, GH } from './agent_names.ts';
 import type { AgentLoginOptions } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
 import { underLock } from './import_login.ts';
+import { discardOnFailure, requirePerson, runLogin, type SessionOfLogin } from './login_session.ts';
 
 /** gh's device login (its source: internal/authflow/flow.go). The token has no end and is not refreshed. */
 const LOGIN = {
@@ -43,15 +41,6 @@ const TOKEN_VARIABLES = new Set(['GH_TOKEN', 'GITHUB_TOKEN']);
 const HELP_LIMIT_MS = 20_000;
 const AGAIN = `Try again: svc login ${GH}`;
 
-/** The part of the sidecar's answer about a session that says what became of its login. */
-const loginSession = z.object({
-  login: z.object({
-    state: z.enum(['waiting', 'withheld', 'held', 'not_stored', 'contested']),
-    who: z.string().nullable(),
-  }),
-});
-type SessionOfLogin = z.output<typeof loginSession>['login'];
-
 /**
  * `svc login gh`: runs gh's own login in a session in which the token goes to the control plane and gh gets the placeholder of the
  * binding that `svc seal github` makes. A person sees whose account it is; then the token is stored as that one secret.
@@ -59,11 +48,7 @@ type SessionOfLogin = z.output<typeof loginSession>['login'];
 export async function logInGh(given: Call<AgentLoginOptions>, signals: SignalSource): Promise<undefined> {
   const call = sealCall(given);
   const { context, options, print } = call;
-  if (!context.interactive && options.yes !== true) {
-    throw new CliError(EXIT.usage, 'nobody can be asked here whose account it is: nothing was changed', [
-      `To store it without a question: svc login ${GH} --yes`,
-    ]);
-  }
+  requirePerson(call, `svc login ${GH}`);
   if (!isOnPath(GH, context.env['PATH'] ?? '')) {
     throw new CliError(EXIT.notFound, 'gh is not installed: it is not on PATH', ['See https://cli.github.com']);
   }
@@ -74,18 +59,19 @@ export async function logInGh(given: Call<AgentLoginOptions>, signals: SignalSou
   const placeholder = placeholderOf(plan);
   const login = await client.call('POST', '/v1/pending-logins', pendingLogin, { body: LOGIN });
   print.note('svc: log in with gh now. Its token goes to svc, and gh gets a placeholder.');
-  try {
-    const session = await runLogin(call, signals, login, placeholder).catch((error: unknown) => {
-      throw error instanceof CliError ? new CliError(EXIT.failed, error.message, error.fixes) : error;
+  await discardOnFailure(call, client, login, async () => {
+    const session = await runLogin(call, signals, {
+      program: GH,
+      command: GH,
+      args: [...ARGS, ...((await storesInKeyring(context)) ? [TO_FILE] : [])],
+      expectedHosts: [API_HOST],
+      login,
+      placeholder,
+      environment: loginEnvironment,
     });
     await confirm(call, nameOf(session), plan);
     await underLock(homeOf(context, options), () => store(call, client, { service, plan, login }));
-  } catch (error) {
-    await discardLogin(client, login).catch(() =>
-      print.warn(`the login could not be deleted: nothing uses it, and it ends at ${login.expires_at}`),
-    );
-    throw error;
-  }
+  });
   await checkFile(call, placeholder);
   const ref = formatVaultReference(plan.path);
   print.data({ agent: GH, credential_ref: ref, hosts: plan.hosts }, () => `gh: ${ref} for ${plan.hosts.join(', ')}\n`);
@@ -124,36 +110,6 @@ function placeholderOf({ steps }: PlannedSeal): string {
     EXIT.failed,
     `the binding of ${API_HOST} has no placeholder that gh could hold: nothing was changed`,
   );
-}
-
-/** Runs gh's login in its session. */
-async function runLogin(
-  call: Call<SealOptions>,
-  signals: SignalSource,
-  { id }: PendingLogin,
-  placeholder: string,
-): Promise<SessionOfLogin> {
-  const { home, control, json }: GlobalOptions = call.options;
-  const options: GlobalOptions = {
-    ...(home !== undefined && { home }),
-    ...(control !== undefined && { control }),
-    ...(json !== undefined && { json }),
-  };
-  let session: SessionOfLogin = { state: 'waiting', who: null };
-  await runInSession({ ...call, options }, signals, {
-    command: GH,
-    args: [...ARGS, ...((await storesInKeyring(call.context)) ? [TO_FILE] : [])],
-    name: `login-${GH}`,
-    expectedHosts: [API_HOST],
-    secrets: [],
-    login: { id, placeholder },
-    environment: loginEnvironment,
-    async beforeEnd(sessionId) {
-      const sidecar = sidecarClient(call.context, call.options);
-      session = (await sidecar.call('GET', `/v1/sandbox-proxy/sessions/${sessionId}`, loginSession)).login;
-    },
-  });
-  return session;
 }
 
 /** gh asks nothing: the questions about git are not for svc's login, and svc reads the person's answer afterwards. */

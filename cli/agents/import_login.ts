@@ -9,7 +9,7 @@ import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { isInside, readPlace } from '../seal/credential_places.ts';
 import { rewriteFile } from '../seal/rewrite_file.ts';
-import { UpLock } from '../up/up_lock.ts';
+import { changeUnderLock } from '../launch/allowed_hosts.ts';
 import { homeOf } from '../up/home.ts';
 import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -83,16 +83,9 @@ export function updatedAt(stored: ConnectorSummary | null): string | null {
 }
 
 /** Two at once could each take back what the other has stored. */
-export async function underLock(home: string, work: () => Promise<void>): Promise<void> {
-  const take = () => UpLock.take(home, process.pid, 'import.lock');
-  const first = take();
-  const outcome = first.kind === 'stale' ? take() : first;
-  if (outcome.kind !== 'taken') throw new CliError(EXIT.failed, 'another login is being stored: nothing was changed');
-  try {
-    await work();
-  } finally {
-    outcome.lock.release();
-  }
+export function underLock(home: string, work: () => Promise<void>): Promise<void> {
+  const busy = new CliError(EXIT.failed, 'another login is being stored: nothing was changed');
+  return changeUnderLock(home, 'import.lock', work, busy);
 }
 
 /** An import that ended before its bindings were made: the file has its placeholders, and svc the tokens. */

@@ -47,13 +47,16 @@ export function changeFolderHosts(home: string, change: (before: FolderHosts) =>
 }
 
 /** Changes a list of the state directory: two commands at once would each undo what the other has stored. */
-export async function changeUnderLock<T>(home: string, name: string, change: () => Promise<T>): Promise<T> {
+export async function changeUnderLock<T>(
+  home: string,
+  name: string,
+  change: () => Promise<T>,
+  busy = new CliError(EXIT.failed, 'another command is changing the list: nothing was changed', ['Run it again.']),
+): Promise<T> {
   const take = () => UpLock.take(home, process.pid, name);
   const first = take();
   const outcome = first.kind === 'stale' ? take() : first;
-  if (outcome.kind !== 'taken') {
-    throw new CliError(EXIT.failed, 'another command is changing the list: nothing was changed', ['Run it again.']);
-  }
+  if (outcome.kind !== 'taken') throw busy;
   try {
     return await change();
   } finally {

@@ -37,7 +37,7 @@ export interface RunOptions extends UseOptions {
 }
 
 /** A command for a session, and what it changes in the session's environment. */
-interface RunInSession {
+export interface RunInSession {
   readonly command: string;
   readonly args: readonly string[];
   /** The session's name, unless `--name` gives one. */

@@ -63,8 +63,7 @@ export function readLoginReply(
   const refreshToken = isToken(refresh) ? refresh : null;
   if (access === placeholder || isRefreshPlaceholder(refreshToken ?? '')) return err('has placeholders of svc');
   const tokens = refreshToken === null ? [access] : [access, refreshToken];
-  const read = replyOf(fields, tokens, placeholder, nowMs);
-  return ok(format === FORM_TYPE ? { ...read, reply: formOf(read.reply) } : read);
+  return ok(replyOf(fields, format, tokens, placeholder, nowMs));
 }
 
 /** Reads a form that every parser reads the same way: no `;`, and no name twice. The error is a predicate. */
@@ -76,9 +75,10 @@ function parseForm(text: string): Result<Readonly<Record<string, unknown>>, stri
   return ok({ ...fields, ...(seconds !== undefined && { expires_in: Number(seconds) }) });
 }
 
-function formOf(json: string): string {
-  const fields = Object.entries(objectOf(JSON.parse(json)));
-  return new URLSearchParams(Object.fromEntries(fields.map(([name, value]) => [name, String(value)]))).toString();
+function formatReply(fields: object, format: ReplyType): string {
+  if (format === 'json') return JSON.stringify(fields);
+  const texts = Object.entries(fields).map(([name, value]) => [name, String(value)]);
+  return new URLSearchParams(Object.fromEntries(texts)).toString();
 }
 
 /** Whether a member at any depth has the name of a token, in any usual spelling. Such a reply may have tokens that were not read. */
@@ -94,6 +94,7 @@ function isToken(value: unknown): value is string {
 
 function replyOf(
   fields: Readonly<Record<string, unknown>>,
+  format: ReplyType,
   tokens: readonly string[],
   placeholder: string,
   nowMs: number,
@@ -132,7 +133,7 @@ function replyOf(
       plan: take(named.plan)?.slice(0, 100) ?? null,
       may_make_keys: (scope ?? '').split(' ').includes(MAY_MAKE_KEYS),
     },
-    reply: JSON.stringify(reply),
+    reply: formatReply(reply, format),
   };
 }
 

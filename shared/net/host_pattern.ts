@@ -43,6 +43,11 @@ export function matchesHostPattern(pattern: HostPattern, host: string): boolean 
   return host.length > pattern.suffix.length && host.endsWith(pattern.suffix);
 }
 
+/** Whether a stored pattern is this host, or a wildcard above it. A wildcard also covers every pattern of hosts below it. */
+export function covers(pattern: string, host: string): boolean {
+  return pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
+}
+
 function wildcardProblem(text: string): string {
   if (text === '*') return 'covers every host: name the hosts that may have the credential';
   return 'has a "*" that is not one leading label: write "*." and a suffix, such as *.example.com';

@@ -1,3 +1,4 @@
+import { covers } from '../net/host_pattern.ts';
 import { HOST_BINDING_FIELDS } from '../wire/host_binding.ts';
 import { placeholdersOf, type BindingTemplate } from '../wire/binding_template.ts';
 import { placeholderNames } from '../wire/placeholder.ts';
@@ -50,12 +51,7 @@ function listFitting(
 
 function isOnHost({ binding }: BindingTemplate, host: string): boolean {
   const pattern = binding['host'];
-  return typeof pattern === 'string' && isUnder(pattern, host);
-}
-
-/** Whether a host is the named one, or below the one after `*.`: good enough for advice, and used for nothing else. */
-export function isUnder(pattern: string, host: string): boolean {
-  return pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
+  return typeof pattern === 'string' && covers(pattern, host);
 }
 
 /** The first word of a template's name is the service, which must match. Shorter names come first. */

@@ -2,6 +2,7 @@ import { type AccountChoice, CHOSEN_BY, type ChosenSecret, type HostDecision } f
 import type { CredentialRef, HostBinding } from '../model/host_binding.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { err, ok, type Result } from '../model/result.ts';
+import { covers } from '../net/host_pattern.ts';
 
 const NONE: readonly never[] = [];
 
@@ -58,11 +59,6 @@ function findDecision(
     exceptions.includes(winning.host) &&
     rank(winning.host, host) > rank(nearest.pattern, host);
   return isException ? null : nearest;
-}
-
-/** A wildcard covers every host below it, and every pattern of such hosts. */
-function covers(pattern: string, host: string): boolean {
-  return pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
 }
 
 /** Among patterns that cover a host: the exact one, then the longer suffix. */

@@ -47,6 +47,11 @@ export function nowText(context: { readonly clock: Clock }): string {
   return new Date(context.clock.now()).toISOString();
 }
 
+/** The current time in seconds since the epoch, as tables of what expires have it. */
+export function nowSeconds(context: { readonly clock: Clock }): number {
+  return Math.floor(context.clock.now() / 1000);
+}
+
 /** `now`, or a millisecond after `before` if the clock has not advanced: each change of a row has a distinct time. */
 export function timeAfter(now: string, before: string): string {
   return now > before ? now : new Date(Date.parse(before) + 1).toISOString();

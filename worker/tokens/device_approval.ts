@@ -3,7 +3,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { commit } from '../kernel/commit.ts';
 import { controlChain } from '../kernel/policy_change.ts';
-import type { ServiceContext } from '../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../kernel/service_context.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { findBrowserSession } from '../store/browser_sessions.ts';
 import { decideDevice, type DeviceCodeRow, findPendingDevice } from '../store/device_codes.ts';
@@ -50,7 +50,7 @@ export async function decideOnProgram(
   return commit(context, controlChain(caller), async () => {
     const row = await findPending(context, answer.typed);
     if (!row.ok) return row;
-    const session = await findBrowserSession(context.database, caller.signIn ?? '', secondsOf(context));
+    const session = await findBrowserSession(context.database, caller.signIn ?? '', nowSeconds(context));
     if (session === null) return err(apiError('unauthenticated', 'this browser was signed out: sign in again'));
     const { client, address, createdAt } = row.value;
     const decision = { state, userId: caller.userId, provider: session.provider };
@@ -69,11 +69,7 @@ async function rowOf(context: ServiceContext, caller: Caller, typed: string): Pr
 
 /** One refusal for a code that never existed, was decided, or has expired. */
 async function findPending(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
-  const row = await findPendingDevice(context.database, await userCodeMacs(context, typed), secondsOf(context));
+  const row = await findPendingDevice(context.database, await userCodeMacs(context, typed), nowSeconds(context));
   if (row !== null) return ok(row);
   return err(apiError('not_found', 'no program is waiting with this code: check the code, or start the sign-in again'));
-}
-
-function secondsOf(context: ServiceContext): number {
-  return Math.floor(context.clock.now() / 1000);
 }

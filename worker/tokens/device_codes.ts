@@ -5,7 +5,7 @@ import { commit } from '../kernel/commit.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import type { TokenContext } from './token_context.ts';
-import { nowText } from '../kernel/service_context.ts';
+import { nowSeconds, nowText } from '../kernel/service_context.ts';
 import { takeClientAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import {
@@ -40,21 +40,21 @@ export async function requestDeviceCode(
   if (!allowed.ok) return allowed;
   const deviceCode = randomToken();
   const userCode = newUserCode();
-  const nowSeconds = secondsOf(context);
+  const now = nowSeconds(context);
   const row: DeviceCodeRow = {
     codeHash: await sha256Base64Url(deviceCode),
     userCodeMac: await context.vault.mac(codeText(userCode)),
     client: request.clientName,
     address,
     createdAt: nowText(context),
-    expiresAt: nowSeconds + CODE_SECONDS,
+    expiresAt: now + CODE_SECONDS,
     intervalSeconds: INTERVAL_SECONDS,
-    nextPollAt: nowSeconds,
+    nextPollAt: now,
     state: 'pending',
     userId: null,
     provider: '',
   };
-  const written = await context.database.write(insertDeviceCode(context.database, row, nowSeconds));
+  const written = await context.database.write(insertDeviceCode(context.database, row, now));
   if (!written.ok) throw new Error('two waiting programs have the same code');
   return ok({
     device_code: deviceCode,
@@ -74,7 +74,7 @@ export async function redeemDeviceCode(
   deviceCode: string,
 ): Promise<Result<TokenPair, ApiError>> {
   const codeHash = await sha256Base64Url(deviceCode);
-  const row = await findDeviceCode(context.database, codeHash, secondsOf(context));
+  const row = await findDeviceCode(context.database, codeHash, nowSeconds(context));
   if (row === null) return err(expiredError());
   const early = await notePoll(context, row);
   if (early !== null) return err(early);
@@ -84,7 +84,7 @@ export async function redeemDeviceCode(
 
 /** Records a poll. One that is too early increases the interval. */
 async function notePoll(context: TokenContext, row: DeviceCodeRow): Promise<ApiError | null> {
-  const now = secondsOf(context);
+  const now = nowSeconds(context);
   const isEarly = now < row.nextPollAt;
   const intervalSeconds = row.intervalSeconds + (isEarly ? SLOW_DOWN_SECONDS : 0);
   const next = { intervalSeconds, nextPollAt: now + intervalSeconds };
@@ -104,7 +104,7 @@ async function redeem(context: TokenContext, row: DeviceCodeRow, userId: string)
     data: { 'svc.control.resource': family.id },
   };
   return commit(context, controlChain(account.user), async () => {
-    const isThere = (await findDeviceCode(context.database, row.codeHash, secondsOf(context))) !== null;
+    const isThere = (await findDeviceCode(context.database, row.codeHash, nowSeconds(context))) !== null;
     if (!isThere || (await liveAccount(context, userId)) === null) return err(expiredError());
     const taken = [...takeDeviceCode(context.database, row.codeHash), ...statements];
     return ok({ statements: taken, events: [event], value: tokens });
@@ -141,10 +141,6 @@ export function userCodeMacs({ vault }: Pick<TokenContext, 'vault'>, typed: stri
 /** Ignores case, spaces and dashes. */
 function codeText(typed: string): string {
   return JSON.stringify(['svc device code', typed.toUpperCase().replaceAll(/[^A-Z]/g, '')]);
-}
-
-function secondsOf(context: TokenContext): number {
-  return Math.floor(context.clock.now() / 1000);
 }
 
 function pendingError(): ApiError {

@@ -5,7 +5,7 @@ import { commit } from '../kernel/commit.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import type { TokenContext } from './token_context.ts';
-import { freshId, nowText } from '../kernel/service_context.ts';
+import { freshId, nowSeconds, nowText } from '../kernel/service_context.ts';
 import type { SessionMeta } from '../services/people/sign_in.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
@@ -47,7 +47,7 @@ export async function newProgramSignIn(
   { client, provider }: SessionMeta,
 ): Promise<Result<NewProgramSignIn, ApiError>> {
   const now = nowText(context);
-  const nowSeconds = secondsOf(context);
+  const begun = nowSeconds(context);
   const family: TokenFamilyRow = {
     id: freshId(context, 'fam'),
     userId: account.user.id,
@@ -55,13 +55,13 @@ export async function newProgramSignIn(
     client,
     createdAt: now,
     lastUsedAt: now,
-    expiresAt: nowSeconds + FAMILY_SECONDS,
+    expiresAt: begun + FAMILY_SECONDS,
     revokedAt: null,
   };
   const refresh = await newRefreshToken(context, family);
   const tokens = await pairOf(context, account, family, refresh.token);
   if (!tokens.ok) return tokens;
-  const statements = insertFamily(context.database, family, refresh.row, nowSeconds);
+  const statements = insertFamily(context.database, family, refresh.row, begun);
   return ok({ family, statements, tokens: tokens.value });
 }
 
@@ -78,7 +78,7 @@ export async function refreshTokens(context: TokenContext, token: string): Promi
   const account = await findAccount(context.database, family.userId);
   if (account === null) throw new Error('the user of a sign-in is not in the database');
   if (found.token.usedAt !== null) return endStolen(context, account, family);
-  if (found.token.expiresAt <= secondsOf(context) || account.user.suspendedAt !== null) return err(signInOver());
+  if (found.token.expiresAt <= nowSeconds(context) || account.user.suspendedAt !== null) return err(signInOver());
   const allowed = await takeAttempt(context, REFRESHES, family.id);
   if (!allowed.ok) return allowed;
   const next = await newRefreshToken(context, family);
@@ -118,7 +118,7 @@ async function newRefreshToken(
   family: TokenFamilyRow,
 ): Promise<{ readonly token: string; readonly row: RefreshTokenRow }> {
   const token = REFRESH_TOKEN_PREFIX + randomToken();
-  const expiresAt = Math.min(secondsOf(context) + REFRESH_TOKEN_SECONDS, family.expiresAt);
+  const expiresAt = Math.min(nowSeconds(context) + REFRESH_TOKEN_SECONDS, family.expiresAt);
   return { token, row: { tokenHash: await sha256Base64Url(token), familyId: family.id, expiresAt, usedAt: null } };
 }
 
@@ -139,11 +139,7 @@ async function pairOf(
 }
 
 function isLive(context: TokenContext, family: TokenFamilyRow): boolean {
-  return family.revokedAt === null && family.expiresAt > secondsOf(context);
-}
-
-function secondsOf(context: TokenContext): number {
-  return Math.floor(context.clock.now() / 1000);
+  return family.revokedAt === null && family.expiresAt > nowSeconds(context);
 }
 
 /** The same for a token that is unknown, used or revoked, and for a suspended user. */

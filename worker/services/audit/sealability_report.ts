@@ -2,7 +2,8 @@ import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { MAX_PAGE, type Page } from '../../../shared/wire/primitives.ts';
 import type { Result } from '../../../shared/model/result.ts';
-import { findFittingTemplates, isUnder } from '../../../shared/report/seal_advice.ts';
+import { covers } from '../../../shared/net/host_pattern.ts';
+import { findFittingTemplates } from '../../../shared/report/seal_advice.ts';
 import {
   ownReleases,
   type Sealability,
@@ -55,7 +56,7 @@ export async function reportSealability(
     .filter(({ sealed }) => !sealed)
     .map((item) => {
       const host = item.unsealed?.host ?? null;
-      const onHost = connectors.items.filter(({ hosts }) => host !== null && hosts.some((each) => isUnder(each, host)));
+      const onHost = connectors.items.filter(({ hosts }) => host !== null && hosts.some((each) => covers(each, host)));
       const fitting = findFittingTemplates(
         described.get(keyOf(item)) ?? { ...item, description: null },
         host,

@@ -33,7 +33,7 @@ import {
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
-import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { freshId, nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 import { secretStoring } from '../vault/secrets.ts';
 import { checkSpec, credentialStoring } from './connector_credentials.ts';
@@ -299,10 +299,6 @@ function toPendingLogin(row: PendingLoginRow): PendingLogin {
     created_at: row.createdAt,
     expires_at: new Date(row.expiresAt * 1000).toISOString(),
   };
-}
-
-function nowSeconds(context: ServiceContext): number {
-  return Math.floor(context.clock.now() / 1000);
 }
 
 function unusable(message: string): ApiError {

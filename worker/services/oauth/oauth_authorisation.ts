@@ -10,10 +10,10 @@ import { providerFailed } from '../connectors/connector_problems.ts';
 import { writableConnector } from '../connectors/connectors.ts';
 import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
 import type { OAuthClient } from './oauth_client.ts';
-import { beginFlow, nowSeconds, resumeFlow } from './oauth_flow.ts';
+import { beginFlow, resumeFlow } from './oauth_flow.ts';
 import { authoriseDevice, codeGrant, type Grantee } from './oauth_grants.ts';
 import { type HeldCredential, readHeld, storeTokens } from './oauth_tokens.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 
 export const CALLBACK_PATH = '/auth/connectors/callback';
 

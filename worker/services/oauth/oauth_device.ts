@@ -1,10 +1,10 @@
 import type { Caller } from '../../kernel/caller.ts';
 import { findDeviceFlow, type OAuthFlowRow, postponePoll, takeFlow } from '../../store/oauth_flows.ts';
 import { granteeOf } from './oauth_authorisation.ts';
-import { nowSeconds, resumeFlow } from './oauth_flow.ts';
+import { resumeFlow } from './oauth_flow.ts';
 import { deviceGrant } from './oauth_grants.ts';
 import { storeTokens } from './oauth_tokens.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 
 /** RFC 8628 section 3.5. */
 const SLOW_DOWN_SECONDS = 5;

@@ -6,7 +6,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
 import { checkWritable } from './oauth_subject.ts';
 import { type HeldCredential, readHeld } from './oauth_tokens.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 
 /** An authorisation that is starting. */
 interface NewFlow {
@@ -80,10 +80,6 @@ function clientHash({ client }: HeldCredential['credential']): Promise<string> {
 /** The vault place of an authorisation in progress. */
 export function sealPlace({ id, connectorId }: Pick<OAuthFlowRow, 'id' | 'connectorId'>) {
   return { owner: connectorId, path: `oauth-flow/${id}`, version: 1 };
-}
-
-export function nowSeconds(context: ServiceContext): number {
-  return Math.floor(context.clock.now() / 1000);
 }
 
 const NO_USER = 'the user who started this authorisation no longer exists';

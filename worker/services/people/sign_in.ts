@@ -12,7 +12,7 @@ import {
 } from '../../store/browser_sessions.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
-import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { freshId, nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 const LINK_SECONDS = 10 * 60;
 /** A browser session lasts a working day. */
@@ -24,7 +24,7 @@ export async function createSignInCode(
   caller: Caller,
 ): Promise<{ readonly code: string; readonly expiresAt: string }> {
   const code = randomToken();
-  const now = seconds(context);
+  const now = nowSeconds(context);
   const row = { codeHash: await sha256Base64Url(code), userId: caller.userId, expiresAt: now + LINK_SECONDS };
   const written = await context.database.write(insertSignInLink(context.database, row, now));
   if (!written.ok) throw new Error('two sign-in codes have the same hash');
@@ -53,7 +53,7 @@ export async function newBrowserSession(
     client: clientName(meta.client),
     createdAt: now,
     lastSeenAt: now,
-    expiresAt: seconds(context) + SESSION_SECONDS,
+    expiresAt: nowSeconds(context) + SESSION_SECONDS,
   };
   return { token, session };
 }
@@ -73,7 +73,7 @@ export async function exchangeSignInCode(
 ): Promise<Result<string, ApiError>> {
   const codeHash = await sha256Base64Url(code);
   const link = await findSignInLink(context.database, codeHash);
-  const now = seconds(context);
+  const now = nowSeconds(context);
   if (link === null || link.expiresAt <= now) return err(expiredError());
   const { token, session } = await newBrowserSession(context, link.userId, { provider: 'link', client });
   const begun = await context.database.write(exchangeSignInLink(context.database, codeHash, session, now));
@@ -92,7 +92,7 @@ const SEEN_MS = 60_000;
 
 /** The account of a browser's session token; null if there is none or its user is suspended. */
 export async function accountOfSession(context: ServiceContext, token: string): Promise<Account | null> {
-  const session = await findBrowserSession(context.database, await sha256Base64Url(token), seconds(context));
+  const session = await findBrowserSession(context.database, await sha256Base64Url(token), nowSeconds(context));
   if (session === null) return null;
   const account = await findAccount(context.database, session.userId);
   if (account === null || account.user.suspendedAt !== null) return null;
@@ -106,8 +106,4 @@ export async function accountOfSession(context: ServiceContext, token: string): 
 export async function accountOfBearer(context: ServiceContext, token: string): Promise<Account | null> {
   if (context.local === null || (await sha256Base64Url(token)) !== context.local.keyHash) return null;
   return findAccount(context.database, context.local.userId);
-}
-
-function seconds(context: ServiceContext): number {
-  return Math.floor(context.clock.now() / 1000);
 }
