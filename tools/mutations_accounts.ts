@@ -7,6 +7,8 @@ const CHOICE_TEST = 'shared/resolve/account_choice.test.ts';
 const CHOSEN = 'sidecar/exchange/chosen_account.ts';
 const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const PLANE_TEST = 'sidecar/tunnel/account_choice.test.ts';
+const STEPS = 'sidecar/local_api/plan_routes.ts';
+const STEPS_TEST = 'sidecar/local_api/plan_routes.test.ts';
 const FOLDER = 'cli/launch/folder_secrets.ts';
 const TRUST = 'cli/launch/trust_command.ts';
 const TRUST_TEST = 'cli/launch/trust_command.test.ts';
@@ -162,7 +164,7 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
     holds: 'the placeholder of an account that was not chosen is not handed out',
-    file: 'sidecar/local_api/session_routes.ts',
+    file: 'sidecar/local_api/sentinels.ts',
     text: 'bindings.filter((binding) => !left.has(binding))',
     replacement: 'bindings.filter((binding) => left.size >= 0 && binding)',
     tests: ['sidecar/local_api/sandbox_routes.test.ts'],
@@ -238,6 +240,30 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
     text: 'if (own.length === 0 || isSame) return chosen;',
     replacement: 'if (own.length === 0 || isSame) return chosen;\n  if (!isSame) return own;',
     tests: [TRUST_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a step of a plan acts as the account that its lock names',
+    file: 'sidecar/session/step_scope.ts',
+    text: 'this.choice = step.choice;',
+    replacement: 'this.choice = null;',
+    tests: [STEPS_TEST, PLANE_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a step whose credential is bound to none of its hosts gets no scope',
+    file: STEPS,
+    text: 'if (isBound) return ok(choice);',
+    replacement: 'if (isBound || choice.exceptions.length >= 0) return ok(choice);',
+    tests: [STEPS_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a step has only the placeholders of its own account',
+    file: 'sandbox/plan/step_environment.ts',
+    text: 'scope.sentinels ?? session.sentinels',
+    replacement: 'session.sentinels',
+    tests: ['sandbox/plan/run_plan.test.ts'],
   },
   {
     row: ROW,

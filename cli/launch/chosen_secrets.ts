@@ -59,6 +59,16 @@ function toChosen({ reference, by, from }: SessionRecord['used_secrets'][number]
   return { path: valueOrUsageError('used_secrets', parseSecretName(reference)), by, from };
 }
 
+/** Warns that the file of this folder has no effect on what is started. */
+export function warnOfFolderFile({ context, options, print }: Call, why: string): void {
+  const { state, unconfirmed } = findFolderSecrets(
+    readTrustedFolders(homeOf(context, options)),
+    realFolder(context.workingDirectory),
+  );
+  const [folder] = state.kind === 'none' ? unconfirmed : [state.folder];
+  if (folder !== undefined) print.warn(`${shownFile(folder)} has no effect here: ${why}`);
+}
+
 async function folderSecrets(call: Call): Promise<readonly ChosenSecret[]> {
   const { context, options, print } = call;
   const folder = realFolder(context.workingDirectory);

@@ -39,8 +39,8 @@ export function planSessions(call: Call): PlanSessions {
       const body = { session_id: sessionId, step_id: stepId };
       try {
         const reply = await sidecar.call('POST', `${BASE}/step-scopes`, stepScopeReply, { body });
-        const { scope_id: scopeId, token, hosts, effect } = reply;
-        return ok({ scopeId, token, hosts, effect });
+        const { scope_id: scopeId, token, hosts, effect, sentinels = null } = reply;
+        return ok({ scopeId, token, hosts, effect, sentinels });
       } catch (error) {
         if (error instanceof CliError) return err(error.message);
         throw error;

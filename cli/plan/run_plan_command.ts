@@ -14,6 +14,7 @@ import { identify } from '../../machine/process_identity.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
+import { warnOfFolderFile } from '../launch/chosen_secrets.ts';
 import { mountPolicyOf } from '../launch/mount_checks.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { checkCredentials } from './plan_credentials.ts';
@@ -45,6 +46,7 @@ export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number
   if (!check.holds) throw changedPlanError(call, verificationText([check], call.print));
   const run = await planRun(call, { lock, jws, steps, runtime });
   await checkCredentials(call, steps);
+  warnOfFolderFile(call, 'a step of a plan uses the account of its "credential"');
   try {
     const end = await runPlan(planPorts(call, runtime), run);
     await printPlanEnd(call, run, end);

@@ -23,6 +23,8 @@ export interface StepScope {
   readonly token: string;
   readonly hosts: readonly string[];
   readonly effect: string;
+  /** Placeholders for its environment; null: those of the session. */
+  readonly sentinels: SandboxSession['sentinels'] | null;
 }
 
 /** The result of starting a step. */

@@ -21,6 +21,7 @@ steps:
       # exact hosts; port 443 is the only one
       hosts: [api.example.com]
       # The credential it counts on (optional). A host binding adds it on the way out, the step never sees it.
+      # Where a host is bound to several accounts, the step uses this one.
       # credential: vault://user/demo
     # Ended after this long (900 when left out).
     timeout_seconds: 60

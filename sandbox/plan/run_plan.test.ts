@@ -15,7 +15,7 @@ import { archive } from './testing/tar_archive.ts';
 const HOST = 'api.example.com';
 const STEP: SealedStep = { id: 'one', command: ['true'], hosts: [], timeout_seconds: 60, mounts: [], collect: [] };
 const SCOPED: SealedStep = { ...STEP, id: 'fetch', effect: 'read', hosts: [HOST] };
-const SCOPE: StepScope = { scopeId: 'scp_1', token: 'svc_scope_t', hosts: [HOST], effect: 'read' };
+const SCOPE: StepScope = { scopeId: 'scp_1', token: 'svc_scope_t', hosts: [HOST], effect: 'read', sentinels: null };
 const SESSION: SandboxSession = {
   sessionId: 'ses_1',
   token: null,
@@ -194,6 +194,18 @@ describe('a plan', () => {
     });
     expect(step?.env).not.toHaveProperty('SVC_TOKEN');
     expect(step?.env).not.toHaveProperty('LD_PRELOAD');
+  });
+
+  test('a step has the placeholders of its own scope, and none that the session has for other accounts', async () => {
+    const sentinels = [
+      { env: 'WORK_TOKEN', value: 'placeholder-of-work' },
+      { env: 'LD_PRELOAD', value: '/home/agent/x.so' },
+    ];
+    scope = () => Promise.resolve(ok({ ...SCOPE, sentinels }));
+    await run([SCOPED]);
+    const env = engine.steps[0]?.env ?? {};
+    expect(env['WORK_TOKEN']).toBe('placeholder-of-work');
+    for (const name of ['DEMO_TOKEN', 'LD_PRELOAD']) expect(env).not.toHaveProperty(name);
   });
 
   test('a step without trust gets no scope and no proxy variables', async () => {

@@ -16,7 +16,8 @@ export function stepEnvironment(
   const own = { SVC_SESSION_ID: session.sessionId, SVC_STEP_ID: stepId };
   if (scope === null) return own;
   const url = proxyUrlFor(session.proxyUrl, session.sessionId, scope.token);
-  const placeholders = session.sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByDocker(env));
+  const sentinels = scope.sentinels ?? session.sentinels;
+  const placeholders = sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByDocker(env));
   return {
     ...Object.fromEntries(placeholders.map(({ env, value }) => [env, value])),
     ...own,

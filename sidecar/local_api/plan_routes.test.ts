@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { stepScopeReply } from '../../shared/wire/plan/plan_lock.ts';
 import { LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
 import { samplePlanLock, sampleSealedStep } from '../testing/sample_plan_lock.ts';
@@ -10,6 +12,13 @@ const STARTS = '/v1/sandbox-proxy/step-starts';
 const SESSIONS = '/v1/sandbox-proxy/sessions';
 
 let bench: LocalApiBench;
+
+const account = (path: string, host = 'api.example.test'): HostBinding =>
+  bearerBinding(host, {
+    id: `bnd_${path}`,
+    credential: { owner: 'personal', path },
+    emit: { mechanism: 'sentinel-swap', sentinel: `placeholder-of-${path}`, env: 'TOKEN' },
+  });
 
 beforeEach(async () => {
   bench = await LocalApiBench.start();
@@ -173,6 +182,30 @@ describe('a step scope', () => {
         },
       },
     ]);
+  });
+
+  it('acts as the account that its step names, and hands out its placeholder alone', async () => {
+    bench.bindings = [account('user/home'), account('user/work')];
+    const work = sampleSealedStep({ credential: 'vault://user/work' });
+    const id = await planSession(await freezePlan([work, sampleSealedStep({ id: 'any' })]));
+    const scope = stepScopeReply.parse((await scopeFor(id)).body);
+    expect(scope.sentinels).toEqual([{ env: 'TOKEN', value: 'placeholder-of-user/work' }]);
+    expect(bench.sessions.authenticate(id, scope.token)?.choice?.decisions).toEqual([
+      { pattern: 'api.example.test', owner: 'personal', paths: ['user/work'], by: 'option' },
+    ]);
+    const any = stepScopeReply.parse((await scopeFor(id, 'any')).body);
+    expect(any.sentinels).toEqual([{ env: 'TOKEN', value: 'placeholder-of-user/home' }]);
+    expect(bench.sessions.authenticate(id, any.token)?.choice).toBeNull();
+  });
+
+  it.each<[string, HostBinding[]]>([
+    ['nowhere', [account('user/home')]],
+    ['only at another host', [account('user/home'), account('user/work', 'other.example.test')]],
+    ['only below a host of the step', [account('user/home'), account('user/work', 'a.api.example.test')]],
+  ])('is refused if the credential of its step is bound %s, so the step uses no other account', async (_, bindings) => {
+    bench.bindings = bindings;
+    const id = await planSession(await freezePlan([sampleSealedStep({ credential: 'vault://user/work' })]));
+    expect(await scopeFor(id)).toMatchObject({ status: 503, code: 'credential_unavailable' });
   });
 
   it('accepts no hosts from the caller', async () => {

@@ -1,10 +1,15 @@
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import { covers } from '../../shared/net/host_pattern.ts';
+import { decideAccounts } from '../../shared/resolve/account_choice.ts';
 import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import type { StepReach } from '../session/step_scope.ts';
 import type { Session } from '../session/session.ts';
 import type { PlanLockInput, StepScopeInput, StepStartInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
+import { sentinelsOf } from './sentinels.ts';
 
 /** Signs a frozen plan. */
 export async function signPlanLock(
@@ -26,7 +31,9 @@ export function openStepScope(options: LocalApiOptions, input: StepScopeInput): 
   if (session === null) return err(noSessionError(input.session_id));
   const step = findSealedStep(session, input.step_id);
   if (!step.ok) return step;
-  const reach = scopeReach(step.value);
+  const choice = choiceOf(options, step.value);
+  if (!choice.ok) return choice;
+  const reach = scopeReach(step.value, choice.value);
   if (!reach.ok) return reach;
   if (!audit.accepting) return err(auditUnavailableError());
   const { scope, token } = session.openScope(reach.value, options.clock.now());
@@ -35,7 +42,8 @@ export function openStepScope(options: LocalApiOptions, input: StepScopeInput): 
   );
   const { effect, hosts } = reach.value;
   const expiresAt = new Date(scope.expiresAt).toISOString();
-  return ok({ scope_id: scope.scopeId, token, expires_at: expiresAt, hosts, effect });
+  const sentinels = sentinelsOf(options.policy.bindings(), choice.value);
+  return ok({ scope_id: scope.scopeId, token, expires_at: expiresAt, hosts, effect, sentinels });
 }
 
 /**
@@ -104,8 +112,29 @@ function findSealedStep({ lock }: Session, stepId: string): Result<SealedStep, L
   return err(localError('step_not_in_lock', `step_id: the lock has no step ${asked}. It has: ${known}`));
 }
 
-function scopeReach({ id, effect, hosts, timeout_seconds: timeoutSeconds }: SealedStep): Result<StepReach, LocalError> {
-  if (effect !== undefined && hosts.length > 0) return ok({ stepId: id, effect, hosts, timeoutSeconds });
+/**
+ * The account that a step uses where its hosts have several: that of the credential in its lock. Decided when the scope opens. A
+ * step whose credential is bound to none of its hosts gets no scope, because it would act as another account.
+ */
+function choiceOf(
+  { policy }: LocalApiOptions,
+  { id, credential, hosts }: SealedStep,
+): Result<AccountChoice | null, LocalError> {
+  if (credential === undefined) return ok(null);
+  const path = parseVaultReference(credential);
+  if (!path.ok) return err(localError('plan_lock_invalid', `step_id: step ${id}: ${path.error.message}`));
+  const choice = decideAccounts([{ path: path.value, by: 'option', from: null }], policy.bindings());
+  const isBound = choice.decisions.some(({ pattern }) => hosts.some((host) => covers(pattern, host)));
+  if (isBound) return ok(choice);
+  const message = `step_id: step ${id} needs ${credential}, and none of its hosts is bound to it.`;
+  return err(localError('credential_unavailable', message));
+}
+
+function scopeReach(
+  { id, effect, hosts, timeout_seconds: timeoutSeconds }: SealedStep,
+  choice: AccountChoice | null,
+): Result<StepReach, LocalError> {
+  if (effect !== undefined && hosts.length > 0) return ok({ stepId: id, effect, hosts, timeoutSeconds, choice });
   const message = `step_id: step ${id} has no hosts in the lock, so it gets no proxy and no scope.`;
   return err(localError('step_without_reach', message));
 }

@@ -1,5 +1,4 @@
 import type { AllowList } from '../../shared/model/egress.ts';
-import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { PENDING_LOGIN_SECONDS } from '../../shared/wire/pending_logins.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
@@ -7,7 +6,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
-import { chooseAccounts, groupByPattern, narrowToChosen } from '../../shared/resolve/account_choice.ts';
+import { chooseAccounts } from '../../shared/resolve/account_choice.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../../machine/process_identity.ts';
@@ -19,6 +18,7 @@ import type { SessionInput } from './inputs.ts';
 import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
 import { findNamedMcpServers } from './named_mcp_servers.ts';
+import { sentinelsOf } from './sentinels.ts';
 import { sessionRecord } from './session_record.ts';
 
 /** How long creating a session waits for the policy. */
@@ -196,7 +196,9 @@ function choiceOf(
   { use_secrets: wanted, plan }: SessionInput,
 ): Result<AccountChoice | null, LocalError> {
   if (wanted.length > 0 && plan !== undefined) {
-    return err(localError('invalid_input', "use_secrets: a plan's steps choose an account by its placeholder"));
+    return err(
+      localError('invalid_input', 'use_secrets: a step of a plan names the account that it uses as its credential'),
+    );
   }
   const secrets: ChosenSecret[] = [];
   for (const { reference, by, from } of wanted) {
@@ -274,34 +276,6 @@ export function resumeSession(options: LocalApiOptions, sessionId: string): Resu
   const resumed = options.masked.resume(sessionId);
   for (const host of resumed) options.audit.record(pauseEvent('resumed', sessionId, host));
   return ok({ resumed });
-}
-
-/**
- * The environment variables with sentinels for the agent. If several bindings name a variable, the first one gets it: one with
- * a chosen account, then a personal one before the enterprise's. A binding that the choice leaves out gets none.
- */
-function sentinelsOf(
-  bindings: readonly HostBinding[],
-  choice: AccountChoice | null,
-): { readonly env: string; readonly value: string }[] {
-  const sentinels = new Map<string, string>();
-  const groups = [...groupByPattern(bindings)].flatMap(
-    ([pattern, group]) => narrowToChosen(choice, pattern, group) ?? [],
-  );
-  const left = new Set(groups.flatMap(({ others }) => others));
-  const chosen = groups.filter((group) => group.chosen.length > 0);
-  const byDefault = chosen.flatMap((group) => (typeof group.byDefault === 'string' ? [] : group.byDefault));
-  const first = [...byDefault, ...chosen.flatMap((group) => group.bindings)];
-  const personalFirst = bindings.filter((binding) => !left.has(binding)).toSorted((a, b) => rank(a) - rank(b));
-  for (const { emit } of [...first, ...personalFirst]) {
-    if (emit.mechanism !== 'sentinel-swap' || emit.env === undefined || sentinels.has(emit.env)) continue;
-    sentinels.set(emit.env, emit.sentinel);
-  }
-  return [...sentinels].map(([env, value]) => ({ env, value }));
-}
-
-function rank(binding: HostBinding): number {
-  return binding.owner === 'personal' ? 0 : 1;
 }
 
 function formatCreated(

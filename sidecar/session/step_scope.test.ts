@@ -10,7 +10,13 @@ import type { CreatedScope, Session } from './session.ts';
 import { Sessions } from './sessions.ts';
 import type { StepReach } from './step_scope.ts';
 
-const STEP: StepReach = { stepId: 'fetch', effect: 'read', hosts: ['api.example.test'], timeoutSeconds: 60 };
+const STEP: StepReach = {
+  stepId: 'fetch',
+  effect: 'read',
+  hosts: ['api.example.test'],
+  timeoutSeconds: 60,
+  choice: null,
+};
 
 let home: string;
 let clock: FakeClock;

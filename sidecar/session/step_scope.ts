@@ -1,3 +1,4 @@
+import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { LiveSession, SealedReach } from '../ports.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import { isSameHash } from './token.ts';
@@ -9,6 +10,8 @@ export interface StepReach {
   /** Exact hosts, canonical. */
   readonly hosts: readonly string[];
   readonly timeoutSeconds: number;
+  /** The account that it uses where a host has several. Null: it names no credential. */
+  readonly choice: AccountChoice | null;
 }
 
 interface ScopeFacts {
@@ -31,6 +34,7 @@ export class StepScope implements LiveSession {
   readonly ca: LiveSession['ca'];
   readonly reach: SealedReach;
   readonly step: StepReach;
+  readonly choice: AccountChoice | null;
   readonly expiresAt: number;
   readonly #session: LiveSession;
   readonly #tokenHash: Buffer;
@@ -43,6 +47,7 @@ export class StepScope implements LiveSession {
     this.id = session.id;
     this.ca = session.ca;
     this.step = step;
+    this.choice = step.choice;
     const hosts = new Set(step.hosts);
     this.reach = { stepId: step.stepId, includes: (host) => hosts.has(host) };
     this.expiresAt = expiresAt;

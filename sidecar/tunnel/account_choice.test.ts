@@ -4,6 +4,8 @@ import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { decideAccounts } from '../../shared/resolve/account_choice.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { StepScope } from '../session/step_scope.ts';
+import { tokenHash } from '../session/token.ts';
 import { type DataPlane, createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** The accounts of a host in a session that chose one (decision 0064), through the whole data plane. */
@@ -76,6 +78,16 @@ describe('a session that chose an account', () => {
     expect(plane.audit.events).toMatchObject([
       { type: 'sandbox.proxy.trust_denied', data: { 'svc.proxy.reason': 'account_not_chosen' } },
     ]);
+  });
+
+  test('may be a step of a plan, whose account is that of its lock', async () => {
+    const choice = decideAccounts(SECRETS, ALL);
+    const step = { stepId: 'fetch', effect: 'read', hosts: [HOST], timeoutSeconds: 900, choice };
+    const token = { tokenHash: tokenHash('chosen'), expiresAt: Number.POSITIVE_INFINITY };
+    plane.scopes.set('chosen', new StepScope({ scopeId: 'scp_1', step, session: plane.session, ...token }));
+    expect(await ask(OF_OTHER)).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
+    await ask(null);
+    expect(sent()).toEqual([WORK]);
   });
 
   test('sends no other account when the binding of its own is removed', async () => {

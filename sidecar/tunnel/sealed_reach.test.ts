@@ -28,7 +28,7 @@ beforeEach(async () => {
   await plane.upstream(OUTSIDE, upstream);
   scope = new StepScope({
     scopeId: 'scp_1',
-    step: { stepId: 'fetch', effect: 'read', hosts: [INSIDE], timeoutSeconds: 900 },
+    step: { stepId: 'fetch', effect: 'read', hosts: [INSIDE], timeoutSeconds: 900, choice: null },
     session: plane.session,
     tokenHash: tokenHash(TOKEN),
     expiresAt: Number.POSITIVE_INFINITY,

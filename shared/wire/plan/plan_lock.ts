@@ -95,4 +95,6 @@ export const stepScopeReply = z.object({
   expires_at: z.string(),
   hosts: z.array(z.string()),
   effect: z.string(),
+  /** The placeholders of the accounts that the step uses. An older sidecar sends none: then those of the session are used. */
+  sentinels: z.array(z.object({ env: z.string(), value: z.string() })).optional(),
 });
