@@ -111,7 +111,9 @@ const answer: Answer = (call) => {
     return { status: 201, body: { ...reply, ca_bundle_path: '/bundle.pem', sentinels: [] } };
   }
   if (path === '/v1/sandbox-proxy/sessions/ses_1') {
-    return call.method === 'DELETE' ? { status: 204 } : { status: 200, body: { login: { id: LOGIN_ID, state, who: null } } };
+    return call.method === 'DELETE'
+      ? { status: 204 }
+      : { status: 200, body: { login: { id: LOGIN_ID, state, who: null } } };
   }
   if (path.startsWith('/v1/pending-logins')) {
     if (call.method === 'DELETE') return { status: 204 };

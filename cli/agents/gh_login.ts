@@ -13,7 +13,7 @@ import type { CliContext, GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { readPlace } from '../seal/credential_places.ts';
-import { planService, type PlannedSeal, type SealOptions } from '../seal/seal_credential.ts';
+import { planService, type PlannedSeal, type SealOptions, warnOfLostDefault } from '../seal/seal_credential.ts';
 import { carryOutSeal } from '../seal/seal_service.ts';
 import { findService, loadServices } from '../seal/services.ts';
 import { askYes } from '../terminal/ask.ts';
@@ -57,6 +57,7 @@ export async function logInGh(given: Call<AgentLoginOptions>, signals: SignalSou
   const service = findService(loadServices(context.root), 'github');
   const plan = await planService(call, client, service, {});
   const placeholder = placeholderOf(plan);
+  warnOfLostDefault(call, plan);
   const login = await client.call('POST', '/v1/pending-logins', pendingLogin, { body: LOGIN });
   print.note('svc: log in with gh now. Its token goes to svc, and gh gets a placeholder.');
   await discardOnFailure(call, client, login, async () => {

@@ -28,11 +28,11 @@ beforeEach(() => {
 afterEach(() => home.remove());
 
 const TIMES = { created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' };
-const bindingOf = (number: number, path: string): object => ({
+const bindingOf = (number: number, path: string, host = 'api.example.test'): object => ({
   id: `bnd_${String(number).padStart(26, '0')}`,
   ...TIMES,
   owner: 'personal',
-  host: 'api.example.test',
+  host,
   scheme: 'bearer',
   credential_ref: `vault://${path}`,
   emit_mechanism: 'sentinel-swap',
@@ -90,6 +90,32 @@ describe('svc trust', () => {
     expect(JSON.parse(list.stdout)).toEqual({
       items: [{ folder: project, state: 'confirmed', secrets: [`vault://${PATH}`] }],
     });
+  });
+
+  test('names the hosts below a wildcard that other secrets are bound to', async () => {
+    writeFileSync(file(), TEXT);
+    const items = [
+      bindingOf(1, PATH, '*.example.test'),
+      bindingOf(2, 'user/github'),
+      bindingOf(3, 'user/github', 'api.elsewhere.test'),
+      bindingOf(4, 'user/github', 'up.example.test'),
+      bindingOf(5, PATH, 'up.example.test'),
+    ];
+    const done = await trust(['--yes'], {
+      answer: (request) =>
+        request.url.pathname === '/v1/host-bindings'
+          ? { status: 200, body: { items, next_cursor: null } }
+          : answer(request),
+    });
+    expect(done.stderr).toContain(
+      `vault://${PATH} for *.example.test, up.example.test, but not for api.example.test, which is bound to other secrets only\n`,
+    );
+  });
+
+  test('says that it does not know the hosts if the control plane is away', async () => {
+    writeFileSync(file(), TEXT);
+    const done = await runCli(home, ['trust', '--yes'], { workingDirectory: project });
+    expect([done.code, done.stderr]).toEqual([0, expect.stringContaining('it is not known for which hosts these are')]);
   });
 
   test.each([

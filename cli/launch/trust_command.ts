@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
+import { covers } from '../../shared/net/host_pattern.ts';
 import { chooseAccounts, groupByPattern } from '../../shared/resolve/account_choice.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';
@@ -82,7 +83,10 @@ export async function confirmFolder(call: Call, folder: string, isSure: boolean)
 /** Each secret with the hosts where it is chosen. Refuses one that no binding sends, as a session would. */
 async function describeSecrets(call: Call, secrets: readonly string[]): Promise<readonly string[]> {
   const all = await bindingsIfReachable(call);
-  if (all === null) return secrets.map(formatVaultReference);
+  if (all === null) {
+    call.print.warn('the control plane is away: it is not known for which hosts these are, and whether they are bound');
+    return secrets.map(formatVaultReference);
+  }
   const choice = chooseAccounts(
     secrets.map((path) => ({ path, by: 'folder', from: null })),
     all,
@@ -93,7 +97,10 @@ async function describeSecrets(call: Call, secrets: readonly string[]): Promise<
   const groups = [...groupByPattern(all)];
   return secrets.map((path) => {
     const uses = groups.filter(([, bindings]) => bindings.some(({ credential }) => credential.path === path));
-    return `${formatVaultReference(path)} for ${uses.map(([host]) => host).join(', ')}`;
+    const hosts = uses.map(([host]) => host);
+    const others = (choice.value?.exceptions ?? []).filter((each) => hosts.some((host) => covers(host, each)));
+    const but = others.length === 0 ? '' : `, but not for ${others.join(', ')}, which is bound to other secrets only`;
+    return `${formatVaultReference(path)} for ${hosts.join(', ')}${but}`;
   });
 }
 

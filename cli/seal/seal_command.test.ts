@@ -152,6 +152,22 @@ describe('svc seal SERVICE', () => {
     expect(vault.bindings.slice(4).map(({ emit_mechanism: emit }) => emit)).toEqual(Array(4).fill('sentinel-swap'));
   });
 
+  test('says before a second account is stored that requests without a placeholder lose the first one', async () => {
+    const lost = 'without a placeholder will get no credential any more';
+    expect((await seal(['github', '--stdin'])).stderr).not.toContain(lost);
+    for (const binding of vault.bindings.slice(1)) {
+      Object.assign(binding, { emit_mechanism: 'sentinel-swap', sentinel: { value: 'ghp_placeholder_of_the_first' } });
+    }
+    Object.assign(vault.bindings[0]!, { emit_mechanism: 'inject', sentinel: undefined });
+    const hosts = vault.bindings.slice(1).map(({ host }) => host);
+    const second = ['github', '--as', 'user/github-work', '--stdin'];
+    const refused = await seal(second, { stdin: 'ghp_placeholder_of_the_first' });
+    expect([refused.code, changes(refused)]).toEqual([2, []]);
+    expect(refused.stderr).toContain(`requests to ${hosts.join(', ')} ${lost}`);
+    expect((await seal(second)).code).toBe(0);
+    expect((await seal(['github', '--as', 'user/github-third', '--stdin'])).stderr).not.toContain(lost);
+  });
+
   test('needs the values that the service leaves open', async () => {
     const run = await seal(['npm', '--stdin']);
     expect(run.code).toBe(2);

@@ -51,7 +51,9 @@ export async function sealService(
 ): Promise<SealedAccount> {
   const { owner } = call.options;
   const client = controlClient(call.context, call.options);
-  const { path, stored, existing, steps, hosts } = await planService(call, client, service, values);
+  const plan = await planService(call, client, service, values);
+  const { path, stored, existing, steps, hosts } = plan;
+  warnOfLostDefault(call, plan);
   await confirm?.(hosts);
   if (stored !== null) await confirmReplacement(call, stored, hosts);
   const description = `sealed for ${service.title}`;
@@ -85,6 +87,27 @@ export async function planService(
   const bound = existing.filter((record) => record.credential_ref === formatVaultReference(path));
   const hosts = [...new Set([...bound, ...bindings].map(({ host }) => host))];
   return { path, stored, existing, steps, hosts };
+}
+
+/**
+ * Says before anything is stored what changes for sessions that choose no account: a host's only binding serves requests without its
+ * placeholder too, and one of several does not.
+ */
+export function warnOfLostDefault(
+  { print }: Pick<Call, 'print'>,
+  { existing, steps }: Pick<PlannedSeal, 'existing' | 'steps'>,
+): void {
+  const lost = steps.flatMap(({ kind, binding: { host, emit_mechanism: emit, credential_ref: reference } }) => {
+    const [only, ...more] = existing.filter((record) => record.host === host);
+    const isDefault = more.length === 0 && only?.emit_mechanism === 'sentinel-swap';
+    return kind === 'create' && emit === 'sentinel-swap' && isDefault && only.credential_ref !== reference
+      ? [host]
+      : [];
+  });
+  if (lost.length === 0) return;
+  print.warn(
+    `requests to ${[...new Set(lost)].join(', ')} without a placeholder will get no credential any more, because the host gets a second account`,
+  );
 }
 
 /** A sealed credential, and the hosts that another account has as well. */
@@ -224,6 +247,6 @@ function secondAccountText({ path }: SealedAccount['secret'], beside: readonly H
     '  by request: with the placeholder of its binding',
     ...(withoutDefault.length === 0
       ? []
-      : [`In other sessions, requests to ${hosts(withoutDefault)} without a placeholder now get no credential.`]),
+      : [`In other sessions, requests to ${hosts(withoutDefault)} without a placeholder get no credential.`]),
   ].join('\n');
 }
