@@ -5,7 +5,9 @@ import { serviceOfShape } from '../../shared/model/credential_shapes.ts';
 import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
+import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { warnOfLostDefault } from '../seal/seal_credential.ts';
 import { carryOutSeal, type SealStep } from '../seal/seal_service.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
@@ -106,48 +108,65 @@ function servesLogin(record: HostBindingRecord, login: AgentLogin): boolean {
   );
 }
 
-/** The credential for a login: its value, or the path of a secret that is stored already. */
-type Credential = { readonly value: string } | { readonly path: string };
+/** The credential for a login: a new value, or a secret that is stored already. */
+interface Credential {
+  readonly value?: string;
+  /** Where it is stored, or will be; by default the path that the agent uses, or that of the profile. */
+  readonly path?: string;
+  /** The person named the path, so it may be a second account. */
+  readonly mayBeSecond?: boolean;
+}
 
 /** Binds the login's hosts, and stores the credential if its value is given. If a step fails, the bindings made are deleted. */
 export async function storeLogin(
+  { print }: Pick<Call, 'print'>,
   client: HttpClient,
   profile: AgentProfile,
   login: AgentLogin,
-  credential: Credential,
+  { value, path: wanted, mayBeSecond = false }: Credential,
 ): Promise<ReadyLogin> {
   const stored = await readStored(client);
-  const ready = findReadyLogin(login, stored, []);
-  const path = 'path' in credential ? credential.path : (ready?.reference.replace(VAULT_SCHEME, '') ?? login.secret);
-  const isStored = stored.secrets.some(
-    (secret) => secret.ref === `${VAULT_SCHEME}${path}` && secret.owner === 'personal',
-  );
-  if ('value' in credential && ready === null && isStored) throw pathTakenError(profile, login);
-  const { placeholder, steps } = planLogin(profile, login, path, stored.bindings);
-  if ('value' in credential) {
-    const secret = { path, value: credential.value, owner: 'personal', description: login.title };
-    await carryOutSeal(client, steps, secret);
-  } else {
-    await carryOutSeal(client, steps, null);
-  }
-  return { login, placeholder, reference: `${VAULT_SCHEME}${path}` };
+  const ready = findReadyLogin(login, stored, wanted === undefined ? [] : [{ path: wanted, by: 'option', from: null }]);
+  const path = wanted ?? ready?.reference.replace(VAULT_SCHEME, '') ?? login.secret;
+  const reference = `${VAULT_SCHEME}${path}`;
+  const isStored = stored.secrets.some((secret) => secret.ref === reference && secret.owner === 'personal');
+  if (value !== undefined && ready?.reference !== reference && isStored) throw pathTakenError(profile, login, path);
+  const { placeholder, steps, isSecond } = planLogin(profile, login, { path, mayBeSecond }, stored.bindings);
+  warnOfLostDefault({ print }, { existing: stored.bindings.filter(({ owner }) => owner === 'personal'), steps });
+  if (value === undefined) await carryOutSeal(client, steps, null);
+  else await carryOutSeal(client, steps, { path, value, owner: 'personal', description: login.title });
+  if (isSecond) print.note(secondAccountText(profile, path));
+  return { login, placeholder, reference };
+}
+
+function secondAccountText({ name, title }: AgentProfile, path: string): string {
+  return [
+    `${title} has another account too, which it uses where none is chosen. To use this one:`,
+    `  in a folder: write secrets = ["${path}"] into .svc.toml there, then: svc trust`,
+    `  in one session: svc run --use ${path} ${name}`,
+  ].join('\n');
 }
 
 /** The bindings of a login that are missing, and those that are there: they tell the placeholder. */
 function planLogin(
   profile: AgentProfile,
   login: AgentLogin,
-  path: string,
+  { path, mayBeSecond }: { readonly path: string; readonly mayBeSecond: boolean },
   bindings: readonly HostBindingRecord[],
-): { readonly placeholder: string; readonly steps: readonly SealStep[] } {
+): { readonly placeholder: string; readonly steps: readonly SealStep[]; readonly isSecond: boolean } {
   const reference = `${VAULT_SCHEME}${path}`;
-  const known = bindings.filter((record) => servesLogin(record, login) && record.owner === 'personal');
-  const elsewhere = known.find((record) => record.credential_ref !== reference);
-  if (elsewhere !== undefined) {
+  const serving = bindings.filter((record) => servesLogin(record, login) && record.owner === 'personal');
+  const known = serving.filter((record) => record.credential_ref === reference);
+  const elsewhere = serving.find((record) => record.credential_ref !== reference);
+  const isNew = elsewhere !== undefined && known.length === 0;
+  if (isNew && !mayBeSecond) {
     throw new CliError(
       EXIT.failed,
       `${elsewhere.host} is already bound to ${elsewhere.credential_ref} for ${login.variable}: nothing was changed`,
-      [`To bind the host anew, first: svc binding rm ${elsewhere.id}`],
+      [
+        `To add a second account: svc login ${profile.name} --as ${login.name} --secret PATH, with a path of its own`,
+        `To bind the host anew, first: svc binding rm ${elsewhere.id}`,
+      ],
     );
   }
   const placeholder = known[0]?.sentinel?.value ?? makePlaceholder(login.placeholder, randomBytes);
@@ -155,16 +174,16 @@ function planLogin(
     const record = known.find(({ host, sentinel }) => host === binding.host && sentinel?.value === placeholder);
     return record === undefined ? { kind: 'create', binding } : { kind: 'keep', binding, record };
   });
-  return { placeholder, steps };
+  return { placeholder, steps, isSecond: isNew };
 }
 
-function pathTakenError(profile: AgentProfile, login: AgentLogin): CliError {
+function pathTakenError(profile: AgentProfile, login: AgentLogin, path: string): CliError {
   return new CliError(
     EXIT.failed,
-    `vault://${login.secret} is stored already, and ${profile.title} does not use it: nothing was changed`,
+    `vault://${path} is stored already, and ${profile.title} does not use it: nothing was changed`,
     [
-      `To use it: svc login ${profile.name} --as ${login.name} --secret ${login.secret}`,
-      `To use another one: svc secret set PATH, then svc login ${profile.name} --as ${login.name} --secret PATH`,
+      `To use it: svc login ${profile.name} --as ${login.name} --secret ${path}`,
+      `To use another one: svc login ${profile.name} --as ${login.name} --secret PATH, with a new path`,
     ],
   );
 }

@@ -45,7 +45,7 @@ export async function logInAgent(call: Call<AgentLoginOptions>): Promise<undefin
   const ready =
     options.secret === undefined
       ? await storeValue(call, client, profile, await readCredential(call, profile))
-      : await bindStored(call, client, profile, as);
+      : await storeAt(call, client, profile, as);
   print.data(
     { agent: profile.name, login: ready.login.name, credential_ref: ready.reference, placeholder: ready.placeholder },
     () => `${profile.title}: ${ready.reference} (${ready.login.title}) for ${hostsOf(ready.login)}\n`,
@@ -66,7 +66,7 @@ export async function askForLogin(call: Call<object>, profile: AgentProfile, sto
     if (!stored.secrets.some((secret) => secret.ref === `vault://${login.secret}` && secret.owner === 'personal'))
       continue;
     const question = `vault://${login.secret} is stored. Use it for ${profile.title}, and send it to ${hostsOf(login)}?`;
-    if (await askYes(context, question)) return storeLogin(client, profile, login, { path: login.secret });
+    if (await askYes(context, question)) return storeLogin(call, client, profile, login, { path: login.secret });
   }
   const asking = { ...call, options: globalOptionsOf(options) };
   return storeValue(asking, client, profile, await readCredential(asking, profile));
@@ -86,27 +86,32 @@ async function storeValue(
   client: HttpClient,
   profile: AgentProfile,
   value: string,
+  at: { readonly path?: string; readonly mayBeSecond?: true } = {},
 ): Promise<ReadyLogin> {
   const { bindings } = await readStored(client);
   if (isStandIn(value) || bindings.some(({ sentinel }) => sentinel?.value === value)) {
     throw new CliError(EXIT.usage, 'this is a placeholder of svc, not a credential: nothing was stored');
   }
   const all = loadProfiles(placesOf(call), () => undefined).map((found) => found.profile);
-  return storeLogin(client, profile, loginOf(profile, value, all, call.options.as), { value });
+  return storeLogin(call, client, profile, loginOf(profile, value, all, call.options.as), { value, ...at });
 }
 
-async function bindStored(
+/** Uses the secret at a path that the person names: one that is stored, or a new one. It may be a second account. */
+async function storeAt(
   call: Call<AgentLoginOptions>,
   client: HttpClient,
   profile: AgentProfile,
   as: AgentLogin | undefined,
 ): Promise<ReadyLogin> {
   const { secret = '', stdin, file } = call.options;
-  if (stdin === true || file !== undefined) {
-    throw new CliError(EXIT.usage, 'both --secret and a new value were given: choose one');
-  }
   const path = parseOwnVaultPath(secret.replace(/^vault:\/\//, ''));
   if (!path.ok) throw new CliError(EXIT.usage, `--secret ${path.error.message}`);
+  const at = { path: path.value, mayBeSecond: true } as const;
+  const { secrets } = await readStored(client);
+  const isStored = secrets.some(({ ref, owner }) => ref === `vault://${path.value}` && owner === 'personal');
+  if (stdin === true || file !== undefined || (!isStored && call.context.interactive)) {
+    return storeValue(call, client, profile, await readCredential(call, profile), at);
+  }
   const only = profile.logins.length === 1 ? profile.logins[0] : undefined;
   const login = as ?? only;
   if (login === undefined) {
@@ -116,11 +121,12 @@ async function bindStored(
       profile.logins.map(({ name, title }) => `--as ${name}: ${title}`),
     );
   }
-  const { secrets } = await readStored(client);
-  if (!secrets.some(({ ref, owner }) => ref === `vault://${path.value}` && owner === 'personal')) {
-    throw new CliError(EXIT.failed, `vault://${path.value} is not stored`, [`Store it: svc secret set ${path.value}`]);
+  if (!isStored) {
+    throw new CliError(EXIT.failed, `vault://${path.value} is not stored`, [
+      `Store it: svc login ${profile.name} --secret ${path.value} --stdin`,
+    ]);
   }
-  return storeLogin(client, profile, login, { path: path.value });
+  return storeLogin(call, client, profile, login, at);
 }
 
 async function readCredential(call: Call<AgentLoginOptions>, profile: AgentProfile): Promise<string> {

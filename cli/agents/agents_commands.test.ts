@@ -147,6 +147,46 @@ describe('svc login AGENT', () => {
     expect(missing.stderr).toContain('vault://team/nothing is not stored');
   });
 
+  test('adds a second account at a path of its own, with a placeholder of its own, and keeps the first one', async () => {
+    await logIn('claude', KEY);
+    const first = structuredClone(vault.bindings);
+    const added = await logIn('claude', `${KEY}-work`, '--secret', 'user/anthropic-work');
+    expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('--use user/anthropic-work claude') });
+    expect(added.stderr).toContain('requests to api.anthropic.com without a placeholder will get no credential');
+    expect(vault.values).toEqual({ 'user/anthropic': KEY, 'user/anthropic-work': `${KEY}-work` });
+    expect(vault.bindings.slice(0, 1)).toEqual(first);
+    expect(vault.bindings.slice(1)).toMatchObject([{ credential_ref: 'vault://user/anthropic-work' }]);
+    expect(workPlaceholder()).not.toBe(placeholderOf('ANTHROPIC_API_KEY'));
+    const before = structuredClone(vault.bindings);
+    await logIn('claude', `${KEY}-new`, '--secret', 'user/anthropic-work');
+    await logIn('claude', `${KEY}-of-first`);
+    expect(vault.values).toEqual({ 'user/anthropic': `${KEY}-of-first`, 'user/anthropic-work': `${KEY}-new` });
+    expect(vault.bindings).toEqual(before);
+    await svc(['claude']);
+    expect(readEnv().get('ANTHROPIC_API_KEY')).toBe(placeholderOf('ANTHROPIC_API_KEY'));
+    await svc(['run', '--use', 'user/anthropic-work', 'claude']);
+    expect(readEnv().get('ANTHROPIC_API_KEY')).toBe(workPlaceholder());
+  });
+
+  test('adds no second account unless the person names its path, nor over a secret of something else', async () => {
+    await svc(['secret', 'set', 'team/claude', '--stdin'], { stdin: KEY });
+    await svc(['login', 'claude', '--as', 'key', '--secret', 'team/claude']);
+    delete vault.values['team/claude'];
+    const unnamed = await logIn('claude', KEY);
+    expect(unnamed).toMatchObject({ code: 1, stderr: expect.stringContaining('--secret PATH') });
+    await svc(['secret', 'set', 'user/other', '--stdin'], { stdin: 'of something else' });
+    const taken = await logIn('claude', KEY, '--secret', 'user/other');
+    expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining('vault://user/other is stored already') });
+    expect(vault.values).toEqual({ 'user/other': 'of something else' });
+    expect(vault.bindings).toHaveLength(1);
+  });
+
+  test('keeps one own login of an agent, and says how to add an account', async () => {
+    const run = await svc(['login', 'claude', '--as', 'account', '--secret', 'user/second']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('svc login claude --as subscription --secret PATH');
+  });
+
   test('binds every host of a login with one placeholder', async () => {
     await logIn('copilot', 'github_pat_11ABCDEFG');
     expect(vault.hosts()).toHaveLength(5);

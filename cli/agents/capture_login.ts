@@ -85,14 +85,26 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
   );
 }
 
-function argsOf(options: AgentLoginOptions, { title }: AgentProfile, { log_in }: AgentAccount): readonly string[] {
+function argsOf(options: AgentLoginOptions, profile: AgentProfile, { log_in }: AgentAccount): readonly string[] {
+  const { title } = profile;
   const { stdin, file, secret, device } = options;
-  if (stdin === true || file !== undefined || secret !== undefined) {
+  if (stdin === true || file !== undefined) {
     throw new CliError(EXIT.usage, '--as account takes no credential: the agent asks for one itself');
   }
+  if (secret !== undefined) throw oneAccountError(profile);
   if (device !== true) return log_in.args;
   if (log_in.device_args !== undefined) return log_in.device_args;
   throw new CliError(EXIT.usage, `${title} has no login with a code for another device`);
+}
+
+/** The agent's file holds one login (decision 0065). A second account is a key, or a setup token. */
+function oneAccountError({ name, title, logins }: AgentProfile): CliError {
+  return new CliError(EXIT.usage, `svc keeps one own login of ${title}: --secret is for keys and tokens`, [
+    `To log in with another account instead: svc login ${name} --as account`,
+    ...logins.map(
+      (login) => `To add a second account by ${login.title}: svc login ${name} --as ${login.name} --secret PATH`,
+    ),
+  ]);
 }
 
 function notLoggedIn(

@@ -35,7 +35,10 @@ export function addLoginCommand(line: CommandLine, signals: SignalSource): void 
       'agents: which login: key, subscription ...; account: log in with the agent itself; gh: path in the vault',
     )
     .option('--device', 'agents: with --as account, by a code that you type in a browser elsewhere')
-    .option('--secret <path>', 'agents: use a secret that is stored already')
+    .option(
+      '--secret <path>',
+      'agents: the path in the vault, of a secret that is stored already, or of a second account',
+    )
     .option('--import', "agents: move the agent's own login into svc; its file gets placeholders")
     .option('--yes', 'agents: import, or store the login of --as account, without a question');
   handle<LoginOptions & AgentLoginOptions>(line, withSecretSource(login), async (call) => {
