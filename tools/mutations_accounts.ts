@@ -273,4 +273,20 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
     replacement: 'record !== null',
     tests: ['cli/seal/seal_command.test.ts'],
   },
+  {
+    row: ROW,
+    holds: 'a second account of an agent is stored only at a path that the person named',
+    file: 'cli/agents/agent_login.ts',
+    text: 'if (isNew && !mayBeSecond) {',
+    replacement: 'if (isNew && path === "") {',
+    tests: ['cli/agents/agents_commands.test.ts'],
+  },
+  {
+    row: ROW,
+    holds: 'a second account of an agent has a placeholder of its own',
+    file: 'cli/agents/agent_login.ts',
+    text: 'serving.filter((record) => record.credential_ref === reference)',
+    replacement: 'serving',
+    tests: ['cli/agents/agents_commands.test.ts'],
+  },
 ];

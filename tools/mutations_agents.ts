@@ -140,7 +140,7 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: credentials',
     holds: 'a secret that an agent does not use is not overwritten',
     file: LOGIN,
-    text: "  if ('value' in credential && ready === null && isStored) throw pathTakenError(profile, login);\n",
+    text: '  if (value !== undefined && ready?.reference !== reference && isStored) throw pathTakenError(profile, login, path);\n',
     replacement: '',
     tests: [COMMANDS],
   },
