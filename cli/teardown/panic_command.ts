@@ -64,6 +64,9 @@ interface Release {
   readonly time: string;
 }
 
+/** Does a part of the work. Null if it failed, which is noted with `what`. */
+type Step = <T>(what: string, work: () => T | Promise<T>) => Promise<T | null>;
+
 const QUESTION = "End every session and its programs, revoke this machine's sidecar and stop svc?";
 const CALL_MS = 5_000;
 const RELEASES_MS = 10_000;
@@ -80,17 +83,12 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   requireOwnHome(home, process.getuid?.());
   await requireAgreement(call, { yes: options.yes === true, facts: [`State directory: ${home}`], question: QUESTION });
   const notDone: string[] = [];
-  const step = <T>(what: string, work: () => T | Promise<T>): Promise<T | null> => attempt(work, notDone, what);
+  const step: Step = (what, work) => attempt(work, notDone, what);
   await step('named pipes in the state directory could not be removed', () => removePipes(home));
   const programs = (await step('the programs of svc are not known', () => UpLock.readPrograms(home))) ?? [];
   const named = (await step('the running programs are not known', () => readRunFile(home))) ?? null;
   const endpoints = (await step('the container engines are not known', () => readEndpoints(home))) ?? [];
-  const processes = new FrozenProcesses();
-  await step('the launchers could not be stopped', () => freezeSaved(processes, home, programs));
-  await step('the MCP servers could not be stopped', () => {
-    const roots = listRunningServers(join(home, 'mcp'));
-    processes.freeze({ roots, sessionIds: [], spared: programs });
-  });
+  const processes = await freezeSaved(step, home, programs);
   const sidecarId = (await step("this machine's sidecar is not known", () => ownSidecar(home))) ?? null;
   if (sidecarId === null && isEnrolled(home, programs)) {
     notDone.push(
@@ -107,16 +105,10 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   const unsealed = await releases;
   const service = await step('the service could not be removed, so svc may start again', () => removeService(call));
   const wasStopped = await step('svc did not stop by itself', () => stopSvc(withDeadline(call), home));
-  const rest = new FrozenProcesses();
-  await step('the programs of svc could not be stopped', () =>
-    rest.freeze({ roots: programs, sessionIds: [], spared: [] }),
-  );
-  const forced = await step('the programs of svc could not be killed', () => rest.kill());
+  const forced = await killPrograms(step, programs);
   const stillThere = [...processProblems(forced), ...stillNamed(named)];
   notDone.push(...stillThere);
-  await step('the saved sessions could not be deleted', () => removeSavedSessions(home));
-  await step("the sidecar's keys could not be deleted", () => deleteSidecarKeys(home, context.now()));
-  await step('the local keys could not be deleted', () => deleteLocalKeys(home));
+  await deleteKeys(step, home, context.now());
   const containers = await step('the containers could not be removed', () =>
     removeLeftContainers(context.env, home, endpoints),
   );
@@ -164,9 +156,33 @@ function removePipe(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) rmSync(path, { force: true });
 }
 
-function freezeSaved(processes: FrozenProcesses, home: string, programs: readonly ProcessIdentity[]): void {
-  const sessionIds = listSessionFolders(home).map(({ id }) => id);
-  processes.freeze({ roots: findLaunchers(home), sessionIds, spared: programs });
+/** Stops the launchers and MCP servers that files name, with everything below them. */
+async function freezeSaved(step: Step, home: string, programs: readonly ProcessIdentity[]): Promise<FrozenProcesses> {
+  const processes = new FrozenProcesses();
+  await step('the launchers could not be stopped', () => {
+    const sessionIds = listSessionFolders(home).map(({ id }) => id);
+    processes.freeze({ roots: findLaunchers(home), sessionIds, spared: programs });
+  });
+  await step('the MCP servers could not be stopped', () => {
+    const roots = listRunningServers(join(home, 'mcp'));
+    processes.freeze({ roots, sessionIds: [], spared: programs });
+  });
+  return processes;
+}
+
+/** Kills the programs of svc that still run. */
+async function killPrograms(step: Step, programs: readonly ProcessIdentity[]): Promise<EndedProcesses | null> {
+  const rest = new FrozenProcesses();
+  await step('the programs of svc could not be stopped', () =>
+    rest.freeze({ roots: programs, sessionIds: [], spared: [] }),
+  );
+  return step('the programs of svc could not be killed', () => rest.kill());
+}
+
+async function deleteKeys(step: Step, home: string, now: number): Promise<void> {
+  await step('the saved sessions could not be deleted', () => removeSavedSessions(home));
+  await step("the sidecar's keys could not be deleted", () => deleteSidecarKeys(home, now));
+  await step('the local keys could not be deleted', () => deleteLocalKeys(home));
 }
 
 /** Whether there may be a sidecar at the control plane although its identity is missing here. */
@@ -193,7 +209,6 @@ function stillNamed(named: RunFile | null): readonly string[] {
   return running.map((pid) => `process ${pid}, which run.json names, still runs: if it is svc, kill -9 ${pid}`);
 }
 
-/** Null if it failed, which is noted. */
 async function attempt<T>(work: () => T | Promise<T>, notDone: string[], what: string): Promise<T | null> {
   try {
     return await work();

@@ -48,7 +48,7 @@ export function nowText(context: { readonly clock: Clock }): string {
 }
 
 /** The current time in seconds since the epoch, as tables of what expires have it. */
-export function nowSeconds(context: { readonly clock: Clock }): number {
+export function nowSeconds(context: { readonly clock: Pick<Clock, 'now'> }): number {
   return Math.floor(context.clock.now() / 1000);
 }
 

@@ -3,7 +3,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import type { Caller } from '../kernel/caller.ts';
-import type { ServiceContext } from '../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../kernel/service_context.ts';
 import { findSignInFlow, insertSignInFlow, type SignInFlowRow, takeSignInFlow } from '../store/sign_in_flows.ts';
 import { type SignedIn, signInIdentity } from './sign_in_identity.ts';
 import { type Linker, linkOver } from './linking.ts';
@@ -50,7 +50,7 @@ export async function beginSignIn(
   const begun = await provider.authorizationURL({ state, redirectURL: how.redirectURL });
   if (!begun.ok) return err(refusalOf(begun.error));
   const { url, extraState } = begun.value;
-  const now = Math.floor(context.clock.now() / 1000);
+  const now = nowSeconds(context);
   const row: SignInFlowRow = {
     stateHash: await sha256Base64Url(state),
     extraHash: await sha256Base64Url(extraState),
@@ -68,7 +68,7 @@ export async function beginSignIn(
 
 /** Whether a sign-in with this state can still be completed. */
 export async function hasSignIn(context: ServiceContext, { name }: AuthProvider, state: string): Promise<boolean> {
-  const now = Math.floor(context.clock.now() / 1000);
+  const now = nowSeconds(context);
   return (await findSignInFlow(context.database, await sha256Base64Url(state), now))?.provider === name;
 }
 
@@ -148,7 +148,7 @@ async function findMatchingFlow(
     [answer.state, answer.cookieState, answer.extraState].map((text) => sha256Base64Url(text)),
   );
   if (stateHash === undefined || stateHash !== cookieHash) return null;
-  const flow = await findSignInFlow(context.database, stateHash, Math.floor(context.clock.now() / 1000));
+  const flow = await findSignInFlow(context.database, stateHash, nowSeconds(context));
   if (flow === null || flow.extraHash !== extraHash) return null;
   return flow.provider === provider.name && flow.redirectUrl === answer.redirectURL ? flow : null;
 }

@@ -5,7 +5,7 @@ import { type Change, commit } from '../kernel/commit.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { fromBase64Url, toBase64Url } from '../kernel/encoding.ts';
 import { controlChain } from '../kernel/policy_change.ts';
-import { nowText, type ServiceContext } from '../kernel/service_context.ts';
+import { nowSeconds, nowText, type ServiceContext } from '../kernel/service_context.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import { findBrowserSession } from '../store/browser_sessions.ts';
 import {
@@ -66,7 +66,7 @@ export async function offerLink(
   const { issuer, subject, email, emailVerified, displayName } = found.identity;
   const identity = { issuer, subject, email, emailVerified, displayName };
   const { userId, session } = linker;
-  const expiresAt = Math.floor(context.clock.now() / 1000) + OFFER_SECONDS;
+  const expiresAt = nowSeconds(context) + OFFER_SECONDS;
   const made: Offer = { linker: { userId, session }, provider: found.provider, identity, expiresAt };
   const linked = await findLinkedAccount(context, made);
   if (!linked.ok) return linked;
@@ -92,7 +92,7 @@ export async function linkIdentity(
 async function openOffer(context: ServiceContext, { offer, seal }: SealedOffer): Promise<Offer | null> {
   if (!(await context.vault.macs(offerText(offer))).includes(seal)) return null;
   const opened = offerData.parse(JSON.parse(new TextDecoder().decode(fromBase64Url(offer))));
-  return opened.expiresAt > Math.floor(context.clock.now() / 1000) ? opened : null;
+  return opened.expiresAt > nowSeconds(context) ? opened : null;
 }
 
 /** The text that the seal of an offer is computed over. */
@@ -106,8 +106,7 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
   const { account, isKnown } = found.value;
   const { identity, linker, provider } = offer;
   const { email, emailVerified } = identity;
-  const nowSeconds = Math.floor(context.clock.now() / 1000);
-  const lives = guardSignedIn(linker, nowSeconds);
+  const lives = guardSignedIn(linker, nowSeconds(context));
   if (isKnown) {
     const now = { email, emailVerified, lastSignInAt: nowText(context) };
     return ok({
@@ -133,7 +132,7 @@ async function findLinkedAccount(
   { linker, identity, provider }: Offer,
 ): Promise<Result<{ readonly account: Account; readonly isKnown: boolean }, ApiError>> {
   const { database } = context;
-  const session = await findBrowserSession(database, linker.session, Math.floor(context.clock.now() / 1000));
+  const session = await findBrowserSession(database, linker.session, nowSeconds(context));
   const account = session?.userId === linker.userId ? await findAccount(database, linker.userId) : null;
   if (account === null || account.user.suspendedAt !== null) return err(linkOver());
   const known = await findAccountOfIdentity(database, keyOf(identity, { provider }));

@@ -3,7 +3,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { isId } from '../../shared/wire/ids.ts';
 import { type AuditDraft, type Change, commit } from '../kernel/commit.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
-import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
+import { freshId, nowSeconds, nowText, type ServiceContext } from '../kernel/service_context.ts';
 import { newBrowserSession, type SessionMeta } from '../services/people/sign_in.ts';
 import { type Account, type EnterpriseRow, insertAccount, insertUser } from '../store/accounts.ts';
 import { deleteBrowserSession, insertBrowserSession } from '../store/browser_sessions.ts';
@@ -225,7 +225,7 @@ async function planSignIn(
   { statements, events }: Pick<Change<never>, 'statements' | 'events'>,
 ): Promise<Change<SignedIn>> {
   const { token, session } = await newBrowserSession(context, userId, how);
-  const begun = insertBrowserSession(context.database, session, Math.floor(context.clock.now() / 1000));
+  const begun = insertBrowserSession(context.database, session, nowSeconds(context));
   return {
     statements: [...statements, ...(how.before?.(userId) ?? []), ...begun],
     events: [...events, draft('control.user.signed_in', userId, how)],

@@ -5,7 +5,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import { hashPassword } from '../services/people/passwords.ts';
 import type { SignInContext } from './sign_in_context.ts';
-import { nowText } from '../kernel/service_context.ts';
+import { nowSeconds, nowText } from '../kernel/service_context.ts';
 import {
   endAllSignIns,
   findPassword,
@@ -45,7 +45,7 @@ export async function beginSignup(
   const allowed = await takeSignupAttempts(context, email, clientAddress);
   if (!allowed.ok) return allowed;
   const [id, code] = [randomToken(), randomCode()];
-  const now = Math.floor(context.clock.now() / 1000);
+  const now = nowSeconds(context);
   const row: SignupRow = {
     idHash: await sha256Base64Url(id),
     email,
@@ -110,8 +110,7 @@ export async function verifySignup(
 /** Finds the signup of a code. The attempt is counted before the code is compared, so concurrent guesses each count. */
 async function signupOfCode(context: SignInContext, input: VerifyInput): Promise<SignupRow | null> {
   const idHash = await sha256Base64Url(input.signup_id);
-  const nowSeconds = Math.floor(context.clock.now() / 1000);
-  const used = await context.database.write([useSignupTry(context.database, idHash, nowSeconds)]);
+  const used = await context.database.write([useSignupTry(context.database, idHash, nowSeconds(context))]);
   if (!used.ok || used.value[0] !== 1) return null;
   const row = await findSignup(context.database, idHash);
   return row !== null && (await codeHashes(context, input)).includes(row.codeHash) ? row : null;

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { ServiceContext } from '../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../kernel/service_context.ts';
 import { clientNetwork } from './client_network.ts';
 import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
 
@@ -22,11 +22,11 @@ export async function takeAttempt(
   throttle: Throttle,
   subject: string,
 ): Promise<Result<void, ApiError>> {
-  const nowSeconds = Math.floor(context.clock.now() / 1000);
+  const now = nowSeconds(context);
   const key = await keyOf(context, throttle, subject);
-  const window = { most: throttle.most, windowEnds: nowSeconds + throttle.windowSeconds, nowSeconds };
+  const window = { most: throttle.most, windowEnds: now + throttle.windowSeconds, nowSeconds: now };
   const counted = await context.database.write([
-    forgetOldThrottles(context.database, nowSeconds),
+    forgetOldThrottles(context.database, now),
     countAttempt(context.database, key, window),
   ]);
   return counted.ok && counted.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));

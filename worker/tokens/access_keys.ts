@@ -4,6 +4,7 @@ import { signingKey, type SigningKey } from '../../shared/wire/sidecars.ts';
 import { toBase64Url } from '../kernel/encoding.ts';
 import { importSigningKey } from '../services/sidecars/sidecar_keys.ts';
 import type { Vault } from '../kernel/vault.ts';
+import { nowSeconds } from '../kernel/service_context.ts';
 import type { Database } from '../store/database.ts';
 import { insertFirstKey, listSigningKeys, replaceSigningKey, type SigningKeyRow } from '../store/signing_keys.ts';
 
@@ -66,9 +67,9 @@ export class AccessKeys {
    */
   async rotate(database: Database, options: { readonly atOnce: boolean }): Promise<string> {
     const row = await makeKey(this.#vault, this.#clock);
-    const nowSeconds = Math.floor(this.#clock.now() / 1000);
-    const verifiesUntil = options.atOnce ? nowSeconds : nowSeconds + RETIRED_KEY_SECONDS;
-    const written = await database.write(replaceSigningKey(database, row, { verifiesUntil, nowSeconds }));
+    const now = nowSeconds({ clock: this.#clock });
+    const verifiesUntil = options.atOnce ? now : now + RETIRED_KEY_SECONDS;
+    const written = await database.write(replaceSigningKey(database, row, { verifiesUntil, nowSeconds: now }));
     if (!written.ok) throw new Error('two key rotations ran at the same time: one of them succeeded');
     this.#held = null;
     return row.id;
@@ -92,12 +93,12 @@ export class AccessKeys {
   }
 
   async #rows(database: Database): Promise<SigningKeyRow[]> {
-    const nowSeconds = Math.floor(this.#clock.now() / 1000);
-    const rows = await listSigningKeys(database, nowSeconds);
+    const now = nowSeconds({ clock: this.#clock });
+    const rows = await listSigningKeys(database, now);
     if (rows.some((row) => row.verifiesUntil === null)) return rows;
     // A conflict means that another worker just created the first key: that one is read.
     await database.write(insertFirstKey(database, await makeKey(this.#vault, this.#clock)));
-    return listSigningKeys(database, nowSeconds);
+    return listSigningKeys(database, now);
   }
 }
 

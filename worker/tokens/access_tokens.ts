@@ -2,6 +2,7 @@ import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { id } from '../../shared/wire/primitives.ts';
 import { randomToken } from '../kernel/encoding.ts';
+import { nowSeconds } from '../kernel/service_context.ts';
 import type { TokenContext } from './token_context.ts';
 import type { Account } from '../store/accounts.ts';
 import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
@@ -28,7 +29,7 @@ export async function issueAccessToken(
 ): Promise<string> {
   const { kid, privateKey } = await context.accessKeys.signer(context.database);
   const { user } = account;
-  const issuedAt = Math.floor(context.clock.now() / 1000);
+  const issuedAt = nowSeconds(context);
   const about = {
     client_id: 'svc',
     family: familyId,

@@ -7,7 +7,7 @@ import type { Caller } from '../kernel/caller.ts';
 import { commit } from '../kernel/commit.ts';
 import { type PageQuery, readPage } from '../kernel/cursors.ts';
 import { controlChain } from '../kernel/policy_change.ts';
-import { nowText, type ServiceContext } from '../kernel/service_context.ts';
+import { nowSeconds, nowText, type ServiceContext } from '../kernel/service_context.ts';
 import type { BrowserSessionRow } from '../store/browser_sessions.ts';
 import { revokeFamily, type TokenFamilyRow } from '../store/refresh_tokens.ts';
 import { deleteBrowserSessionById, hasSignIn, listBrowserSessions, listFamilies } from '../store/sign_ins.ts';
@@ -71,8 +71,8 @@ export async function endSignIn(context: ServiceContext, caller: Caller, id: str
   });
 }
 
-function signInsOf({ clock }: ServiceContext, { userId }: Caller) {
-  return { userId, nowSeconds: Math.floor(clock.now() / 1000) };
+function signInsOf(context: ServiceContext, { userId }: Caller) {
+  return { userId, nowSeconds: nowSeconds(context) };
 }
 
 function browserRecord(row: BrowserSessionRow, caller: Caller): SignInRecord {

@@ -1,6 +1,7 @@
 import { PERSONAL_TOKEN_PREFIX, type Scope } from '../../shared/wire/tokens.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
+import { nowSeconds } from '../kernel/service_context.ts';
 import type { TokenContext } from './token_context.ts';
 import { accountOfBearer, accountOfSession } from '../services/people/sign_in.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
@@ -39,7 +40,7 @@ async function findByPersonalToken(context: TokenContext, token: string): Promis
 async function findByAccessToken(context: TokenContext, token: string): Promise<SignedIn | null> {
   const claims = await verifyAccessToken(context, token);
   if (claims === null) return null;
-  const family = await findLiveFamily(context.database, claims.family, Math.floor(context.clock.now() / 1000));
+  const family = await findLiveFamily(context.database, claims.family, nowSeconds(context));
   if (family === null || family.userId !== claims.sub) return null;
   return toWhole(toCaller(await findAccount(context.database, claims.sub), family.id));
 }

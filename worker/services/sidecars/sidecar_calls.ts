@@ -12,7 +12,7 @@ import { isId } from '../../../shared/wire/ids.ts';
 import { type ReceivingKey, signingKey } from '../../../shared/wire/sidecars.ts';
 import { findSidecar, type SidecarRow, takeCallId, touchSidecar } from '../../store/sidecars.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 import { importSigningKey } from './sidecar_keys.ts';
 
 /** A call as it arrived. */
@@ -119,7 +119,7 @@ const CALL_ID_SECONDS = 2 * MAX_CALL_SECONDS;
 async function replay(context: ServiceContext, call: SidecarCall, claims: CallClaims): Promise<ApiError | null> {
   if (call.method !== 'POST') return null;
   const entry = { sidecarId: claims.iss, jti: claims.jti, expiresAt: claims.iat + CALL_ID_SECONDS };
-  const fresh = await takeCallId(context.database, entry, Math.floor(context.clock.now() / 1000));
+  const fresh = await takeCallId(context.database, entry, nowSeconds(context));
   return fresh ? null : apiError('replayed_call', 'jti was used before: sign each call with a new jti');
 }
 
