@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import type { Npm } from '../gateway/packages/npm_program.ts';
 import { parseSettings, type Settings } from '../shared/model/settings.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 
@@ -26,6 +27,8 @@ export interface CliContext {
   /** Node's compile cache, passed on to programs that are started. */
   readonly compileCache: string;
   readonly fetch: typeof fetch;
+  /** npm; by default the one on the PATH. */
+  readonly npm?: Npm;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Waits; resolves immediately if the signal is aborted. */

@@ -114,6 +114,7 @@ const SERVER_FAILURE_REASONS = [
   'control_plane_unavailable',
   'audit_unavailable',
   'container_unavailable',
+  'install_failed',
   'spawn_failed',
   'start_timeout',
   'handshake_failed',

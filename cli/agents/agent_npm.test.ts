@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { npmEnvironment } from '../../machine/npm_environment.ts';
 import { ok } from '../../shared/model/result.ts';
 import { findOrBuildImage } from './agent_image.ts';
-import { npmEnvironment, npmOf, trustedNpm, type Npm } from './agent_npm.ts';
+import { npmOf, trustedNpm, type Npm } from './agent_npm.ts';
 import { findProfile } from './agent_profiles.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { npmEnvironment } from '../../machine/npm_environment.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -71,15 +72,6 @@ async function fetchOwn(npm: Npm, parent: string): Promise<string> {
     throw toolError(`npm ${OWN.version} could not be unpacked`, { code: 1, output: unpacked.stderr });
   }
   return join(folder, 'package', 'bin', 'npm-cli.js');
-}
-
-/** What npm needs to reach its registry: no other credential of the shell, and none of svc's own settings and keys. */
-const FOR_NPM =
-  /^(?:PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_\w+|XDG_(?:CACHE|CONFIG)_HOME|(?:HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|NPM_TOKEN|NODE_AUTH_TOKEN|npm_config_.*)$/i;
-
-export function npmEnvironment(env: CliContext['env']): Record<string, string> {
-  const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return Object.fromEntries(given.filter(([name]) => FOR_NPM.test(name)));
 }
 
 const PROGRESS_MS = 30_000;

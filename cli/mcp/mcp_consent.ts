@@ -5,6 +5,7 @@ import type { Call } from '../command_line.ts';
 import { consentView } from './mcp_consent_view.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
+import { installOffered, offerPackage } from './mcp_package.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -67,9 +68,11 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   if (consent !== 'needed') {
     const why = consent === 'given' ? 'already has your consent' : 'runs no program on this machine';
     print.note(`${server.name} ${why}`);
+    if (consent === 'given') await installOffered(call, await offerPackage(call, server));
     return true;
   }
-  print.raw(`${consentView(known, context.now(), print.paint)}\n`);
+  const offer = await offerPackage(call, server);
+  print.raw(`${consentView(known, context.now(), print.paint, offer?.text)}\n`);
   const danger = refusalOf(commandDangers(server.command, server.env));
   if (danger !== null) {
     print.warn(`svc never runs ${server.name}, even with consent: it ${toPrintable(danger.message)}`);
@@ -79,6 +82,8 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
     print.note(`${server.name}: no consent given`);
     return false;
   }
+  // Before the consent: a gateway starts the server as soon as it has the consent.
+  await installOffered(call, offer);
   await giveConsent(sidecarClient(context, options), { server, isToldUnchecked: true });
   print.note(`${server.name}: consent given; gateways start it when a client uses it`);
   return true;

@@ -1,9 +1,11 @@
 import { consentText, needsConsent, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { sidecarClient } from '../clients.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { giveConsent } from './mcp_consent.ts';
+import { installOffered, offerPackage } from './mcp_package.ts';
 import { serversAfterChange, serversOfMachine } from './mcp_machine.ts';
 
 /**
@@ -19,6 +21,9 @@ export async function giveConsentHere(call: Call, typed: McpServer | null): Prom
   if (known === undefined || consentText(known.server) !== consentText(typed)) return false;
   // Unchecked code needs a separate `svc mcp consent`: typing the command does not cover it.
   if (findUncheckedCode(typed).length > 0) return known.consent === 'given';
+  const offer = await offerPackage(call, typed);
+  if (offer !== null && offer.plan !== null) call.print.note(toPrintable(`installs ${offer.text}`));
+  await installOffered(call, offer);
   try {
     if (known.consent !== 'given')
       await giveConsent(sidecarClient(call.context, call.options), { server: typed, isToldUnchecked: false });

@@ -19,15 +19,16 @@ const consented = z.object({
 });
 
 /**
- * Everything a person needs to decide: the exact command and its inputs, its origin, its dangers, and what changed since the
- * last consent.
+ * Everything a person needs to decide: the exact command and its inputs, the package that is installed, its origin, its
+ * dangers, and what changed since the last consent.
  */
-export function consentView(known: MachineServer, now: number, paint: Paint): string {
+export function consentView(known: MachineServer, now: number, paint: Paint, packageText?: string): string {
   const { server, last_consent: last, missing } = known;
   const dangers = commandDangers(server.command, server.env);
   const rows: (readonly [string, string])[] = [
     ['runs', commandText(server.command)],
     ...prefixNames('with', variableTexts(server.env)),
+    ...(packageText === undefined ? [] : [['installs', packageText] as const]),
     ['version', server.version ?? 'none is named'],
     ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
     ['isolation', server.isolation === 'container' ? 'in a container' : 'as a program of your user, with your rights'],

@@ -43,6 +43,7 @@ export interface RunOptions {
   /** The user's home directory; by default the state directory. */
   readonly userHome?: string;
   readonly env?: CliContext['env'];
+  readonly npm?: CliContext['npm'];
   readonly terminal?: boolean;
 }
 
@@ -91,6 +92,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
     version: '4.0.0',
     compileCache: join(home.path, 'cache'),
     fetch: createAnswering(calls, options.answer),
+    npm: options.npm ?? (() => Promise.resolve({ ok: false, error: 'no npm in this test' })),
     pause: () => Promise.resolve(),
     now: () => Date.parse('2026-01-01T12:00:00Z'),
     stop: new AbortController().signal,

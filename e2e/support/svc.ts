@@ -66,6 +66,8 @@ export interface Session extends ProxyAccess {
   end(): Promise<void>;
 }
 
+/** The packages of the tests' MCP servers do not exist: no registry is asked for them. */
+const NO_REGISTRY = { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' };
 /** Only ends a program that hangs. */
 const STOP_MS = 120_000;
 
@@ -95,7 +97,8 @@ export class Svc {
   #launch(): ChildProcess {
     this.#leftOver = readRunFile(this.home)?.started_at;
     const [program, ...words] = this.#options.command ?? [SVC, 'up'];
-    this.process = start(program, [...words, ...upFlags(this.home, this.#options)], { env: this.#options.env ?? {} });
+    const env = { ...NO_REGISTRY, ...this.#options.env };
+    this.process = start(program, [...words, ...upFlags(this.home, this.#options)], { env });
     this.process.stdin?.end();
     for (const stream of [this.process.stdout, this.process.stderr]) {
       stream?.on('data', (chunk: Buffer) => (this.#output += chunk.toString('utf8')));
@@ -165,12 +168,12 @@ export class Svc {
 
   /** Runs the CLI against this home. */
   cli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-    return run(SVC, args, { ...options, env: { SVC_HOME: this.home, ...options.env } });
+    return run(SVC, args, { ...options, env: { ...NO_REGISTRY, SVC_HOME: this.home, ...options.env } });
   }
 
   /** Runs the CLI and returns its standard output; fails unless it succeeds. */
   async ok(args: readonly string[], options: RunOptions = {}): Promise<string> {
-    const env = { SVC_HOME: this.home, ...options.env };
+    const env = { ...NO_REGISTRY, SVC_HOME: this.home, ...options.env };
     return (await runOk(SVC, args, { ...options, env })).stdout;
   }
 

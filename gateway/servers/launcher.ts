@@ -75,7 +75,7 @@ export class Launcher {
   ): Promise<Result<Downstream, Failure<ServerFailureReason> & { readonly atProbe: boolean }>> {
     const { limits } = this.#options;
     request.stderr.maskWith(filled.mask.now);
-    const started = await this.#options.local.start(request.server, filled, request.stderr);
+    const started = await this.#options.local.start(request.server, filled, request.stderr, request.signal);
     if (!started.ok) return err({ ...started.error, atProbe: false });
     const process = started.value;
     const fault: { message: string | null } = { message: null };

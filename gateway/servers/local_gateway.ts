@@ -8,6 +8,7 @@ import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts
 import type { GatewayPorts } from '../gateway_ports.ts';
 import { Launcher } from './launcher.ts';
 import { LocalLaunch } from './local_launch.ts';
+import { PackageStore } from '../packages/package_store.ts';
 import { ProcessGuard } from './process_guard.ts';
 import { ProcessRecords } from '../../machine/process_records.ts';
 import { killMarked, killTree } from './process_tree.ts';
@@ -45,7 +46,9 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   const records = new ProcessRecords(mcpHome, process.pid);
   endAbandoned(records);
   const images = options.images ?? DEFAULT_RUNTIME_IMAGES;
-  const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, findEngine: () => engineOf(env) });
+  const packages = new PackageStore({ mcpHome, env, pid: process.pid });
+  const findEngine = () => engineOf(env);
+  const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, packages, findEngine });
   const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots });
   const gateway = new Gateway({ ports, launcher, sources, limits, version, pause: pauseInBackground });
   gateway.start();

@@ -1,5 +1,7 @@
 import { mkdirSync } from 'node:fs';
+import { delimiter } from 'node:path';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
+import { readNpmCommand } from '../../shared/mcp/npm_command.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
@@ -16,6 +18,7 @@ import { launchEnvironment } from './launch_environment.ts';
 import type { FilledLaunch } from './fill_launch.ts';
 import type { ProcessGuard } from './process_guard.ts';
 import type { ProcessRecords } from '../../machine/process_records.ts';
+import type { PackageStore } from '../packages/package_store.ts';
 import { ServerProcess } from './server_process.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import type { Failure } from '../../shared/model/failure.ts';
@@ -31,6 +34,7 @@ interface LocalLaunchOptions {
   readonly guard: ProcessGuard;
   readonly records: ProcessRecords;
   readonly images: RuntimeImages;
+  readonly packages: Pick<PackageStore, 'find' | 'install'>;
   /** The machine's engine as `unix://...`, or why there is none. */
   readonly findEngine: () => Promise<Result<string, string>>;
 }
@@ -48,6 +52,7 @@ export class LocalLaunch {
     server: McpServer,
     filled: FilledLaunch,
     stderr: StderrRing,
+    signal: AbortSignal,
   ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
     const { values } = filled;
     const danger =
@@ -62,8 +67,13 @@ export class LocalLaunch {
     const directories = serverDirectories(mcpHome, server.id);
     for (const path of [directories.home, directories.temporary]) mkdirSync(path, { recursive: true, mode: 0o700 });
     const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
-    const command = await this.#command(server, values.command, Object.keys(values.env), runId);
+    const installed = await this.#installed(server, values.command, stderr, signal);
+    if (!installed.ok) return installed;
+    const command = await this.#command(server, installed.value.command, Object.keys(values.env), runId);
     if (!command.ok) return command;
+    const { programs } = installed.value;
+    // Last on the PATH: no dependency's program takes the place of one of the system.
+    if (programs !== null) environment['PATH'] += `${delimiter}${programs}`;
     const started = await ServerProcess.start(
       {
         ...command.value.command,
@@ -76,6 +86,23 @@ export class LocalLaunch {
       stderr,
     );
     return started.ok ? started : err({ reason: 'spawn_failed', message: started.error });
+  }
+
+  /** The command with its npm package replaced by the installed program. A missing or damaged package is installed first. */
+  async #installed(
+    server: McpServer,
+    command: readonly string[],
+    stderr: StderrRing,
+    signal: AbortSignal,
+  ): Promise<Result<InstalledCommand, Failure<ServerFailureReason>>> {
+    const wanted = server.isolation === 'process' ? readNpmCommand(command) : null;
+    if (wanted === null) return ok({ command, programs: null });
+    const { packages } = this.#options;
+    const tell = (text: string): void => stderr.write(Buffer.from(`svc: ${text}\n`));
+    const there = packages.find(wanted.spec);
+    const found = there === null ? await packages.install(wanted.spec, { signal, tell }) : ok(there);
+    if (!found.ok) return err({ reason: 'install_failed', message: found.error });
+    return ok({ command: [found.value.program, ...wanted.args], programs: found.value.programs });
   }
 
   async #command(
@@ -124,6 +151,12 @@ export class LocalLaunch {
 }
 
 const ENGINE_MS = 10_000;
+
+interface InstalledCommand {
+  readonly command: readonly string[];
+  /** The directory of the programs that the package brings; null without a package. */
+  readonly programs: string | null;
+}
 
 interface LaunchCommand {
   readonly command: ProgramCommand;

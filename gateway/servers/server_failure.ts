@@ -17,6 +17,7 @@ const FACTS: Readonly<Record<ServerFailureReason, ProblemFacts>> = {
   control_plane_unavailable: { state: 'failed', passes: true },
   audit_unavailable: { state: 'failed', passes: true },
   container_unavailable: { state: 'failed', passes: false },
+  install_failed: { state: 'failed', passes: true },
   spawn_failed: { state: 'failed', passes: false },
   start_timeout: { state: 'failed', passes: true },
   handshake_failed: { state: 'failed', passes: true },

@@ -54,6 +54,7 @@ const GATEWAY_REASONS: Readonly<Record<string, string>> = {
   credential_unavailable: 'One of its credentials could not be retrieved.',
   authorisation_needed: 'Somebody has to sign in to it first.',
   audit_unavailable: 'It could not be recorded, and nothing is started without a record.',
+  install_failed: 'Its package could not be installed.',
   spawn_failed: 'Its program could not be started.',
   start_timeout: 'It did not answer in time.',
   handshake_failed: 'Its answer was not that of an MCP server.',

@@ -25,6 +25,7 @@ const REASONS: Readonly<Record<string, string>> = {
   control_plane_unavailable: 'The control plane was unreachable.',
   audit_unavailable: 'Its calls could not be recorded, and none is made without a record.',
   container_unavailable: 'It runs in a container, and there is no engine or no image for it.',
+  install_failed: 'Its package could not be installed on that machine.',
   spawn_failed: 'The program could not be started: it may not be installed there.',
   start_timeout: 'It took too long to start.',
   handshake_failed: 'It started, and did not speak the protocol.',

@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import {
+  countText,
+  type InstalledPackage,
+  type PackagePlan,
+  PackageStore,
+} from '../../gateway/packages/package_store.ts';
+import { downloadBytes } from '../../gateway/packages/download_size.ts';
+import { npmSpecText, readNpmCommand } from '../../shared/mcp/npm_command.ts';
+import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+
+/** The package that a server's command runs, and what an install would bring. */
+export interface PackageOffer {
+  readonly spec: PackageSpec;
+  readonly store: PackageStore;
+  /** Null if it is there already, or could not be looked up. */
+  readonly plan: PackagePlan | null;
+  /** For a person, before they consent. */
+  readonly text: string;
+}
+
+const PROGRESS_MS = 10_000;
+
+/** Looks up what a server's package brings; null if this machine installs none for it. Nothing is installed. */
+export async function offerPackage(call: Call, server: McpServer): Promise<PackageOffer | null> {
+  const { context, options } = call;
+  const command = server.mode === 'local' && server.isolation === 'process' ? readNpmCommand(server.command) : null;
+  if (command === null) return null;
+  const { spec } = command;
+  const { env, npm } = context;
+  const mcpHome = join(homeOf(context, options), 'mcp');
+  const store = new PackageStore({ mcpHome, env, pid: process.pid, ...(npm !== undefined && { npm }) });
+  const there = store.find(spec);
+  if (there !== null) return { spec, store, plan: null, text: `nothing: ${installedText(spec, there)} is there` };
+  const plan = await store.plan(spec, context.stop);
+  if (!plan.ok) return { spec, store, plan: null, text: `could not be looked up: ${plan.error}` };
+  return { spec, store, plan: plan.value, text: await planText(spec, plan.value, context.fetch) };
+}
+
+/**
+ * Installs a server's package, so that a client that starts the server does not wait for it. A failed install is only
+ * reported: a gateway tries again when a client uses the server.
+ */
+export async function installOffered({ context, print }: Call, offer: PackageOffer | null): Promise<void> {
+  if (offer === null) return;
+  const { spec, store, plan } = offer;
+  if (store.find(spec) !== null) return;
+  const startedAt = context.now();
+  const seconds = (): number => Math.round((context.now() - startedAt) / 1_000);
+  const timer = setInterval(() => print.note(`still installing after ${seconds()} s; Ctrl-C stops it`), PROGRESS_MS);
+  const tell = (text: string): void => print.note(toPrintable(text));
+  const installed = await store
+    .install(spec, { signal: context.stop, tell, ...(plan !== null && { plan }) })
+    .finally(() => clearInterval(timer));
+  if (context.stop.aborted) throw new CliError(EXIT.failed, 'stopped: nothing was installed, and no consent was given');
+  if (installed.ok) {
+    print.note(`installed ${installedText(spec, installed.value)}`);
+    noteScripts({ print }, installed.value.withScripts);
+    return;
+  }
+  print.warn(toPrintable(`not installed: ${installed.error}`));
+  print.note('It is tried again when a client uses the server.');
+}
+
+function noteScripts({ print }: Pick<Call, 'print'>, names: readonly string[]): void {
+  if (names.length > 0) print.note(toPrintable(`install scripts were not run: ${names.join(', ')}`));
+}
+
+async function planText(spec: PackageSpec, plan: PackagePlan, fetchHead: typeof fetch): Promise<string> {
+  const bytes = await downloadBytes(plan.tarballs, fetchHead);
+  const size = bytes === null ? 'of unknown size' : `${bytesText(bytes)} to download`;
+  const scripts =
+    plan.withScripts.length === 0 ? '' : `; their install scripts are not run: ${plan.withScripts.join(', ')}`;
+  return `${nameText(spec, plan.release)}, ${countText(plan.tarballs.length)}, ${size}${scripts}`;
+}
+
+function installedText(spec: PackageSpec, { release, packages, bytes }: InstalledPackage): string {
+  return `${nameText(spec, release)} (${countText(packages)}, ${bytesText(bytes)} on disk)`;
+}
+
+/** Without a version in the command, the release that was the newest at the install is used until it is installed again. */
+function nameText(spec: PackageSpec, release: string): string {
+  return spec.isExact ? npmSpecText(spec) : `${spec.name}@${release}`;
+}
+
+function bytesText(bytes: number): string {
+  if (bytes < 1_000_000) return `${Math.ceil(bytes / 1_000)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}

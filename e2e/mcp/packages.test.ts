@@ -1,0 +1,179 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type ArchiveEntry, startTestRegistry, type TestRegistry, type TestRelease } from './npm_registry.ts';
+import { PackageStore } from '../../gateway/packages/package_store.ts';
+
+// The installs of npm packages for MCP servers, with the real npm and a registry on this machine.
+
+/** npm starts several times in a test, and the machine may be busy: only ends a test that hangs. */
+const HANGS_MS = 300_000;
+const SPEC = { name: '@acme/server', version: '1.0.0', isExact: true };
+const never = new AbortController().signal;
+
+let home: string;
+let registry: TestRegistry;
+let told: string[];
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-packages-'));
+  registry = await startTestRegistry([serverRelease(), greeting('1.0.0')]);
+  told = [];
+});
+afterEach(async () => {
+  await registry.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** The package with a program that prints what its dependency says. */
+function serverRelease(more: object = {}, entries: readonly ArchiveEntry[] = []): TestRelease {
+  const program = '#!/usr/bin/env node\nconsole.log(require("greeting"), process.argv.slice(2).join());\n';
+  return {
+    manifest: { ...SPEC, bin: { server: 'cli.js' }, dependencies: { greeting: '^1.0.0' }, isExact: undefined, ...more },
+    entries: [{ path: 'package/cli.js', content: program }, ...entries],
+  };
+}
+
+function greeting(version: string, more: object = {}): TestRelease {
+  const content = `module.exports = ${JSON.stringify(`hello ${version}`)};\n`;
+  return { manifest: { name: 'greeting', version, ...more }, entries: [{ path: 'package/index.js', content }] };
+}
+
+function open(): PackageStore {
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: home,
+    npm_config_registry: registry.url,
+    npm_config_cache: join(home, 'cache'),
+    npm_config_fetch_retries: '0',
+  };
+  return new PackageStore({ mcpHome: join(home, 'mcp'), env, pid: process.pid });
+}
+
+const install = (store: PackageStore, spec = SPEC) =>
+  store.install(spec, { signal: never, tell: (text) => told.push(text) });
+const packagesFolder = () => join(home, 'mcp', 'packages');
+/** The folders of installed packages and of installs. */
+const folders = () => readdirSync(packagesFolder()).filter((name) => !name.endsWith('.json'));
+const outputOf = (program: string) => spawnSync(program, ['a', 'b'], { encoding: 'utf8' }).stdout;
+
+async function installed(store = open()): Promise<{ readonly program: string; readonly folder: string }> {
+  const done = await install(store);
+  if (!done.ok) throw new Error(done.error);
+  return { program: done.value.program, folder: join(packagesFolder(), folders()[0] ?? '') };
+}
+
+describe('an install', { timeout: HANGS_MS }, () => {
+  test('has the package and its dependencies, is found again, and needs no registry then', async () => {
+    expect(open().find(SPEC)).toBeNull();
+    const { program } = await installed();
+    await registry.stop();
+    expect(outputOf(program)).toBe('hello 1.0.0 a,b\n');
+    expect(open().find(SPEC)).toMatchObject({ release: '1.0.0', program, packages: 2, withScripts: [] });
+    expect(folders()).toHaveLength(1);
+    expect(told).toEqual(['installing @acme/server@1.0.0: 2 packages']);
+  });
+
+  test('is planned first, and brings what was planned', async () => {
+    const store = open();
+    const plan = await store.plan(SPEC, never);
+    if (!plan.ok) throw new Error(plan.error);
+    expect(plan.value).toMatchObject({ release: '1.0.0', withScripts: [] });
+    expect(registry.requests.filter((path) => path.endsWith('.tgz'))).toEqual([]);
+    expect(store.find(SPEC)).toBeNull();
+    registry.publish(greeting('1.1.0'));
+    const done = await store.install(SPEC, { signal: never, tell: () => {}, plan: plan.value });
+    expect(done.ok && outputOf(done.value.program)).toBe('hello 1.0.0 a,b\n');
+  });
+
+  test('runs no install script, and names the packages that have one', async () => {
+    const mark = join(home, 'ran');
+    const scripts = { preinstall: `touch ${mark}`, install: `touch ${mark}`, postinstall: `touch ${mark}` };
+    registry.publish(serverRelease({ scripts }));
+    registry.publish(greeting('1.0.0', { scripts }));
+    const done = await install(open());
+    expect(done).toMatchObject({ ok: true, value: { withScripts: ['@acme/server@1.0.0', 'greeting@1.0.0'] } });
+    expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe('an install that fails leaves nothing behind', { timeout: HANGS_MS }, () => {
+  test.each<readonly [string, () => void, string]>([
+    ['the registry is gone', () => void registry.stop(), 'ECONNREFUSED'],
+    ['the release does not exist', () => registry.publish({ ...serverRelease({ version: '2.0.0' }) }), ''],
+    [
+      'an archive is not what the registry describes',
+      () => registry.publish({ ...greeting('1.0.0'), dist: { integrity: `sha512-${'A'.repeat(86)}==` } }),
+      'EINTEGRITY',
+    ],
+    [
+      'a dependency is a repository',
+      () => registry.publish(serverRelease({ dependencies: { greeting: 'git+https://127.0.0.1:1/a.git' } })),
+      '',
+    ],
+    [
+      'a dependency is a directory of this machine',
+      () => registry.publish(serverRelease({ dependencies: { greeting: `file:${home}` } })),
+      '',
+    ],
+    ['it has no program', () => registry.publish(serverRelease({ bin: undefined })), 'has no program'],
+    ['its program is not in the archive', () => registry.publish(serverRelease({ bin: { server: 'gone.js' } })), ''],
+    [
+      'its program is outside of the package',
+      () => registry.publish(serverRelease({ bin: { server: '../../../../../../../bin/sh' } })),
+      '',
+    ],
+  ])('%s', async (_, prepare, said) => {
+    if (_ === 'the release does not exist') {
+      await registry.stop();
+      registry = await startTestRegistry([greeting('1.0.0')]);
+    }
+    prepare();
+    const done = await install(open());
+    expect(done).toMatchObject({ ok: false, error: expect.stringContaining(said) });
+    expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+
+  test('an archive writes no file outside of the folder, and brings no link', async () => {
+    const escapes = ['../../../../../../escaped', 'package/../../../../../../escaped', `${home}/escaped`];
+    const files = escapes.map((path) => ({ path, content: 'x' }));
+    const links = [
+      { path: 'package/link', linkTo: '/etc/passwd' },
+      { path: 'package/folder', linkTo: home },
+      { path: 'package/folder/escaped', content: 'x' },
+    ];
+    registry.publish(serverRelease({}, [...files, ...links]));
+    const done = await install(open());
+    expect(existsSync(join(home, 'escaped'))).toBe(false);
+    expect(existsSync(join(home, 'mcp', 'escaped'))).toBe(false);
+    if (!done.ok) return;
+    const found = readdirSync(packagesFolder(), { recursive: true, withFileTypes: true });
+    const linked = found.filter((entry) => entry.isSymbolicLink());
+    expect(linked.map(({ parentPath }) => parentPath.endsWith('.bin'))).toEqual(linked.map(() => true));
+  });
+
+  test('it is stopped', async () => {
+    const stop = new AbortController();
+    registry.beforeAnswer = () => {
+      stop.abort();
+      return new Promise(() => {});
+    };
+    const done = await open().install(SPEC, { signal: stop.signal, tell: () => {} });
+    expect(done).toMatchObject({ ok: false, error: expect.stringContaining('stopped') });
+    expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+});
+
+describe('a damaged package', { timeout: HANGS_MS }, () => {
+  test('is installed again as it was, also if its registry has another archive under the same version', async () => {
+    const store = open();
+    const { folder } = await installed(store);
+    registry.publish({ ...greeting('1.0.0'), entries: [{ path: 'package/index.js', content: 'evil' }] });
+    rmSync(folder, { recursive: true });
+    rmSync(join(home, 'cache'), { recursive: true });
+    expect(await install(store)).toMatchObject({ ok: false, error: expect.stringContaining('EINTEGRITY') });
+    expect(store.find(SPEC)).toBeNull();
+  });
+});

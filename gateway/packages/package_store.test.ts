@@ -1,0 +1,246 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { err, ok } from '../../shared/model/result.ts';
+import type { Npm } from './npm_program.ts';
+import { PackageStore } from './package_store.ts';
+
+const SPEC = { name: '@acme/server', version: '1.0.0', isExact: true };
+const never = new AbortController().signal;
+const HASH = `sha512-${'A'.repeat(86)}==`;
+
+let home: string;
+let told: string[];
+let npmCalls: string[];
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-packages-'));
+  told = [];
+  npmCalls = [];
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const archive = (name: string) => ({
+  version: '1.0.0',
+  resolved: `http://r.example/${name}.tgz`,
+  integrity: HASH,
+});
+
+function lockOf(greeting: object = {}): string {
+  const packages = {
+    '': {},
+    'node_modules/@acme/server': archive('server'),
+    'node_modules/greeting': { ...archive('greeting'), ...greeting },
+  };
+  return JSON.stringify({ lockfileVersion: 3, packages });
+}
+
+/** Writes what npm would: a lock file, or a package with a program that prints what its dependency says. */
+const fakeNpm: Npm = (args, folder) => {
+  npmCalls.push(args.join(' '));
+  if (args[0] === 'install') writeFileSync(join(folder, 'package-lock.json'), lockOf());
+  else writeServer(folder);
+  return Promise.resolve(ok(undefined));
+};
+
+function writeServer(folder: string, bin: unknown = { server: 'cli.js' }): void {
+  const modules = join(folder, 'node_modules');
+  for (const inner of ['.bin', '@acme/server', 'greeting']) mkdirSync(join(modules, inner), { recursive: true });
+  writeFileSync(join(modules, '@acme/server/package.json'), JSON.stringify({ name: SPEC.name, bin }));
+  const program = '#!/usr/bin/env node\nconsole.log(require("greeting"), process.argv.slice(2).join());\n';
+  writeFileSync(join(modules, '@acme/server/cli.js'), program, { mode: 0o755 });
+  writeFileSync(join(modules, 'greeting/index.js'), 'module.exports = "hello 1.0.0";\n');
+  symlinkSync('../@acme/server/cli.js', join(modules, '.bin/server'));
+}
+
+function open(npm: Npm = fakeNpm): PackageStore {
+  return new PackageStore({ mcpHome: join(home, 'mcp'), env: {}, pid: process.pid, npm });
+}
+
+const install = (store: PackageStore, spec = SPEC) =>
+  store.install(spec, { signal: never, tell: (text) => told.push(text) });
+const packagesFolder = () => join(home, 'mcp', 'packages');
+/** The folders of installed packages and of installs. */
+const folders = () => readdirSync(packagesFolder()).filter((name) => !name.endsWith('.json'));
+const outputOf = (program: string) => spawnSync(program, ['a', 'b'], { encoding: 'utf8' }).stdout;
+
+async function installed(store = open()): Promise<{ readonly program: string; readonly folder: string }> {
+  const done = await install(store);
+  if (!done.ok) throw new Error(done.error);
+  return { program: done.value.program, folder: join(packagesFolder(), folders()[0] ?? '') };
+}
+
+describe('an install', () => {
+  test('runs once for callers at the same time', async () => {
+    const store = open();
+    const [one, other] = await Promise.all([install(store), install(store)]);
+    expect(one).toBe(other);
+    expect(folders()).toHaveLength(1);
+  });
+
+  test('is only for its user', async () => {
+    await installed();
+    chmodSync(packagesFolder(), 0o777);
+    expect(open().find(SPEC)).toBeNull();
+    expect(await install(open())).toMatchObject({ ok: false, error: expect.stringContaining('only you can write') });
+  });
+
+  test('does not follow a link in place of its directory', async () => {
+    mkdirSync(join(home, 'mcp'));
+    mkdirSync(join(home, 'elsewhere'));
+    symlinkSync(join(home, 'elsewhere'), packagesFolder());
+    expect(await install(open())).toMatchObject({ ok: false });
+    expect(readdirSync(join(home, 'elsewhere'))).toEqual([]);
+  });
+});
+
+describe('an install that fails leaves nothing behind', () => {
+  test.each<readonly [string, Npm, string]>([
+    ['npm fails', () => Promise.resolve(err('no registry')), 'could not be resolved: no registry'],
+    [
+      'the lock file is refused',
+      (_, folder) => {
+        writeFileSync(join(folder, 'package-lock.json'), lockOf({ integrity: undefined }));
+        return Promise.resolve(ok(undefined));
+      },
+      'has no SHA-256 or SHA-512 hash',
+    ],
+    [
+      'npm changes the lock file',
+      after('ci', (folder) => writeFileSync(join(folder, 'package-lock.json'), '{}')),
+      'lock',
+    ],
+    [
+      'there is a link to another place',
+      after('ci', (folder) => symlinkSync('/etc/passwd', join(folder, 'node_modules', '.bin', 'a'))),
+      'which is no file of the package',
+    ],
+    [
+      'there is a link to another place, by way of the folder above',
+      after('ci', (folder) => symlinkSync('../../..', join(folder, 'node_modules', '.bin', 'a'))),
+      'which is no file of the package',
+    ],
+    [
+      'there is a link among the files',
+      after('ci', (folder) => symlinkSync('greeting', join(folder, 'node_modules', 'a'))),
+      'which is no file of the package',
+    ],
+    [
+      'a package brings the list of files',
+      after('ci', (folder) => writeFileSync(join(folder, 'svc-files.json'), '')),
+      '',
+    ],
+    ['it has no program', after('ci', (folder) => rewriteBin(folder, {})), 'has no program'],
+    ['its program is not there', after('ci', (folder) => rewriteBin(folder, { other: 'x' })), 'does not have'],
+    [
+      'it has several programs',
+      after('ci', (folder) => rewriteBin(folder, { a: 'a.js', b: 'b.js' })),
+      'several programs',
+    ],
+    ['its program has a path', after('ci', (folder) => rewriteBin(folder, { '../../../../sh': 'x' })), 'does not have'],
+  ])('%s', async (_, npm, said) => {
+    expect(await install(open(npm))).toMatchObject({ ok: false, error: expect.stringContaining(said) });
+    expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+
+  test('there is no npm', async () => {
+    const store = new PackageStore({ mcpHome: join(home, 'mcp'), env: { PATH: home }, pid: process.pid });
+    expect(await install(store)).toMatchObject({ ok: false, error: expect.stringContaining('npm is not on the PATH') });
+    expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+});
+
+/** Does what npm does, and something more after one of its commands. */
+function after(command: string, more: (folder: string) => void): Npm {
+  return async (args, folder, signal) => {
+    const done = await fakeNpm(args, folder, signal);
+    if (args[0] === command) more(folder);
+    return done;
+  };
+}
+
+function rewriteBin(folder: string, bin: unknown): void {
+  rmSync(join(folder, 'node_modules'), { recursive: true });
+  writeServer(folder, bin);
+}
+
+test('a program of several is the one with the name of the package', async () => {
+  const bin = { other: 'other.js', server: 'cli.js' };
+  expect(await install(open(after('ci', (folder) => rewriteBin(folder, bin))))).toMatchObject({ ok: true });
+});
+
+describe('a damaged package', () => {
+  test.each<readonly [string, (folder: string, program: string) => void]>([
+    ['its folder is gone', (folder) => rmSync(folder, { recursive: true })],
+    ['its program is gone', (_, program) => rmSync(program)],
+    ['a file of a dependency is gone', (folder) => rmSync(join(folder, 'node_modules/greeting/index.js'))],
+    ['a file is cut short', (folder) => truncateSync(join(folder, 'node_modules/@acme/server/cli.js'), 3)],
+    ['its lock file has changed', (folder) => writeFileSync(join(folder, 'package-lock.json'), '{}')],
+    ['its list of files has changed', (folder) => writeFileSync(join(folder, 'svc-files.json'), '[]')],
+    [
+      'its program is a link to another place',
+      (_, program) => {
+        rmSync(program);
+        symlinkSync('/bin/true', program);
+      },
+    ],
+  ])('is noticed and installed again: %s', async (_, damage) => {
+    const store = open();
+    const { program, folder } = await installed(store);
+    damage(folder, program);
+    expect(store.find(SPEC)).toBeNull();
+    const again = await install(store);
+    expect(again.ok && outputOf(again.value.program)).toBe('hello 1.0.0 a,b\n');
+    expect(told).toContain('@acme/server@1.0.0 is damaged and is installed again');
+  });
+
+  test('is installed again by its first lock file', async () => {
+    const { folder } = await installed();
+    rmSync(folder, { recursive: true });
+    npmCalls = [];
+    await install(open());
+    expect(npmCalls).toEqual(['ci']);
+  });
+
+  test('may have further files, such as a cache of its program', async () => {
+    const { folder } = await installed();
+    writeFileSync(join(folder, 'node_modules', '.cache'), 'x');
+    expect(open().find(SPEC)).not.toBeNull();
+  });
+});
+
+describe('a sweep', () => {
+  test('removes what an ended program left behind, and nothing else', async () => {
+    const { folder } = await installed();
+    const ended = spawnSync(process.execPath, ['-e', 'console.log(process.pid)'], { encoding: 'utf8' }).stdout.trim();
+    for (const name of [`${ended}.1.aa`, 'junk', `${process.pid}.0.bb`]) mkdirSync(join(packagesFolder(), name));
+    await open().sweep();
+    expect(folders().map((name) => join(packagesFolder(), name))).toEqual([folder]);
+  });
+
+  test('leaves a replaced package alone while a server runs', async () => {
+    const { folder } = await installed();
+    const running = join(home, 'mcp', 'running');
+    mkdirSync(running);
+    const self = { pid: process.pid, started: null };
+    const record = { server: self, gateway: self, run_id: 'abcdef012345.1', server_id: 'mcp_1' };
+    writeFileSync(join(running, `${process.pid}.json`), JSON.stringify(record));
+    mkdirSync(join(packagesFolder(), 'old'));
+    await open().sweep();
+    expect(folders()).toContain('old');
+    rmSync(running, { recursive: true });
+    await open().sweep();
+    expect(folders().map((name) => join(packagesFolder(), name))).toEqual([folder]);
+  });
+});

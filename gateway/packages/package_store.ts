@@ -1,0 +1,294 @@
+import { randomBytes } from 'node:crypto';
+import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { npmSpecText } from '../../shared/mcp/npm_command.ts';
+import { type NpmLock, readNpmLock } from '../../shared/mcp/npm_lock.ts';
+import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { serversInUse } from '../../machine/process_records.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
+import { type Npm, npmOnPath } from './npm_program.ts';
+import { findProgram, hasAllFiles, listPackageFiles } from './package_folder.ts';
+
+/**
+ * The record of an installed package. Replacing this file is the one step that installs a package or replaces it: before that
+ * rename the earlier folder is used, after it the new one.
+ */
+const packageRecord = z.strictObject({
+  version: z.literal(1),
+  spec: z.string(),
+  release: z.string(),
+  /** The name of the folder beside this file. */
+  folder: z.string().regex(/^[\w.-]+$/),
+  program: z.string(),
+  /** SHA-256 of `svc-files.json` in the folder. */
+  files: z.string(),
+  bytes: z.number(),
+  /** The whole lock file: a repair installs exactly this again, also if the folder is gone. */
+  lock: z.string(),
+});
+type PackageRecord = z.output<typeof packageRecord>;
+
+const fileList = z.array(z.tuple([z.string(), z.number()]));
+
+/** A package that can be started. */
+export interface InstalledPackage {
+  readonly release: string;
+  /** Absolute path of its program. */
+  readonly program: string;
+  /** The directory of the programs of its dependencies. */
+  readonly programs: string;
+  readonly packages: number;
+  readonly bytes: number;
+  readonly withScripts: readonly string[];
+}
+
+/** What an install would bring. */
+export interface PackagePlan extends Pick<NpmLock, 'release' | 'withScripts' | 'tarballs'> {
+  readonly lock: string;
+}
+
+interface InstallOptions {
+  readonly signal: AbortSignal;
+  /** Takes short lines for a person. */
+  readonly tell: (text: string) => void;
+  /** What the person has seen; without it npm decides the dependencies now. */
+  readonly plan?: PackagePlan;
+}
+
+interface PackageStoreOptions {
+  /** `$SVC_HOME/mcp`. */
+  readonly mcpHome: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
+  readonly npm?: Npm;
+}
+
+const FILES = 'svc-files.json';
+const LOCK = 'package-lock.json';
+const INSTALL_MS = 600_000;
+const PLATFORM = { os: process.platform, cpu: process.arch };
+
+/**
+ * The npm packages of this machine's MCP servers, in `$SVC_HOME/mcp/packages`. A package is installed once for all servers
+ * that name the same release. Everything is prepared in a folder of its own; whatever ends this program at whatever moment,
+ * a package is installed whole or not at all.
+ */
+export class PackageStore {
+  readonly #options: PackageStoreOptions;
+  readonly #directory: string;
+  readonly #npm: Npm;
+  readonly #installing = new Map<string, Promise<Result<InstalledPackage, string>>>();
+
+  constructor(options: PackageStoreOptions) {
+    this.#options = options;
+    this.#directory = join(options.mcpHome, 'packages');
+    this.#npm = options.npm ?? npmOnPath(options.env);
+  }
+
+  /** The installed package if it is complete; null if it has to be installed. */
+  find(spec: PackageSpec): InstalledPackage | null {
+    const record = this.#read(spec);
+    return record === null ? null : this.#findWhole(record, spec);
+  }
+
+  /** What would be installed: npm reads the registry, and nothing is installed. The error is a sentence. */
+  async plan(spec: PackageSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
+    return this.#inFolder(spec, signal, async (folder, both) => this.#resolve(spec, folder, both));
+  }
+
+  /** Installs a package, or repairs it. The error is a sentence for a person. */
+  install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
+    const key = keyOf(spec);
+    const running = this.#installing.get(key);
+    if (running !== undefined) return running;
+    const installed = this.#install(spec, options).finally(() => this.#installing.delete(key));
+    this.#installing.set(key, installed);
+    return installed;
+  }
+
+  /** Removes what ended programs left behind, and replaced packages once no server runs. */
+  async sweep(): Promise<void> {
+    if (lstatSync(this.#directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+    const names = readdirSync(this.#directory);
+    const used = new Set(names.flatMap((name) => (name.endsWith('.json') ? (this.#readFile(name)?.folder ?? []) : [])));
+    const inUse = serversInUse(this.#options.mcpHome);
+    if (inUse === null || inUse.size > 0) return;
+    const left = names.filter((name) => !used.has(name) && !name.endsWith('.json') && !isOwnerAlive(name));
+    for (const name of left) await remove(join(this.#directory, name));
+  }
+
+  async #install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
+    const { signal, tell } = options;
+    await this.sweep();
+    const kept = this.#read(spec);
+    if (kept !== null) tell(`${npmSpecText(spec)} is damaged and is installed again`);
+    return this.#inFolder(spec, signal, async (folder, both) => {
+      const lock = kept?.lock ?? options.plan?.lock;
+      const planned = lock === undefined ? await this.#resolve(spec, folder, both) : readPlan(lock, spec);
+      if (!planned.ok) return planned;
+      tell(`installing ${npmSpecText(spec)}: ${countText(planned.value.tarballs.length)}`);
+      const record = await this.#fetch(spec, planned.value, folder, both);
+      if (!record.ok) return record;
+      await writePrivateFile(join(this.#directory, `${keyOf(spec)}.json`), `${JSON.stringify(record.value)}\n`);
+      const installed = this.#findWhole(record.value, spec);
+      return installed === null ? err('cannot be used after its install') : ok(installed);
+    });
+  }
+
+  /** Lets npm decide the dependencies, which fetches only descriptions, and checks the result. */
+  async #resolve(spec: PackageSpec, folder: string, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
+    writeFileSync(join(folder, 'package.json'), manifestOf(spec));
+    const done = await this.#npm(['install', '--package-lock-only'], folder, signal);
+    if (!done.ok) return err(`could not be resolved: ${done.error}`);
+    return readPlan(readFileSync(join(folder, LOCK), 'utf8'), spec);
+  }
+
+  /** Fetches exactly what the lock file says. npm compares every archive with its hash there. */
+  async #fetch(
+    spec: PackageSpec,
+    plan: PackagePlan,
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<Result<PackageRecord, string>> {
+    writeFileSync(join(folder, 'package.json'), manifestOf(spec));
+    writeFileSync(join(folder, LOCK), plan.lock);
+    const done = await this.#npm(['ci'], folder, signal);
+    if (!done.ok) return err(`could not be installed: ${done.error}`);
+    if (readFileSync(join(folder, LOCK), 'utf8') !== plan.lock) return err('has another lock file after its install');
+    const files = listPackageFiles(folder);
+    if (!files.ok) return files;
+    const program = findProgram(folder, spec.name);
+    if (!program.ok) return program;
+    const list = JSON.stringify(files.value);
+    writeFileSync(join(folder, FILES), list, { flag: 'wx' });
+    return ok({
+      version: 1,
+      spec: npmSpecText(spec),
+      release: plan.release,
+      folder: folder.slice(this.#directory.length + 1),
+      program: program.value,
+      files: sha256Hex(list),
+      bytes: files.value.reduce((sum, [, bytes]) => sum + Math.max(0, bytes), 0),
+      lock: plan.lock,
+    });
+  }
+
+  /** Gives a folder of its own to `work`, and removes it unless a record names it. */
+  async #inFolder<T>(
+    spec: PackageSpec,
+    signal: AbortSignal,
+    work: (folder: string, signal: AbortSignal) => Promise<Result<T, string>>,
+  ): Promise<Result<T, string>> {
+    const problem = this.#openDirectory();
+    if (problem !== null) return err(problem);
+    const folder = join(this.#directory, folderName(this.#options.pid));
+    const both = AbortSignal.any([signal, AbortSignal.timeout(INSTALL_MS)]);
+    try {
+      mkdirSync(folder, { mode: 0o700 });
+      const done = await work(folder, both);
+      return done.ok ? done : err(`the package ${npmSpecText(spec)} ${done.error}`);
+    } catch (error) {
+      return err(`the package ${npmSpecText(spec)} could not be installed in ${this.#directory}: ${whyOf(error)}`);
+    } finally {
+      if (this.#read(spec)?.folder !== folder.slice(this.#directory.length + 1)) await remove(folder);
+    }
+  }
+
+  /** Another user of this machine must not be able to put code there. */
+  #openDirectory(): string | null {
+    try {
+      mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+      const found = lstatSync(this.#directory);
+      const isOwn = process.getuid === undefined || found.uid === process.getuid();
+      if (found.isDirectory() && isOwn && (found.mode & 0o022) === 0) return null;
+      return `${this.#directory} must be a directory that only you can write: chmod 700 it, or move it away`;
+    } catch (error) {
+      return `${this.#directory} cannot be created: ${whyOf(error)}`;
+    }
+  }
+
+  #findWhole(record: PackageRecord, spec: PackageSpec): InstalledPackage | null {
+    const folder = join(this.#directory, record.folder);
+    const plan = readPlan(record.lock, spec);
+    if (!plan.ok || this.#openDirectory() !== null) return null;
+    try {
+      const list = readFileSync(join(folder, FILES), 'utf8');
+      if (sha256Hex(list) !== record.files) return null;
+      if (readFileSync(join(folder, LOCK), 'utf8') !== record.lock) return null;
+      if (!hasAllFiles(folder, fileList.parse(parseJson(list)))) return null;
+    } catch {
+      return null;
+    }
+    return {
+      release: record.release,
+      program: join(folder, record.program),
+      programs: join(folder, 'node_modules', '.bin'),
+      packages: plan.value.tarballs.length,
+      bytes: record.bytes,
+      withScripts: plan.value.withScripts,
+    };
+  }
+
+  #read(spec: PackageSpec): PackageRecord | null {
+    const record = this.#readFile(`${keyOf(spec)}.json`);
+    return record?.spec === npmSpecText(spec) ? record : null;
+  }
+
+  #readFile(name: string): PackageRecord | null {
+    const text = readPrivateFile(join(this.#directory, name));
+    const parsed = packageRecord.safeParse(text.ok && text.value !== null ? parseJson(text.value) : undefined);
+    return parsed.success ? parsed.data : null;
+  }
+}
+
+export function countText(packages: number): string {
+  return packages === 1 ? '1 package' : `${packages} packages`;
+}
+
+function readPlan(lock: string, spec: PackageSpec): Result<PackagePlan, string> {
+  const read = readNpmLock(lock, spec, PLATFORM);
+  return read.ok ? ok({ ...read.value, lock }) : read;
+}
+
+function manifestOf(spec: PackageSpec): string {
+  const text = npmSpecText(spec);
+  const dependencies = { [spec.name]: text.slice(spec.name.length + 1) };
+  return JSON.stringify({ name: 'svc-mcp-package', version: '0.0.0', private: true, dependencies });
+}
+
+function keyOf(spec: PackageSpec): string {
+  return `npm-${sha256Hex(npmSpecText(spec)).slice(0, 24)}`;
+}
+
+/** The name says which process prepares the folder, so that it is removed only after that process has ended. */
+function folderName(pid: number): string {
+  return `${ownerText(identify(pid) ?? { pid, started: null })}.${randomBytes(8).toString('hex')}`;
+}
+
+function ownerText({ pid, started }: ProcessIdentity): string {
+  return `${pid}.${(started ?? '').replaceAll(/[^\w]/g, '-')}`;
+}
+
+function isOwnerAlive(name: string): boolean {
+  const [pid = ''] = name.split('.');
+  const found = /^\d{1,10}$/.test(pid) ? identify(Number(pid)) : null;
+  return found !== null && name.startsWith(`${ownerText(found)}.`);
+}
+
+/** What cannot be removed now is removed by a later sweep. */
+async function remove(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true }).catch(() => undefined);
+}
+
+function whyOf(error: unknown): string {
+  const code = errorCode(error);
+  if (code === 'ENOSPC') return 'there is no space left on the disk (ENOSPC)';
+  return code || 'unknown error';
+}
