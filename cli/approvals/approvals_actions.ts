@@ -14,6 +14,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { agoText } from '../terminal/relative_time.ts';
+import { followEvents } from '../audit/event_stream.ts';
 
 export interface ApprovalListOptions {
   readonly state?: ApprovalState;
@@ -21,12 +22,12 @@ export interface ApprovalListOptions {
 }
 
 /** The approvals in this state, the newest first. */
-export function approvalsIn(client: HttpClient, state: ApprovalState | undefined): Promise<ApprovalRecord[]> {
+function approvalsIn(client: HttpClient, state: ApprovalState | undefined): Promise<ApprovalRecord[]> {
   return fetchAllPages(client, '/v1/approvals', approvalsPage, { state });
 }
 
 /** One approval, as it is now. */
-export function readApproval(client: HttpClient, id: string): Promise<ApprovalRecord> {
+function readApproval(client: HttpClient, id: string): Promise<ApprovalRecord> {
   return client.call('GET', `/v1/approvals/${encodeURIComponent(id)}`, approvalRecord);
 }
 
@@ -103,4 +104,42 @@ export async function decideApproval(call: Call, decision: keyof typeof WORDS): 
   if (decision === 'approve' && print.person) {
     print.note(`The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`);
   }
+}
+
+/**
+ * `svc approvals watch`: prints pending requests, then new requests and decisions as they happen. An event only signals a
+ * change: the list is read again each time, so that nothing is missed between two streams.
+ */
+export async function watchApprovals(call: Call): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const waiting = new Map<string, ApprovalRecord>();
+  const showNew = (): Promise<void> => showChanges(call, client, waiting);
+  await followEvents(call, {
+    client,
+    query: { type: 'connector.approval.' },
+    backlog: 0,
+    onOpen: showNew,
+    onEvents: async (events) => (events.length > 0 ? showNew() : undefined),
+  });
+}
+
+async function showChanges(call: Call, client: HttpClient, waiting: Map<string, ApprovalRecord>): Promise<void> {
+  const pending = await approvalsIn(client, 'pending');
+  const ids = new Set(pending.map(({ id }) => id));
+  for (const { id } of [...waiting.values()].filter((record) => !ids.has(record.id))) {
+    waiting.delete(id);
+    show(call, await readApproval(client, id));
+  }
+  for (const record of pending.toReversed().filter(({ id }) => !waiting.has(id))) {
+    waiting.set(record.id, record);
+    show(call, record);
+  }
+}
+
+function show({ print }: Call, record: ApprovalRecord): void {
+  const by = record.decided_by === null ? '' : ` by ${record.decided_by}`;
+  const state = record.state === 'pending' ? 'waits' : `${record.state}${by}`;
+  const time = record.decided_at ?? record.requested_at;
+  print.line(record, toPrintable(`${time}  ${record.id}  ${state}  ${record.summary}`));
+  if (record.state === 'pending' && print.person) print.note(`  svc approvals approve ${record.id}   (or deny)`);
 }

@@ -28,5 +28,5 @@ export function addApprovalsCommands(line: CommandLine): void {
   const watch = approvals
     .command('watch')
     .description('show requests and their decisions as they happen, until Ctrl-C');
-  handle(line, watch, async (call) => (await import('./approvals_watch.ts')).watchApprovals(call));
+  handle(line, watch, async (call) => (await import('./approvals_actions.ts')).watchApprovals(call));
 }

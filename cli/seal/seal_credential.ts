@@ -111,7 +111,7 @@ export function warnOfLostDefault(
 }
 
 /** A sealed credential, and the hosts that another account has as well. */
-export interface SealedAccount extends Sealed {
+interface SealedAccount extends Sealed {
   readonly beside: readonly HostBeside[];
 }
 

@@ -5,7 +5,7 @@ import type { Owner } from './host_binding.ts';
  * folder. For each host the first that names one of its secrets decides.
  */
 export const CHOSEN_BY = ['option', 'profile', 'folder'] as const;
-export type ChosenBy = (typeof CHOSEN_BY)[number];
+type ChosenBy = (typeof CHOSEN_BY)[number];
 
 /** A secret that a session uses where a host is bound to several. */
 export interface ChosenSecret {

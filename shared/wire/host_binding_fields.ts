@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CHOSEN_BY, MAX_CHOSEN_SECRETS } from '../model/account_choice.ts';
 import { parseBindingReference, parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHost } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
@@ -6,7 +7,7 @@ import { checkedText, type TextCheck } from './checked_text.ts';
 import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_fields.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { placeholderProblem } from './placeholder.ts';
-import { lineProblem } from './primitives.ts';
+import { line, lineProblem } from './primitives.ts';
 
 export const MAX_ALLOWED_HOSTS = 100;
 const MIN_SENTINEL_CHARACTERS = 16;
@@ -46,6 +47,13 @@ export const credentialRefText = textField({
     return path.ok ? null : path.error.message;
   },
 });
+
+/** In order: the secrets that a session uses where a host is bound to several, and who chose each. */
+export const chosenSecrets = z
+  .array(
+    z.strictObject({ reference: credentialRefText, by: z.enum(CHOSEN_BY), from: line(4096).nullable().default(null) }),
+  )
+  .max(MAX_CHOSEN_SECRETS);
 
 /** Of a binding, which may also refer to the login of a program. */
 export const bindingCredentialText = textField({

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { APPROVALS } from '../model/connector.ts';
 import { EFFECTS, OWNERS } from '../model/host_binding.ts';
-import { CHOSEN_BY, MAX_CHOSEN_SECRETS } from '../model/account_choice.ts';
 import { hostBindingRecord } from './host_binding.ts';
-import { credentialRefText } from './host_binding_fields.ts';
-import { id, line, owner, page, pageQuery } from './primitives.ts';
+import { chosenSecrets } from './host_binding_fields.ts';
+import { id, owner, page, pageQuery } from './primitives.ts';
 
 /** `GET /v1/host-bindings`: in the order of owner and host. */
 export const hostBindingsQuery = z.strictObject({
@@ -26,16 +25,7 @@ export const explainInput = z
     /** The document of its body, for a request to a GraphQL endpoint of a connector. */
     document: z.string().max(65_536).optional(),
     /** In order: the secrets that a session would use where a host is bound to several, and who chose each. */
-    use_secrets: z
-      .array(
-        z.strictObject({
-          reference: credentialRefText,
-          by: z.enum(CHOSEN_BY),
-          from: line(4096).nullable().default(null),
-        }),
-      )
-      .max(MAX_CHOSEN_SECRETS)
-      .optional(),
+    use_secrets: chosenSecrets.optional(),
   })
   .meta({ id: 'Explain' });
 export type ExplainInput = z.infer<typeof explainInput>;

@@ -108,14 +108,7 @@ async function snapshotCall(
     [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
     ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
   };
-  const answer = await send(options, {
-    method: 'GET',
-    target: `/v1/sidecar/snapshot?wait=${request.waitSeconds}`,
-    headers,
-    body: '',
-    timeoutMs: request.waitSeconds * 1000 + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
-    signal: request.signal,
-  });
+  const answer = await get(options, `/v1/sidecar/snapshot?wait=${request.waitSeconds}`, { ...request, headers });
   if (!answer.ok) return answer;
   const { reply, nonce } = answer.value;
   if (reply.status === 304) return confirmationReply(options, reply.header(SNAPSHOT_PROOF_HEADER) ?? '', nonce);
@@ -174,14 +167,8 @@ async function approvalWait(
   options: ControlChannelOptions,
   { requestId, approvalId, waitSeconds, signal }: ApprovalWait,
 ): Promise<Result<ApprovalAnswer, ChannelFailure>> {
-  const answer = await send(options, {
-    method: 'GET',
-    target: `/v1/sidecar/approvals/${approvalId}?wait=${waitSeconds}&request_id=${requestId}`,
-    headers: {},
-    body: '',
-    timeoutMs: waitSeconds * 1000 + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
-    signal,
-  });
+  const target = `/v1/sidecar/approvals/${approvalId}?wait=${waitSeconds}&request_id=${requestId}`;
+  const answer = await get(options, target, { waitSeconds, signal });
   if (!answer.ok) return answer;
   const asked = { nonce: answer.value.nonce, requestId, approvalId };
   return openApproval(options.identity, answer.value.reply.body, asked);
@@ -208,25 +195,14 @@ async function auditHeadsCall(
   options: ControlChannelOptions,
   known: readonly AuditHead[],
 ): Promise<Result<AuditHeads, ChannelFailure>> {
-  const answer = await send(options, {
-    method: 'GET',
-    target: `/v1/sidecar/audit-heads?known=${writeKnownHeads(known.slice(-MAX_KNOWN_HEADS))}`,
-    headers: {},
-    body: '',
-    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-  });
+  const target = `/v1/sidecar/audit-heads?known=${writeKnownHeads(known.slice(-MAX_KNOWN_HEADS))}`;
+  const answer = await get(options, target);
   if (!answer.ok) return answer;
   return verifyAuditHeads(options.identity, answer.value.reply.body, answer.value.nonce);
 }
 
 async function fetchLoginCall(options: ControlChannelOptions, id: string): Promise<Result<OpenLogin, ChannelFailure>> {
-  const answer = await send(options, {
-    method: 'GET',
-    target: `/v1/sidecar/pending-logins/${id}`,
-    headers: {},
-    body: '',
-    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-  });
+  const answer = await get(options, `/v1/sidecar/pending-logins/${id}`);
   if (!answer.ok) return answer;
   return verifyOpenLogin(options.identity, answer.value.reply.body, answer.value.nonce, id);
 }
@@ -242,19 +218,28 @@ async function holdLoginCall(
   return verifyHeldLogin(options.identity, answer.value.reply.body, answer.value.nonce, login.id);
 }
 
+interface Get extends Pick<HttpCall, 'signal'> {
+  /** How long the control plane may wait before it answers. */
+  readonly waitSeconds?: number;
+  readonly headers?: HttpCall['headers'];
+}
+
+function get(
+  options: ControlChannelOptions,
+  target: string,
+  { waitSeconds = 0, headers = {}, signal }: Get = {},
+): Promise<Result<Answer, ChannelFailure>> {
+  const timeoutMs = waitSeconds * 1000 + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  return send(options, { method: 'GET', target, headers, body: '', timeoutMs, ...(signal && { signal }) });
+}
+
 function post(
   options: ControlChannelOptions,
   target: string,
   body: string,
   timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
 ): Promise<Result<Answer, ChannelFailure>> {
-  return send(options, {
-    method: 'POST',
-    target,
-    headers: { 'content-type': 'application/json' },
-    body,
-    timeoutMs,
-  });
+  return send(options, { method: 'POST', target, headers: { 'content-type': 'application/json' }, body, timeoutMs });
 }
 
 /** Sends an authenticated call. Only a 2xx or 304 is an answer; everything else is an error. */

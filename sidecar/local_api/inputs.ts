@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import { EGRESS_MODES, MAX_ALLOWED_HOSTS } from '../../shared/model/egress.ts';
-import { CHOSEN_BY, MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
 import { auditHead } from '../../shared/wire/audit_heads.ts';
-import { allowedHostText, credentialRefText, hostPatternText } from '../../shared/wire/host_binding_fields.ts';
+import {
+  allowedHostText,
+  chosenSecrets,
+  credentialRefText,
+  hostPatternText,
+} from '../../shared/wire/host_binding_fields.ts';
 import { imageId, planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, line } from '../../shared/wire/primitives.ts';
 
@@ -62,16 +66,7 @@ export const sessionInput = z.strictObject({
   /** It reaches nothing; the sidecar itself answers its probes, and records none. */
   self_test: z.literal(true).optional(),
   /** In order: the secrets to use where a host is bound to several, with who chose each. */
-  use_secrets: z
-    .array(
-      z.strictObject({
-        reference: credentialRefText,
-        by: z.enum(CHOSEN_BY),
-        from: line(4096).nullable().default(null),
-      }),
-    )
-    .max(MAX_CHOSEN_SECRETS)
-    .default([]),
+  use_secrets: chosenSecrets.default([]),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
   /** Variables with a credential that a person told the launch to pass on; the reference is known for a stored one. */

@@ -1,6 +1,7 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { idPattern, type IdPrefix } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import { fromBase64Url, toBase64Url } from './encoding.ts';
 
@@ -42,6 +43,16 @@ export async function readPage<Position, Row, Item>(
   const after = decodeCursor(position, cursor);
   if (!after.ok) return after;
   return ok(toPage(await read({ after: after.value, limit: limit + 1 }), limit, toItem, positionOf));
+}
+
+/** The same for a list in the order of ids, which begin with `prefix`. */
+export function readPageById<Row extends { readonly id: string }, Item>(
+  query: PageQuery,
+  prefix: IdPrefix,
+  list: Pick<PagedList<string, Row, Item>, 'read' | 'toItem'>,
+): Promise<Result<Page<Item>, ApiError>> {
+  const position = z.string().regex(idPattern(prefix));
+  return readPage(query, { ...list, position, positionOf: ({ id }) => id });
 }
 
 /** Makes a page of up to `limit + 1` rows. The extra row shows that there are more. */

@@ -1,12 +1,11 @@
-import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { IdentityRecord } from '../../shared/wire/identities.ts';
-import { idPattern, isId } from '../../shared/wire/ids.ts';
+import { isId } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { commit } from '../kernel/commit.ts';
-import { type PageQuery, readPage } from '../kernel/cursors.ts';
+import { type PageQuery, readPageById } from '../kernel/cursors.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { nowText } from '../kernel/service_context.ts';
@@ -17,19 +16,15 @@ import { findPassword } from '../store/passwords.ts';
 import { admissionProblem } from './admission.ts';
 import { PASSWORD } from './password_identity.ts';
 
-const identityPosition = z.string().regex(idPattern('idn'));
-
 /** The caller's ways to sign in, oldest first. Refuses with `invalid_cursor`. */
 export async function listIdentityPage(
   context: SignInContext,
   caller: Caller,
   query: PageQuery,
 ): Promise<Result<Page<IdentityRecord>, ApiError>> {
-  return readPage(query, {
-    position: identityPosition,
+  return readPageById(query, 'idn', {
     read: (from) => listIdentityRows(context.database, { userId: caller.userId, ...from }),
     toItem: (row) => toRecord(context, row),
-    positionOf: ({ id }) => id,
   });
 }
 

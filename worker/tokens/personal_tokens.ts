@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { idPattern } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import {
   type CreatedToken,
@@ -13,7 +12,7 @@ import {
 } from '../../shared/wire/tokens.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type AuditDraft, commit } from '../kernel/commit.ts';
-import { type PageQuery, readPage } from '../kernel/cursors.ts';
+import { type PageQuery, readPageById } from '../kernel/cursors.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
@@ -64,19 +63,15 @@ export async function createPersonalToken(
   );
 }
 
-const tokenPosition = z.string().regex(idPattern('tok'));
-
 /** The caller's tokens, oldest first, including revoked and expired ones. Refuses with `invalid_cursor`. */
 export async function listPersonalTokenPage(
   context: ServiceContext,
   caller: Caller,
   query: PageQuery,
 ): Promise<Result<Page<TokenRecord>, ApiError>> {
-  return readPage(query, {
-    position: tokenPosition,
+  return readPageById(query, 'tok', {
     read: (from) => listPersonalTokens(context.database, { userId: caller.userId, ...from }),
     toItem: toRecord,
-    positionOf: ({ id }) => id,
   });
 }
 

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 type Json = Readonly<Record<string, unknown>>;
 
 /** A file that is to be in a home; its path begins with `~/`. */
-export interface WantedFile {
+interface WantedFile {
   readonly path: string;
   /**
    * `merge` adds to a file that exists. `create` leaves it as it is, unless it has the placeholder of an earlier start. `login`

@@ -1,7 +1,7 @@
 import { callbackQuery, loginQuery, ssoQuery } from '../../../shared/wire/auth.ts';
 import { continuePage, ssoPage } from '../../pages/people/sign_in.ts';
 import { beginSignIn, finishSignIn, hasSignIn } from '../../sign_in/flows.ts';
-import { findSso } from '../../sign_in/find_sso.ts';
+import { findSso } from '../../sign_in/find_provider.ts';
 import type { AuthProvider } from '../../sign_in/provider.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { setFlowCookies, setSessionCookie, takeFlowCookies } from './auth_cookies.ts';

@@ -1,5 +1,5 @@
 import type { PageEntry } from './console.ts';
-import { askSignOut, getAccount, submitSignOut } from './console_account.ts';
+import { askSignOut, getAccount, submitSignOut, getNewToken, submitToken, tokenRevocation } from './console_account.ts';
 import { credentialDeletion, submitCredential, submitDeviceAuthorisation } from './console_connector_credentials.ts';
 import {
   connectorRemoval,
@@ -11,7 +11,6 @@ import {
 import { getEnterprisePage, submitSettings } from './console_enterprise.ts';
 import { getMemberPage, getMembersPage, submitResumption, submitRole, suspension } from './console_members.ts';
 import { getSidecarsPage, sidecarRevocation } from './console_sidecars.ts';
-import { getNewToken, submitToken, tokenRevocation } from './console_tokens.ts';
 
 /** The pages of connectors, the account and the enterprise. */
 export const CONSOLE_ACCESS_PAGES: readonly PageEntry[] = [

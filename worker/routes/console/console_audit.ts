@@ -12,6 +12,10 @@ import { countRequests } from '../../services/audit/request_counts.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { dropEmpty, type Fields, forReader, problem, toRefusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
+import { overviewPage } from '../../pages/audit/overview.ts';
+import { describeOverview } from '../../services/audit/overview.ts';
+import { reportPage } from '../../pages/audit/report.ts';
+import { reportSealability } from '../../services/audit/sealability_report.ts';
 
 const SHOWN = 50;
 
@@ -63,3 +67,16 @@ export const getAuditEventPage = forReader(async (c, caller) => {
 function queryOf(c: AppContext, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, c.req.query(name)?.trim() ?? '']));
 }
+
+/** `GET /` */
+export const getOverview = forReader(async (c, caller) => {
+  const context = c.get('context');
+  return consolePage(c, caller, overviewPage(await describeOverview(context, caller), context.clock.now()));
+});
+
+/** `GET /report` */
+export const getReport = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const report = await reportSealability(context, caller, c.get('templates')());
+  return consolePage(c, caller, reportPage({ report, nowMs: context.clock.now() }));
+});

@@ -1,7 +1,5 @@
-import { z } from 'zod';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { idPattern } from '../../../shared/wire/ids.ts';
 import type { MemberInput, MemberRecord } from '../../../shared/wire/members.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import {
@@ -14,11 +12,9 @@ import {
 } from '../../store/members.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
-import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
-
-const memberPosition = z.string().regex(idPattern('usr'));
 
 /** The users of the caller's enterprise, oldest first. Refuses with `admin_required`, `invalid_cursor`. */
 export async function listMemberPage(
@@ -27,11 +23,9 @@ export async function listMemberPage(
   query: PageQuery,
 ): Promise<Result<Page<MemberRecord>, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
-  return readPage(query, {
-    position: memberPosition,
+  return readPageById(query, 'usr', {
     read: (from) => listMembers(context.database, { enterpriseId: caller.enterpriseId, ...from }),
     toItem: toRecord,
-    positionOf: ({ id }) => id,
   });
 }
 

@@ -1,14 +1,12 @@
-import { z } from 'zod';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { idPattern } from '../../../shared/wire/ids.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import type { EnrolInput, EnrolReply, SidecarRecord } from '../../../shared/wire/sidecars.ts';
 import { findSidecar, insertSidecar, listSidecars, revokeSidecar, type SidecarRow } from '../../store/sidecars.ts';
 import { findAccount } from '../../store/accounts.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
-import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { isUsableReceivingKey, isUsableSigningKey } from './sidecar_keys.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -60,19 +58,15 @@ async function keyProblem(input: EnrolInput): Promise<ApiError | null> {
   return apiError('invalid_input', fields.map(({ field, message }) => `${field} ${message}`).join('; '), { fields });
 }
 
-const sidecarPosition = z.string().regex(idPattern('sdc'));
-
 /** The caller's sidecars, oldest first, including revoked ones. Refuses with `invalid_cursor`. */
 export async function listSidecarPage(
   context: ServiceContext,
   caller: Caller,
   query: PageQuery,
 ): Promise<Result<Page<SidecarRecord>, ApiError>> {
-  return readPage(query, {
-    position: sidecarPosition,
+  return readPageById(query, 'sdc', {
     read: (from) => listSidecars(context.database, { userId: caller.userId, ...from }),
     toItem: toRecord,
-    positionOf: ({ id }) => id,
   });
 }
 
