@@ -45,6 +45,8 @@ const TEXTS = [
   'al',
 ];
 
+const ALL = { transport: null, registryType: null, needsSecret: null, publisher: null };
+
 const page = z.object({ items: z.array(z.unknown()), partial: z.boolean(), stale: z.boolean() });
 
 interface Subject {
@@ -236,16 +238,18 @@ function copyMib(): number {
   const before = heapMib();
   const index = new ServerIndex();
   index.replace('', generateEntries(Number(options.entries)), { change: 0, nowMs: 0 });
-  const found = index.search({ text: 'mcp', transport: null, registryType: null }, null, 1);
+  const found = index.search({ ...ALL, text: 'mcp' }, null, 1);
   return found.length === 0 ? Number.NaN : heapMib() - before;
 }
 
 function* generateEntries(count: number): Iterable<IndexedServer> {
   for (let number = 0; number < count; number += 1) {
-    const { server } = generatedEntry(number, 1);
+    const { server, updatedAt } = generatedEntry(number, 1);
     // New strings, like those from a database.
     const description = Buffer.from(String(server['description'])).toString();
-    yield { name: server.name, description, transports: ['stdio'], registryTypes: ['npm'] };
+    const texts = { name: server.name, description, title: '', identifiers: [`@example/${String(number)}`] };
+    const facets = { transports: ['stdio'], registryTypes: ['npm'], needsSecret: true };
+    yield { ...texts, ...facets, state: 'active', updatedAt };
   }
 }
 

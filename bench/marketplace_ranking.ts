@@ -10,6 +10,7 @@ import { SEARCH_SET } from './marketplace_search_set.ts';
 import { figure } from './table.ts';
 
 const TARGET = 0.8;
+const ALL = { transport: null, registryType: null, needsSecret: null, publisher: null };
 /** An expected server further down counts as not found. */
 const DEPTH = 50;
 
@@ -30,7 +31,7 @@ if (path === undefined) throw new Error('name the file of a dump');
 const index = readDump(path);
 let sum = 0;
 for (const { q, first } of SEARCH_SET) {
-  const found = index.search({ text: q, transport: null, registryType: null }, null, DEPTH).map(({ name }) => name);
+  const found = index.search({ ...ALL, text: q }, null, DEPTH).map(({ name }) => name);
   const place = found.findIndex((name) => first.includes(name)) + 1;
   sum += place === 0 ? 0 : 1 / place;
   if (place !== 1) process.stdout.write(`${place === 0 ? '-' : place}\t${q}\t${found.slice(0, 3).join(' ')}\n`);

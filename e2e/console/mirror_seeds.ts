@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { facetText } from '../../worker/marketplace/facets.ts';
+import { facetText, searchText } from '../../worker/marketplace/facets.ts';
 import { readRegistryRecord } from '../../worker/marketplace/registry_record.ts';
 import type { Database } from '../../worker/store/database.ts';
 import { findMirror, insertMirror, type RegistryMirrorRow } from '../../worker/store/registry_mirrors.ts';
@@ -42,5 +42,6 @@ function toMirrored({ server, status, updatedAt }: PublishedEntry): MirroredServ
   const record = readRegistryRecord({ server, _meta: { 'io.modelcontextprotocol.registry/official': official } });
   if (record === null) throw new Error(`${server.name} is no entry`);
   const { name, description, state, document } = record;
-  return { name, description, facets: facetText(record), state, updatedAt: record.updatedAt, document };
+  const texts = { description, searchText: searchText(record), facets: facetText(record) };
+  return { name, ...texts, state, updatedAt: record.updatedAt, document };
 }

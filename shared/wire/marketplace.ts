@@ -24,6 +24,10 @@ export const marketplaceQuery = z.strictObject({
     .string()
     .regex(/^[\w-]{1,32}$/, 'is not the name of a kind of packages, such as npm')
     .optional(),
+  /** Whether an install asks for a secret. Entries that cannot be installed do neither. */
+  needs_secret: z.enum(['true', 'false']).optional(),
+  /** The part of the name before the slash, in any case. */
+  publisher: z.string().min(1).max(200).optional(),
 });
 export type MarketplaceQuery = z.output<typeof marketplaceQuery>;
 

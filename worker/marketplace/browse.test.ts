@@ -58,7 +58,8 @@ describe('before there is a mirror', () => {
   test('the first page comes from the registry, without waiting', async () => {
     const page = await browse('?limit=20');
     expect(page).toMatchObject({ stale: false, partial: false });
-    expect(names(page)).toEqual(Array.from({ length: 20 }, (_, index) => registry.entry(index).server.name));
+    // The registry's first page, the newest first.
+    expect(names(page)).toEqual(Array.from({ length: 20 }, (_, index) => registry.entry(99 - index).server.name));
     expect(page.items.every(({ installed }) => !installed)).toBe(true);
   });
 

@@ -21,7 +21,7 @@ const STALE_MS = SYNC_EVERY_MS + 5 * 60_000;
 const LOOK_AFTER_MS = 2_000;
 
 /** Where the next page starts: a position in the mirror's order, or an offset in a registry page. */
-const mirrorPosition = z.strictObject({ rank: z.number().int(), name: z.string() });
+const mirrorPosition = z.strictObject({ rank: z.number().int(), at: z.number().int(), name: z.string() });
 const registryPosition = z.strictObject({ cursor: z.string().nullable(), offset: z.number().int().min(0) });
 const browsePosition = z.union([mirrorPosition, registryPosition]);
 type BrowsePosition = z.infer<typeof browsePosition>;
@@ -157,8 +157,14 @@ function findIn(records: readonly RegistryRecord[], query: ServerQuery): readonl
   return found.map(({ name }) => listed.get(name)).filter((record) => record !== undefined);
 }
 
-function searchOf({ q, transport, registry_type }: MarketplaceQuery): ServerQuery {
-  return { text: q, transport: transport ?? null, registryType: registry_type?.toLowerCase() ?? null };
+function searchOf({ q, transport, registry_type, needs_secret, publisher }: MarketplaceQuery): ServerQuery {
+  return {
+    text: q,
+    transport: transport ?? null,
+    registryType: registry_type?.toLowerCase() ?? null,
+    needsSecret: needs_secret === undefined ? null : needs_secret === 'true',
+    publisher: publisher ?? null,
+  };
 }
 
 export function registryUnavailable({ message, retryAfterSeconds }: RegistryFailure): ApiError {

@@ -88,7 +88,15 @@ async function readMirroredPage(context: MarketplaceContext, name: string): Prom
   return { page, fetchedAtMs, isStale: context.clock.now() - fetchedAtMs >= FRESH_MS };
 }
 
-const NOT_SEARCHED = { description: '', updatedAt: '', transports: [], registryTypes: [] };
+const NOT_SEARCHED = {
+  description: '',
+  title: '',
+  identifiers: [],
+  updatedAt: '',
+  transports: [],
+  registryTypes: [],
+  needsSecret: null,
+};
 
 function choose({ page, fetchedAtMs, isStale }: Page, { name, version }: Wanted): Result<FoundEntry, ApiError> {
   const own = page.records.filter((record) => record.name === name).slice(0, MAX_VERSIONS);

@@ -1,7 +1,7 @@
 import type { MarketplaceContext } from './marketplace_context.ts';
 import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
-import { listChanged, listServers, type RegistryServerRow } from '../store/registry_servers.ts';
-import { parseFacets } from './facets.ts';
+import { type ListedServerRow, listChanged, listServers, type RegistryServerRow } from '../store/registry_servers.ts';
+import { parseFacets, parseSearchText } from './facets.ts';
 import type { IndexedServer, ServerIndex } from './server_index.ts';
 
 /** Rows of one read: about 2 MB, because a database server's reply may have at most 10. */
@@ -58,10 +58,7 @@ async function update(context: MarketplaceContext, mirror: RegistryMirrorRow): P
 /** Sorts after every name. */
 const LAST_NAME = '\u{10ffff}';
 
-function toIndexed(row: {
-  readonly name: string;
-  readonly description: string;
-  readonly facets: string;
-}): IndexedServer {
-  return { name: row.name, description: row.description, ...parseFacets(row.facets) };
+function toIndexed(row: ListedServerRow): IndexedServer {
+  const { name, description, state, updatedAt } = row;
+  return { name, description, state, updatedAt, ...parseSearchText(row.searchText), ...parseFacets(row.facets) };
 }

@@ -11,7 +11,7 @@ import {
   takeMirrorLease,
 } from '../store/registry_mirrors.ts';
 import { type MirroredServer, writeServers } from '../store/registry_servers.ts';
-import { facetText } from './facets.ts';
+import { facetText, searchText } from './facets.ts';
 import { askRegistry, listUrl, type RegistryPage, type RegistryFailure } from './registry_client.ts';
 import type { RegistryRecord } from './registry_record.ts';
 
@@ -184,5 +184,5 @@ function newestOf(records: readonly RegistryRecord[]): MirroredServer[] {
 
 function toMirrored(record: RegistryRecord): MirroredServer {
   const { name, description, state, updatedAt, document } = record;
-  return { name, description, facets: facetText(record), state, updatedAt, document };
+  return { name, description, searchText: searchText(record), facets: facetText(record), state, updatedAt, document };
 }

@@ -17,7 +17,8 @@ const page = (characters: number): RegistryPage => {
     updatedAt: '',
   };
   const document = 'x'.repeat(characters);
-  return { records: [{ ...record, transports: [], registryTypes: [], document }], nextCursor: null, skipped: 0 };
+  const searched = { title: '', identifiers: [], transports: [], registryTypes: [], needsSecret: null };
+  return { records: [{ ...record, ...searched, document }], nextCursor: null, skipped: 0 };
 };
 const problem = (
   reason: 'not_found' | 'bad_reply' | 'unavailable' | 'too_many_requests',

@@ -1,16 +1,33 @@
+import { publisherOf, type PublisherProof } from '../../shared/mcp/publisher.ts';
+import { RANKS, type SearchedServer, SearchRanking } from './search_rank.ts';
+import { fold, nameText, readSearchText, wordsOfNameText } from './search_text.ts';
+import { Signatures } from './signatures.ts';
+import { Vocabulary } from './spelling.ts';
+
 /** The searchable fields of a server in the registry. */
 export interface IndexedServer {
   readonly name: string;
   readonly description: string;
+  readonly title: string;
+  /** Of its packages. */
+  readonly identifiers: readonly string[];
   readonly transports: readonly string[];
   readonly registryTypes: readonly string[];
+  /** Null: unknown, or it cannot be installed. */
+  readonly needsSecret: boolean | null;
+  readonly state: string;
+  /** RFC 3339 in UTC, or empty. */
+  readonly updatedAt: string;
 }
 
-/** A search query; an empty text matches everything. */
+/** A search query; an empty text matches everything, and null does not filter. */
 export interface ServerQuery {
   readonly text: string;
   readonly transport: string | null;
   readonly registryType: string | null;
+  readonly needsSecret: boolean | null;
+  /** A whole namespace, in any case. */
+  readonly publisher: string | null;
 }
 
 /** Which write of a mirror a copy has, and when it was taken. */
@@ -22,47 +39,29 @@ interface CopiedState {
 /** The position of a server in the order of a query's results. */
 export interface SearchPosition {
   readonly rank: number;
+  /** Seconds since 1970 of its newest release; 0 if unknown or deprecated. */
+  readonly at: number;
   readonly name: string;
 }
 
-interface Entry {
+interface Entry extends SearchedServer {
   readonly name: string;
-  /** Name and description, folded, with a line break between them. */
-  readonly text: string;
-  readonly nameLength: number;
+  readonly at: number;
   readonly facets: string;
 }
 
 /**
- * How well a server matches, best first: the whole name or the part after the slash; its start; the start of a word in
- * it; elsewhere in it; then the description likewise; then the namespace last, because a third of them contain
- * `github`.
- */
-const RANKS = {
-  exact: 0,
-  prefix: 1,
-  nameWord: 2,
-  name: 3,
-  descriptionWord: 4,
-  description: 5,
-  namespace: 6,
-  none: 7,
-} as const;
-
-/** Folds case and Unicode composition for searching. */
-function fold(text: string): string {
-  return text.normalize('NFKC').toLowerCase();
-}
-
-/**
- * The names and descriptions of the registry's servers in memory: 16 MiB for 50,000. A scan takes a few milliseconds
- * for every text, which no database index promises.
+ * The texts of the registry's servers in memory. A scan takes some milliseconds for every text, which no database index
+ * promises.
  */
 export class ServerIndex {
   /** The mirror that was copied, and its state; null before the first copy. */
   #copied: (CopiedState & { readonly mirror: string }) | null = null;
   #entries = new Map<string, Entry>();
-  #sorted: readonly Entry[] | null = null;
+  /** In the order of the results, with the slot of each in an array of its own, which is read faster. */
+  #sorted: { readonly entries: readonly Entry[]; readonly slots: Uint32Array } | null = null;
+  #vocabulary = new Vocabulary();
+  #signatures = new Signatures();
   /** One shared text for servers with the same facets. */
   readonly #facets = new Map<string, string>();
 
@@ -78,6 +77,8 @@ export class ServerIndex {
   /** Replaces the copy with a whole mirror. */
   replace(mirror: string, servers: Iterable<IndexedServer>, state: CopiedState): void {
     this.#entries = new Map();
+    this.#vocabulary = new Vocabulary();
+    this.#signatures = new Signatures();
     this.#facets.clear();
     this.#copied = { mirror, ...state };
     this.update(servers, [], state);
@@ -85,80 +86,108 @@ export class ServerIndex {
 
   /** Applies changes. */
   update(servers: Iterable<IndexedServer>, deleted: Iterable<string>, state: CopiedState): void {
-    for (const server of servers) this.#entries.set(server.name, this.#entry(server));
-    for (const name of deleted) this.#entries.delete(name);
+    for (const server of servers) {
+      this.#delete(server.name);
+      const entry = this.#entry(server);
+      this.#entries.set(server.name, entry);
+      this.#vocabulary.count(wordsOf(entry), 1);
+    }
+    for (const name of deleted) this.#delete(name);
     if (this.#copied !== null) this.#copied = { ...this.#copied, ...state };
     this.#sorted = null;
   }
 
-  /** The matches of a query after a position, best first and then by name; at most `limit`. */
+  /** The matches of a query after a position, best first, then the newest, then by name; at most `limit`. */
   search(query: ServerQuery, after: SearchPosition | null, limit: number): readonly SearchPosition[] {
-    const text = fold(query.text);
-    const facets = [`t:${query.transport}|`, `r:${query.registryType}|`].filter((facet) => !facet.endsWith(':null|'));
-    const byRank: string[][] = Array.from({ length: RANKS.none }, () => []);
-    for (const entry of this.#inOrder()) {
-      if (!facets.every((facet) => entry.facets.includes(facet))) continue;
-      const rank = rankOf(entry, text);
-      if (rank === RANKS.none || !isAfter(rank, entry.name, after)) continue;
+    const similarTo = (word: string) => this.#vocabulary.similarTo(word);
+    const ranking = new SearchRanking(readSearchText(query.text), similarTo, this.#signatures);
+    const facets = facetsOf(query);
+    const namespace = query.publisher === null ? null : `${fold(query.publisher)}/`;
+    const byRank: SearchPosition[][] = Array.from({ length: RANKS.none }, () => []);
+    const { entries, slots } = this.#inOrder();
+    for (let at = 0; at < slots.length; at += 1) {
+      if (!ranking.mayMatch(slots[at] ?? 0)) continue;
+      const entry = entries[at];
+      if (entry === undefined || !facets.every((facet) => entry.facets.includes(facet))) continue;
+      if (namespace !== null && !entry.text.startsWith(namespace)) continue;
+      const rank = ranking.rank(entry);
       const ranked = byRank[rank];
-      if (ranked !== undefined && ranked.length < limit) ranked.push(entry.name);
+      if (ranked === undefined || ranked.length >= limit || !isAfter(rank, entry, after)) continue;
+      ranked.push({ rank, at: entry.at, name: entry.name });
     }
-    return byRank.flatMap((names, rank) => names.map((name) => ({ rank, name }))).slice(0, limit);
+    return byRank.flat().slice(0, limit);
   }
 
-  #inOrder(): readonly Entry[] {
-    this.#sorted ??= [...this.#entries.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  #delete(name: string): void {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return;
+    this.#vocabulary.count(wordsOf(entry), -1);
+    this.#signatures.remove(entry.slot);
+    this.#entries.delete(name);
+  }
+
+  #inOrder(): { readonly entries: readonly Entry[]; readonly slots: Uint32Array } {
+    if (this.#sorted !== null) return this.#sorted;
+    const entries = [...this.#entries.values()].toSorted(
+      (one, other) => other.at - one.at || (one.name < other.name ? -1 : 1),
+    );
+    this.#sorted = { entries, slots: Uint32Array.from(entries, ({ slot }) => slot) };
     return this.#sorted;
   }
 
-  #entry({ name, description, transports, registryTypes }: IndexedServer): Entry {
+  #entry(server: IndexedServer): Entry {
+    const { name, title, identifiers } = server;
     const folded = fold(name);
-    const facets = [...transports.map((each) => `t:${each}|`), ...registryTypes.map((each) => `r:${each}|`)].join('');
-    const known = this.#facets.get(facets) ?? facets;
-    this.#facets.set(facets, known);
-    return { name, text: `${folded}\n${fold(description)}`, nameLength: folded.length, facets: known };
+    const described = `${folded}\n${fold(server.description)}`;
+    const before = [described, ...[title, ...identifiers].map((text) => fold(text)), ''].join('\n');
+    const seconds = Math.floor(Date.parse(server.updatedAt) / 1000);
+    // Joined, so that the text is flat before it is first searched.
+    const text = [before, nameText(name, title)].join('');
+    const { label, proof } = labelOf(name);
+    return {
+      name,
+      at: server.state === 'deprecated' || !Number.isSafeInteger(seconds) ? 0 : seconds,
+      text,
+      slot: this.#signatures.add(`${text}${label ?? ''}`),
+      nameLength: folded.length,
+      titleAt: described.length,
+      nearAt: before.length,
+      facets: this.#shared(facetsOf(server)),
+      label,
+      proof,
+    };
+  }
+
+  #shared(facets: readonly string[]): string {
+    const text = facets.join('');
+    const known = this.#facets.get(text) ?? text;
+    this.#facets.set(text, known);
+    return known;
   }
 }
 
-function isAfter(rank: number, name: string, after: SearchPosition | null): boolean {
-  return after === null || rank > after.rank || (rank === after.rank && name > after.name);
+function labelOf(name: string): { readonly label: string | null; readonly proof: PublisherProof | null } {
+  const { label, proof } = publisherOf(name);
+  return { label: label?.replaceAll('-', '') ?? null, proof };
 }
 
-function rankOf({ text, nameLength }: Entry, wanted: string): number {
-  if (wanted === '') return RANKS.exact;
-  const first = text.indexOf(wanted);
-  if (first === -1) return RANKS.none;
-  const tail = first < nameLength ? text.lastIndexOf('/', nameLength - 1) + 1 : 0;
-  const inName = first < nameLength ? nameRank(text, wanted, { tail, nameLength, first }) : RANKS.none;
-  if (inName < RANKS.namespace) return inName;
-  const described = text.indexOf(wanted, nameLength + 1);
-  if (described === -1) return inName;
-  return startsWord(text, wanted, described, text.length) ? RANKS.descriptionWord : RANKS.description;
+function* wordsOf({ text, nearAt, label }: Entry): Iterable<string> {
+  yield* wordsOfNameText(text.slice(nearAt));
+  if (label !== null) yield label;
 }
 
-function nameRank(
-  text: string,
-  wanted: string,
-  { tail, nameLength, first }: { readonly tail: number; readonly nameLength: number; readonly first: number },
-): number {
-  const isWhole = (from: number) => nameLength - from === wanted.length && text.startsWith(wanted, from);
-  if (isWhole(0) || isWhole(tail)) return RANKS.exact;
-  const own = text.indexOf(wanted, tail);
-  const isOwn = own !== -1 && own + wanted.length <= nameLength;
-  if (isOwn && own === tail) return RANKS.prefix;
-  if (isOwn) return startsWord(text, wanted, own, nameLength) ? RANKS.nameWord : RANKS.name;
-  if (first + wanted.length > nameLength) return RANKS.none;
-  // A start of the whole name that reaches into its last part, or occurs in the part before.
-  if (first + wanted.length > tail) return first === 0 ? RANKS.prefix : RANKS.name;
-  return RANKS.namespace;
+/** What a server is filtered by, and what a query asks for; each ends with a bar, so that only whole words match. */
+function facetsOf(of: IndexedServer | ServerQuery): readonly string[] {
+  const transports = 'transports' in of ? of.transports : [of.transport];
+  const registryTypes = 'registryTypes' in of ? of.registryTypes : [of.registryType];
+  return [
+    ...transports.filter((each) => each !== null).map((each) => `t:${each}|`),
+    ...registryTypes.filter((each) => each !== null).map((each) => `r:${each}|`),
+    ...(of.needsSecret === null ? [] : [`s:${of.needsSecret}|`]),
+  ];
 }
 
-const WORD_CHARACTER = /[\p{L}\p{N}]/u;
-
-/** Whether the text occurs at the start of a word, between two positions. */
-function startsWord(text: string, wanted: string, from: number, to: number): boolean {
-  for (let at = text.indexOf(wanted, from); at !== -1 && at + wanted.length <= to; at = text.indexOf(wanted, at + 1)) {
-    if (at === 0 || !WORD_CHARACTER.test(text.charAt(at - 1))) return true;
-  }
-  return false;
+function isAfter(rank: number, { at, name }: Entry, after: SearchPosition | null): boolean {
+  if (after === null || rank !== after.rank) return after === null || rank > after.rank;
+  return at < after.at || (at === after.at && name > after.name);
 }

@@ -99,6 +99,23 @@ describe('migrations', () => {
     client.close();
   });
 
+  test('have the mirror of a registry fetched again, for the titles that it lacks', async () => {
+    const client = open();
+    await migrate(client, NOW, MIGRATIONS.slice(0, 20));
+    await client.batch([
+      `INSERT INTO registry_mirrors (id, url, synced_at, crawled_at, not_before_ms) VALUES (1, 'u', '${NOW}', '${NOW}', 9)`,
+      `INSERT INTO registry_servers (registry_id, name, description, facets, state, updated_at, crawl, change)
+        VALUES (1, 'a/b', 'text', 'stdio/npm', 'active', '${NOW}', 1, 1)`,
+    ]);
+    await migrate(client, NOW);
+    const { rows } = await client.execute(
+      'SELECT synced_at, crawled_at, not_before_ms, description, search_text FROM registry_mirrors, registry_servers',
+    );
+    const stays = { synced_at: NOW, description: 'text' };
+    expect(rows).toMatchObject([{ ...stays, crawled_at: null, not_before_ms: 0, search_text: '' }]);
+    client.close();
+  });
+
   test('are numbered from 1 without a gap', () => {
     expect(MIGRATIONS.map((migration) => migration.number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
   });

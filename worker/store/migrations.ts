@@ -384,4 +384,13 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX pending_logins_by_expiry ON pending_logins (expires_at)`,
     ],
   },
+  {
+    number: 21,
+    name: 'titles and packages of the mirrored servers',
+    statements: [
+      // Filled when everything is fetched again, which is due with the next look at the registry.
+      `ALTER TABLE registry_servers ADD COLUMN search_text TEXT NOT NULL DEFAULT ''`,
+      `UPDATE registry_mirrors SET crawled_at = NULL, not_before_ms = 0`,
+    ],
+  },
 ];

@@ -4,10 +4,18 @@ import { registryDocuments, registryServers } from './tables.ts';
 
 export type RegistryServerRow = typeof registryServers.$inferSelect;
 
+/** What a search needs of a server. */
+export type ListedServerRow = Pick<
+  RegistryServerRow,
+  'name' | 'description' | 'searchText' | 'facets' | 'state' | 'updatedAt'
+>;
+
 /** A server from a page of the registry. */
 export interface MirroredServer {
   readonly name: string;
   readonly description: string;
+  /** The title and the identifiers of packages. */
+  readonly searchText: string;
   readonly facets: string;
   readonly state: string;
   readonly updatedAt: string;
@@ -27,11 +35,12 @@ export function writeServers(
   const names = JSON.stringify(servers.map(({ name }) => name));
   const documents = JSON.stringify(servers.map(({ name, document }) => ({ name, document })));
   return [
-    statement(sql`INSERT INTO registry_servers (registry_id, name, description, facets, state, updated_at, crawl, change)
-      SELECT ${id}, value ->> 'name', value ->> 'description', value ->> 'facets', value ->> 'state', value ->> 'updatedAt',
-        ${crawl}, ${change} FROM json_each(${rows}) WHERE true
-      ON CONFLICT (registry_id, name) DO UPDATE SET description = excluded.description, facets = excluded.facets,
-        state = excluded.state, updated_at = excluded.updated_at, change = excluded.change
+    statement(sql`INSERT INTO registry_servers (registry_id, name, description, search_text, facets, state,
+        updated_at, crawl, change)
+      SELECT ${id}, value ->> 'name', value ->> 'description', value ->> 'searchText', value ->> 'facets',
+        value ->> 'state', value ->> 'updatedAt', ${crawl}, ${change} FROM json_each(${rows}) WHERE true
+      ON CONFLICT (registry_id, name) DO UPDATE SET description = excluded.description,
+        search_text = excluded.search_text, facets = excluded.facets, state = excluded.state, updated_at = excluded.updated_at, change = excluded.change
         WHERE excluded.updated_at >= registry_servers.updated_at`),
     statement(sql`UPDATE registry_servers SET crawl = ${crawl}
       WHERE registry_id = ${id} AND name IN (SELECT value FROM json_each(${names}))`),
@@ -48,10 +57,10 @@ export async function listServers(
   database: Database,
   registryId: number,
   page: { readonly after: string; readonly limit: number },
-): Promise<Pick<RegistryServerRow, 'name' | 'description' | 'facets'>[]> {
-  const { name, description, facets } = registryServers;
+): Promise<ListedServerRow[]> {
+  const { name, description, searchText, facets, state, updatedAt } = registryServers;
   return database.read
-    .select({ name, description, facets })
+    .select({ name, description, searchText, facets, state, updatedAt })
     .from(registryServers)
     .where(and(eq(registryServers.registryId, registryId), gt(name, page.after), ne(registryServers.state, 'deleted')))
     .orderBy(asc(name))

@@ -442,6 +442,7 @@ export const registryServers = sqliteTable(
     registryId: integer('registry_id').notNull(),
     name: text('name').notNull(),
     description: text('description').notNull(),
+    searchText: text('search_text').notNull().default(''),
     facets: text('facets').notNull(),
     state: text('state').notNull(),
     updatedAt: text('updated_at').notNull(),
