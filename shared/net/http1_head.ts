@@ -41,13 +41,17 @@ export interface HeaderField {
   readonly value: string;
 }
 
-export type HttpVersion = '1.0' | '1.1';
+export type HttpVersion = '1.0' | '1.1' | '2';
 
 export interface RequestHead {
   readonly method: string;
   readonly target: string;
   readonly version: HttpVersion;
   readonly fields: readonly HeaderField[];
+  /** HTTP/2: the names of the pseudo-header fields, in the client's order. */
+  readonly pseudo?: readonly string[];
+  /** HTTP/2: the fields that no hop may put into a compression table, by name. */
+  readonly neverIndexed?: readonly string[];
 }
 
 export interface ReplyHead {
@@ -213,7 +217,8 @@ function statusAt(text: string, at: number): number {
   return status >= 100 ? status : 0;
 }
 
-function trimWhitespace(text: string, start: number, end: number): string {
+/** The part of the text without SP and HTAB around it. */
+export function trimWhitespace(text: string, start: number, end: number): string {
   let from = start;
   let to = end;
   while (from < to && isWhitespace(text.charCodeAt(from))) from += 1;
