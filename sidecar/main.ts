@@ -51,6 +51,7 @@ import { bootId } from '../machine/process_identity.ts';
 import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
+import { openUpstream } from './upstream/open_upstream.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 
 /** Composition root of the sidecar: the only file that reads its arguments and environment. */
@@ -291,6 +292,7 @@ function tunnelPortsOf(
     pinned: config.pinned,
     denyPrivate: config.denyPrivateUpstreams,
     timeoutSeconds: config.limits.connectTimeoutSeconds,
+    limits: config.limits,
   });
   const materials = new MaterialCache();
   const masked = new MaskedReplies(
@@ -322,6 +324,7 @@ function tunnelPortsOf(
     refusals,
     metrics,
     log,
+    openUpstream: (wanted) => openUpstream(dialer, wanted),
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
   };
 }

@@ -11,6 +11,8 @@ import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
 import type { AccountChoice } from '../shared/model/account_choice.ts';
 import type { AllowedHosts } from '../shared/resolve/admitted_host.ts';
+import type { RequestHead } from '../shared/net/http1_head.ts';
+import type { FieldList } from '../shared/net/http2_head.ts';
 import type { Policy } from '../shared/resolve/resolve.ts';
 import type { Connection } from '../machine/connection/connection.ts';
 
@@ -79,11 +81,39 @@ export interface AuditSink {
   flush(timeoutMs: number): Promise<boolean>;
 }
 
-/** An upstream connection for one exchange. */
+/** An upstream connection for one exchange, or an HTTP/2 session that opens a stream for it. */
+export type Leased = (LeasedConnection | LeasedSession) & {
+  /** It has been open for a while, so the upstream may have closed it in the meantime. */
+  readonly reused: boolean;
+};
+
 export interface LeasedConnection {
   readonly connection: Connection;
-  /** It has served an earlier exchange, so the upstream may have closed it in the meantime. */
-  readonly reused: boolean;
+}
+
+export interface LeasedSession {
+  readonly session: UpstreamStreams;
+}
+
+/** Opens streams to an upstream. */
+export interface UpstreamStreams {
+  /** Sends a request's head; `isWhole` if it has no body. Throws if the session has just ended. */
+  open(head: RequestHead, isWhole: boolean): UpstreamStream;
+}
+
+/** The upstream's side of one stream. */
+export interface UpstreamStream extends Connection {
+  /** The next head, interim or final; null if the stream is lost before it. */
+  nextHead(): Promise<ReceivedFields | null>;
+  /** Finishes the request with trailers: header lines, each with its CRLF. */
+  end(trailers?: string): void;
+}
+
+/** The fields of a head of HTTP/2. */
+export interface ReceivedFields {
+  readonly list: FieldList;
+  /** Nothing follows it. */
+  readonly isLast: boolean;
 }
 
 /**
@@ -91,12 +121,34 @@ export interface LeasedConnection {
  * `egress_address_not_allowed`.
  */
 export interface UpstreamLanes {
-  /** The idle connection of a lane, synchronously, or a new one. A lane is a binding's id, or passthrough; lanes never share a socket. */
-  take(lane: string): Result<LeasedConnection, Refusal> | Promise<Result<LeasedConnection, Refusal>>;
-  /** A new connection, even if one is idle. */
-  dial(): Promise<Result<LeasedConnection, Refusal>>;
+  /**
+   * The idle connection or the session of a lane, synchronously, or a new one. A lane is a binding's id, or passthrough; lanes
+   * never share a socket. A session is used with one released credential only.
+   */
+  take(lane: string, credential: object | null): Result<Leased, Refusal> | Promise<Result<Leased, Refusal>>;
+  /** A new one, even if the lane has one. */
+  dial(lane: string, credential: object | null): Promise<Result<Leased, Refusal>>;
   /** Returns a connection after an exchange that left it reusable. */
   give(lane: string, connection: Connection): void;
+}
+
+/** What a new tunnel asks of its upstream. */
+export interface WantedUpstream {
+  readonly host: string;
+  /** Called before each dial. */
+  readonly isPublicOnly: () => boolean;
+  /** The versions that the client offers and that are spoken here, in its order. */
+  readonly offered: readonly string[];
+  /** False if every request would be refused at the moment. */
+  readonly mayDial: boolean;
+  /** Calls back if the client leaves; returns the function to stop. */
+  readonly onGone: (listener: () => void) => () => void;
+}
+
+/** The version that a tunnel speaks on both sides, by its name in TLS, and its upstream connections. */
+export interface AgreedUpstream {
+  readonly protocol: string;
+  readonly lanes: UpstreamLanes & { close(): void };
 }
 
 /** The hosts that a plan's step may reach, as its verified lock names them (specification section 1, Tool-step egress). */

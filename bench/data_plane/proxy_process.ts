@@ -25,6 +25,7 @@ import { SessionRefusals } from '../../sidecar/tunnel/session_refusals.ts';
 import { StrangerRefusals } from '../../sidecar/tunnel/stranger_refusals.ts';
 import { createDialer } from '../../sidecar/upstream/dialer.ts';
 import { TunnelLanes } from '../../sidecar/upstream/lanes.ts';
+import { openUpstream } from '../../sidecar/upstream/open_upstream.ts';
 
 const BINDINGS = 1000;
 const [host = '', upstreamPort = '', upstreamCa = ''] = process.argv.slice(2);
@@ -68,6 +69,7 @@ const dialer = createDialer({
   pinned: new Map([host, `bound.${host}`].map((name) => [name, pinned])),
   denyPrivate: false,
   timeoutSeconds: 5,
+  limits: DEFAULT_LIMITS,
 });
 
 const log: Log = { info: () => undefined, error: (message) => void process.stderr.write(`${message}\n`) };
@@ -93,6 +95,7 @@ const listener = createListener(
     refusals: new SessionRefusals(audit),
     metrics,
     log,
+    openUpstream: (wanted) => openUpstream(dialer, wanted),
     openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),
   },
   createServer(),

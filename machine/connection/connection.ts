@@ -83,6 +83,21 @@ export class Connection<Stream extends Duplex = Duplex> {
     return this.closed || (this.#ended && this.#queue.length === 0);
   }
 
+  /** Trailers that arrive beside the byte stream; a version that has them in it gives none here. */
+  get trailers(): string {
+    return '';
+  }
+
+  /** The code that the peer reset an HTTP/2 stream with; 0 if it did not. */
+  get resetCode(): number {
+    return 0;
+  }
+
+  /** Whether a peer that has finished sending is most likely about to leave. */
+  protected get leavesAfterEnd(): boolean {
+    return true;
+  }
+
   /** What has already arrived: a chunk, null at the end, undefined if nothing yet. */
   take(): Buffer | null | undefined {
     const chunk = this.#queue.shift();
@@ -297,7 +312,8 @@ export class Connection<Stream extends Duplex = Duplex> {
 
   /** Starts when the peer has finished sending and bytes wait for it. */
   #watchForStall(): void {
-    if (!this.#ended || this.closed || this.#stalled !== null || this.stream.writableLength === 0) return;
+    if (!this.#ended || !this.leavesAfterEnd || this.closed) return;
+    if (this.#stalled !== null || this.stream.writableLength === 0) return;
     this.#stalled = setTimeout(() => {
       if (!this.#isConnected()) this.stream.destroy();
       else this.#stalled = setTimeout(() => this.stream.destroy(), STALLED_AFTER_END_MS - LOOK_AFTER_STALL_MS);

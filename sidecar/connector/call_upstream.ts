@@ -6,8 +6,9 @@ import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { fieldValues, formatRequestHead, headerField } from '../../shared/net/http1_head.ts';
-import type { Outgoing } from '../exchange/forward.ts';
+import type { RequestHead } from '../../shared/net/http1_head.ts';
+import { fieldValues, headerField } from '../../shared/net/http1_head.ts';
+import type { Outgoing } from '../exchange/outgoing.ts';
 import { forward } from '../exchange/forward.ts';
 import type { InForce } from '../exchange/in_force.ts';
 import type { CredentialMaterial } from '../exchange/material.ts';
@@ -85,8 +86,8 @@ async function outgoingOf(
   const written = await inject({ binding, request, credential: material.credential, body, now, hash });
   if (!written.ok) return written;
   const { method, target, fields } = written.value;
-  const head = formatRequestHead({ method, target, fields, version: '1.1' });
-  return ok({ head, method, body, upgrade: 'none', lane: binding.id });
+  const head: RequestHead = { method, target, fields, version: '1.1' };
+  return ok({ head, raw: null, body, upgrade: 'none', lane: binding.id, credential: material.credential });
 }
 
 /** The same request as the control plane's own runs send; they ask for no content coding. */

@@ -9,7 +9,7 @@ import { fieldValues } from '../../shared/net/http1_head.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import type { BodyBudget } from '../exchange/body.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
-import type { Reply } from '../exchange/forward.ts';
+import type { Reply } from '../exchange/outgoing.ts';
 import { contentDecoders, decodeBody } from '../tunnel/content_decoder.ts';
 import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
 

@@ -96,7 +96,10 @@ async function collect(client: Connection, reader: BodyReader, reservation: Rese
   while (!reader.done) {
     const piece = client.take() ?? (await nextChunkOrEnd(client));
     if (piece === 'late') return brokenBodyRefusal(`no byte of it arrived for ${BODY_STALL_MS / 1000} s`);
-    if (piece === null) return brokenBodyRefusal('the client ended before the end of the body');
+    if (piece === 'lost' || (piece === null && !reader.end().ok)) {
+      return brokenBodyRefusal('the client ended before the end of the body');
+    }
+    if (piece === null) return null;
     const fed = reader.feed(piece);
     if (!fed.ok) return brokenBodyRefusal(fed.error.message);
     if (fed.value.used < piece.length) client.putBack(piece.subarray(fed.value.used));
@@ -108,7 +111,7 @@ async function collect(client: Connection, reader: BodyReader, reservation: Rese
   return null;
 }
 
-async function nextChunkOrEnd(client: Connection): Promise<Buffer | null | 'late'> {
+async function nextChunkOrEnd(client: Connection): Promise<Buffer | null | 'late' | 'lost'> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<'late'>((resolve) => {
     timer = setTimeout(() => resolve('late'), BODY_STALL_MS);
@@ -116,7 +119,7 @@ async function nextChunkOrEnd(client: Connection): Promise<Buffer | null | 'late
   try {
     return await Promise.race([client.nextChunk(), late]);
   } catch (error) {
-    if (error instanceof ConnectionLost) return null;
+    if (error instanceof ConnectionLost) return 'lost';
     throw error;
   } finally {
     clearTimeout(timer);

@@ -8,7 +8,7 @@ import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { ok } from '../../shared/model/result.ts';
-import { formatRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
+import type { RequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,
@@ -25,11 +25,11 @@ import { exchangeCapture, isTokenRequest } from './exchange_capture.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeLogin } from './exchange_login.ts';
 import { exchangeOperation } from './exchange_operation.ts';
-import type { Outgoing } from './forward.ts';
+import type { Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
 import { bindingInForce, connectorInForce, type InForce } from './in_force.ts';
-import type { Incoming } from './incoming.ts';
-import { ambiguousTarget, checkAuthority, parseIncoming } from './incoming.ts';
+import type { Incoming, StreamRequest } from './incoming.ts';
+import { ambiguousTarget, checkAuthority, parseIncoming, parseStreamRequest } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandon, auditUnavailable, refuse, replyWith } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
@@ -42,8 +42,14 @@ const NO_BINDINGS: readonly never[] = [];
  * enforce -> body -> credential -> inject -> forward -> Outcome. It writes nothing to the client; its one caller answers and
  * records.
  */
-export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<Outcome> {
-  const parsed = parseIncoming(raw, tunnel.host, ports.limits.maxHeaders);
+export async function exchange(
+  received: Buffer | StreamRequest,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const parsed = Buffer.isBuffer(received)
+    ? parseIncoming(received, tunnel.host, ports.limits.maxHeaders)
+    : parseStreamRequest(received, tunnel.host, ports.limits);
   if (!parsed.ok) return refuse(factsOfUnread(tunnel), parsed.error);
   const incoming = parsed.value;
   const facts = factsOf(incoming, tunnel.host);
@@ -174,11 +180,12 @@ async function forwardAsIs(
   const head = limited ?? incoming.head;
   const rewritten = withoutProxyHeaders(head) ?? limited;
   const outgoing: Outgoing = {
-    head: rewritten === null ? incoming.raw : formatRequestHead(rewritten),
-    method: incoming.head.method,
+    head: rewritten ?? incoming.head,
+    raw: rewritten === null ? incoming.raw : null,
     body: { kind: 'stream', framing: incoming.framing, transform: null },
     upgrade: acceptedUpgrade(head, tunnel.limited),
     lane: PASSTHROUGH_LANE,
+    credential: null,
   };
   const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
   if (reply.ok) return replyWith(incoming, facts, mediation, reply.value, null);

@@ -2,13 +2,15 @@ import { accountQueryBody, accountReply, isAccountQuery, readAccountName } from 
 import { ACCOUNT_ASKED } from '../../shared/model/audit_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import { fieldValues, headerField } from '../../shared/net/http1_head.ts';
+import { authorityField } from '../../shared/net/http2_head.ts';
 import type { SessionLogin } from '../ports.ts';
 import { readReply } from './exchange_capture.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
-import { forward, type Outgoing } from './forward.ts';
+import { forward } from './forward.ts';
 import { checkAuthority, type Incoming } from './incoming.ts';
 import { abandon, auditUnavailable, type Facts, type Outcome, refuse, replyLocally } from './outcome.ts';
+import type { Outgoing } from './outgoing.ts';
 import { bodyText, readBody } from './request_body.ts';
 import { forwardContext } from './send_credentialed.ts';
 
@@ -53,7 +55,7 @@ export async function exchangeAccount(
   }
   const token = login.takeForAccount();
   if (!token.ok) return refuse(facts, token.error, incoming, true);
-  const asked = outgoing(account, token.value);
+  const asked = outgoing(account, token.value, incoming);
   const sent = await forward(asked, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
   if (!sent.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true);
   const { status } = sent.value.head;
@@ -67,19 +69,35 @@ export async function exchangeAccount(
   return replyLocally(incoming, facts, accountReply(name), { kind: 'captured', reason: ACCOUNT_ASKED, status });
 }
 
-/** The whole request, written here. */
-function outgoing(account: NonNullable<SessionLogin['account']>, token: Secret): Outgoing {
+/** The whole request, written here, in the version of the tunnel. */
+function outgoing(
+  account: NonNullable<SessionLogin['account']>,
+  token: Secret,
+  { head: { version } }: Incoming,
+): Outgoing {
   const body = Buffer.from(accountQueryBody(account));
-  const lines = [
-    `POST ${account.path} HTTP/1.1`,
-    `Host: ${account.host}`,
-    `Authorization: Bearer ${token.reveal()}`,
-    'User-Agent: svc',
-    'Accept: application/json',
-    'Content-Type: application/json',
-    `Content-Length: ${body.byteLength}`,
-    'Connection: close',
+  const isHttp2 = version === '2';
+  const fields = [
+    isHttp2 ? authorityField(account.host) : headerField('Host', account.host),
+    headerField('Authorization', `Bearer ${token.reveal()}`),
+    headerField('User-Agent', 'svc'),
+    headerField('Accept', 'application/json'),
+    headerField('Content-Type', 'application/json'),
+    headerField('Content-Length', String(body.byteLength)),
+    ...(isHttp2 ? [] : [headerField('Connection', 'close')]),
   ];
-  const head = `${lines.join('\r\n')}\r\n\r\n`;
-  return { head, method: 'POST', body: { kind: 'bytes', chunks: [body] }, upgrade: 'none', lane: ACCOUNT_LANE };
+  return {
+    head: {
+      method: 'POST',
+      target: account.path,
+      version: isHttp2 ? '2' : '1.1',
+      fields,
+      neverIndexed: ['authorization'],
+    },
+    raw: null,
+    body: { kind: 'bytes', chunks: [body] },
+    upgrade: 'none',
+    lane: ACCOUNT_LANE,
+    credential: token,
+  };
 }

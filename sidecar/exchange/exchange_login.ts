@@ -4,10 +4,10 @@ import { enforceOperation } from '../../shared/enforce/operation.ts';
 import { ANSWERED_LOCALLY } from '../../shared/model/audit_event.ts';
 import type { InstalledConnector, ProgramLogin } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
-import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
-import { forward, type Outgoing } from './forward.ts';
+import { forward } from './forward.ts';
+import type { Outgoing } from './outgoing.ts';
 import { checkAuthority, type Incoming } from './incoming.ts';
 import { abandon, auditUnavailable, type Facts, type Outcome, refuse, replyLocally, replyWith } from './outcome.ts';
 import { reframe, withoutProxyHeaders } from './prepare_request.ts';
@@ -103,11 +103,12 @@ export function outgoingOwn(incoming: Incoming, { buffered }: RequestBody): Outg
   const head = withoutProxyHeaders(incoming.head) ?? incoming.head;
   const fields = buffered === null ? head.fields : reframe(head.fields, buffered.bytes);
   return {
-    head: formatRequestHead({ ...head, fields }),
-    method: head.method,
+    head: { ...head, fields },
+    raw: null,
     body: { kind: 'bytes', chunks: buffered?.chunks ?? [] },
     upgrade: 'none',
     lane: PASSTHROUGH_LANE,
+    credential: null,
   };
 }
 

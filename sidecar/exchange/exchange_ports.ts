@@ -1,5 +1,6 @@
 import type { HashPort } from '../../shared/inject/outgoing_request.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Clock } from '../../shared/model/clock.ts';
@@ -43,8 +44,8 @@ export interface ExchangeTunnel {
   readonly choice: AccountChoice | null;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
-  /** Sends an interim reply (1xx) to the client; resolves when the client can take more. */
-  sendInterim(raw: Buffer): Promise<void>;
+  /** Sends an interim reply (1xx) to the client: its bytes, or for HTTP/2 its fields. Resolves when the client can take more. */
+  sendInterim(raw: Buffer, head: ReplyHead): Promise<void>;
   /** Counts a reply on a lane, also an interim one, in which something was masked. */
   noteMasked(lane: string): 'counted' | 'paused';
 }

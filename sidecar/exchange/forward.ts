@@ -1,82 +1,41 @@
-import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
-import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { replyFraming } from '../../shared/net/http1_framing.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { parseReplyHead } from '../../shared/net/http1_head.ts';
+import { formatRequestHead, parseReplyHead } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { HeadRead } from '../../machine/connection/read_head.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
-import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
-import type { InForce } from './in_force.ts';
+import type { Leased } from '../ports.ts';
+import { attemptStream } from './forward_stream.ts';
+import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
+import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
 import { namesOnlyWebSocket } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { streamBody } from './stream_body.ts';
 
-/** An outgoing request. */
-export interface Outgoing {
-  /** The whole head; a string is latin1. */
-  readonly head: string | Buffer;
-  readonly method: string;
-  readonly body: OutgoingBody;
-  /** The protocol to which a 101 may switch the connection. */
-  readonly upgrade: 'none' | 'websocket' | 'any';
-  /** The upstream connection of the tunnel that carries it. */
-  readonly lane: string;
-}
-
-/** `bytes` is in memory and can be sent again; `stream` is copied from the client as it arrives. */
-type OutgoingBody =
-  | { readonly kind: 'bytes'; readonly chunks: readonly Uint8Array[] }
-  | { readonly kind: 'stream'; readonly framing: BodyFraming; readonly transform: BodyTransform | null };
-
-/** The upstream's reply: the head has been read, the body is still in the connection. */
-export interface Reply {
-  readonly head: ReplyHead;
-  /** The head as received. */
-  readonly raw: Buffer;
-  readonly framing: BodyFraming;
-  readonly upstream: Connection;
-  readonly lane: string;
-  readonly requestBody: BodyEnd | Promise<BodyEnd>;
-}
-
-export interface ForwardContext {
-  /** Null if the request is in memory, so that no end of a connection has to be passed on. */
-  readonly client: Connection | null;
-  readonly lanes: UpstreamLanes;
-  readonly maxHeadBytes: number;
-  readonly maxHeaders: number;
-  /** Receives each interim reply (1xx) unchanged; null if the client cannot be sent any. */
-  readonly onInterim: ((raw: Buffer, head: ReplyHead) => Promise<void> | void) | null;
-  /** Checked right before the first byte is written, because dialling may take long. Null for a request without an injected credential. */
-  readonly inForce: InForce | null;
-}
-
 /** Methods that may be sent twice (RFC 9110 section 9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
-/** An upstream that sends more interim replies than this is treated as one that never answers. */
-const MOST_INTERIM_REPLIES = 100;
 
 /**
  * Sends a request and reads the head of its reply. If the upstream closes a kept connection before the first reply byte, the
- * request is sent once more on a new connection, provided it may be sent twice; the lanes of a disconnected client return no
- * new one. Refuses with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, with `invalid_request` for
+ * request is sent once more on a new connection, provided it may be sent twice and its client is still there; over HTTP/2 also if the
+ * upstream did nothing with it. Refuses with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, with `invalid_request` for
  * a body whose framing breaks on the way, or with the reason why the policy no longer allows the request once there is a
  * connection.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
-  const taken = context.lanes.take(outgoing.lane);
+  const taken = context.lanes.take(outgoing.lane, outgoing.credential);
   const leased = taken instanceof Promise ? await taken : taken;
   if (!leased.ok) return leased;
   const first = await attempt(outgoing, leased.value, context);
   if (first.ok) return first;
-  const again = first.error.stale && leased.value.reused && maySendTwice(outgoing);
+  const isWanted = context.client?.closed !== true;
+  const isHarmless = first.error.isUntouched === true || (leased.value.reused && maySendTwice(outgoing));
+  const again = isWanted && first.error.stale && isHarmless;
   if (!again) return err(first.error.refusal);
-  const fresh = await context.lanes.dial();
+  const fresh = await context.lanes.dial(outgoing.lane, outgoing.credential);
   if (!fresh.ok) return fresh;
   const second = await attempt(outgoing, fresh.value, context);
   return second.ok ? second : err(second.error.refusal);
@@ -84,28 +43,28 @@ export async function forward(outgoing: Outgoing, context: ForwardContext): Prom
 
 function maySendTwice(outgoing: Outgoing): boolean {
   const { body } = outgoing;
-  return IDEMPOTENT.has(outgoing.method) && (body.kind === 'bytes' || body.framing.kind === 'none');
+  return IDEMPOTENT.has(outgoing.head.method) && (body.kind === 'bytes' || body.framing.kind === 'none');
 }
 
-interface AttemptFailure {
-  readonly refusal: Refusal;
-  /** The upstream closed before the first byte of a reply. */
-  readonly stale: boolean;
+function attempt(outgoing: Outgoing, leased: Leased, context: ForwardContext): Promise<Result<Reply, AttemptFailure>> {
+  const lapsed = context.inForce?.() ?? null;
+  if (lapsed !== null) {
+    if ('connection' in leased) leased.connection.destroy();
+    return Promise.resolve(err({ stale: false, refusal: lapsed }));
+  }
+  if ('session' in leased) return attemptStream(outgoing, leased.session, context);
+  return attemptOn(leased.connection, outgoing, context);
 }
 
-async function attempt(
+async function attemptOn(
+  upstream: Connection,
   outgoing: Outgoing,
-  { connection: upstream }: LeasedConnection,
   context: ForwardContext,
 ): Promise<Result<Reply, AttemptFailure>> {
   const { body, lane } = outgoing;
-  const lapsed = context.inForce?.() ?? null;
-  if (lapsed !== null) {
-    upstream.destroy();
-    return err({ stale: false, refusal: lapsed });
-  }
-  if (body.kind === 'bytes') writeTogether(upstream, outgoing.head, body.chunks);
-  else upstream.write(outgoing.head);
+  const sent = outgoing.raw ?? formatRequestHead(outgoing.head);
+  if (body.kind === 'bytes') writeTogether(upstream, sent, body.chunks);
+  else upstream.write(sent);
   const requestBody = sendBody(context.client, upstream, body);
   const reply = await readReply(upstream, outgoing, context);
   if (reply.ok) {
@@ -155,7 +114,7 @@ type ReadReply = Pick<Reply, 'head' | 'raw' | 'framing'>;
 
 async function readReply(
   upstream: Connection,
-  { method, upgrade }: Outgoing,
+  { head: { method }, upgrade }: Outgoing,
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
   for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
@@ -187,15 +146,4 @@ function replyHeadOf(
   if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
   const head = parseReplyHead(read.bytes.toString('latin1'), context);
   return head.ok ? ok({ head: head.value, raw: read.bytes }) : invalidReply(head.error.message);
-}
-
-function failClosedEarly(message: string): { ok: false; error: AttemptFailure } {
-  return err({ stale: true, refusal: refusal('upstream_unreachable', `the upstream did not answer: ${message}`) });
-}
-
-function invalidReply(message: string): { ok: false; error: AttemptFailure } {
-  return err({
-    stale: false,
-    refusal: refusal('upstream_invalid_reply', `the upstream's reply is not valid: ${message}`),
-  });
 }

@@ -5,6 +5,8 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { requestFraming } from '../../shared/net/http1_framing.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
+import type { FieldList, Http2HeadLimits } from '../../shared/net/http2_head.ts';
+import { isAuthorityField, parseRequestFields } from '../../shared/net/http2_head.ts';
 import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/http1_head.ts';
 import type { Authority } from '../../shared/net/host.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
@@ -14,8 +16,8 @@ import { parseTarget } from '../../shared/net/target.ts';
 /** A decrypted request that can be read in only one way. */
 export interface Incoming {
   readonly head: RequestHead;
-  /** The head as received. */
-  readonly raw: Buffer;
+  /** The head as received; null for HTTP/2, whose fields are all in `head`. */
+  readonly raw: Buffer | null;
   readonly framing: BodyFraming;
   readonly target: ParsedTarget;
   /** The Host header; null on HTTP/1.0 without one. */
@@ -38,6 +40,42 @@ export function parseIncoming(received: Buffer, host: string, maxHeaders: number
   const authority = hostHeader(head.value, host);
   if (!authority.ok) return authority;
   return ok({ head: head.value, raw, framing: framing.value, target: target.value, authority: authority.value });
+}
+
+/** A request of HTTP/2 as it was received. */
+export interface StreamRequest {
+  readonly fields: FieldList;
+  /** The names that the client marked as never indexed. */
+  readonly neverIndexed: readonly string[];
+  /** It has no body. */
+  readonly isWhole: boolean;
+}
+
+/** Reads a request of HTTP/2 with the same checks. Its body ends with the stream, so no other request can be hidden in it. */
+export function parseStreamRequest(
+  { fields, neverIndexed, isWhole }: StreamRequest,
+  host: string,
+  limits: Http2HeadLimits,
+): Result<Incoming, Refusal> {
+  const head = parseRequestFields(fields, neverIndexed, limits);
+  if (!head.ok && head.error.reason !== 'invalid_fields') return err(refusal('head_too_large', head.error.message));
+  if (!head.ok) return invalid(head.error.message);
+  const target = parseTarget(head.value.target, head.value.method);
+  if (!target.ok) return invalid(target.error.message);
+  const authority = hostHeader(withoutSameHost(head.value), host);
+  if (!authority.ok) return authority;
+  const framing = isWhole ? NO_BODY : UNTIL_END;
+  return ok({ head: head.value, raw: null, framing, target: target.value, authority: authority.value });
+}
+
+const NO_BODY: BodyFraming = { kind: 'none' };
+const UNTIL_END: BodyFraming = { kind: 'until-close' };
+
+/** A Host beside an `:authority` says the same (RFC 9113 section 8.3.1), or there are two authorities. */
+function withoutSameHost(head: RequestHead): RequestHead {
+  const [authority, ...hosts] = head.fields.filter(({ name }) => name === 'host');
+  if (authority === undefined || !isAuthorityField(authority)) return head;
+  return hosts.every(({ value }) => value === authority.value) ? { ...head, fields: [authority] } : head;
 }
 
 function hostHeader(head: RequestHead, host: string): Result<Authority | null, Refusal> {

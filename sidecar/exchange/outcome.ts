@@ -7,7 +7,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import type { HttpVersion } from '../../shared/net/http1_head.ts';
 import { connectionTokens } from '../../shared/net/http1_head.ts';
-import type { Reply } from './forward.ts';
+import type { Reply } from './outgoing.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import type { WithheldHeaders } from './sanitise_head.ts';

@@ -26,7 +26,7 @@ export function prepareCredentialedRequest(incoming: Incoming, host: string): Ou
   // Without a Host the server picks its default site, which may not be the host that the credential is for.
   const fields: HeaderField[] = incoming.authority === null ? [headerField('Host', host)] : [];
   for (const field of head.fields) {
-    const kept = keepField(field, nominated, upgrade);
+    const kept = head.version === '2' ? keepStreamField(field, head) : keepField(field, nominated, upgrade);
     if (kept !== null) fields.push(kept);
   }
   return { method: head.method, target: originForm(incoming), host, fields };
@@ -59,6 +59,15 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   if (name !== 'accept-encoding' || ONLY_READABLE.test(field.value)) return field;
   return headerField('Accept-Encoding', readableCodings(field.value));
 }
+
+/** HTTP/2 has no Connection header. `te: trailers` is for the upstream itself; a Host says what the `:authority` does. */
+function keepStreamField(field: HeaderField, { fields }: RequestHead): HeaderField | null {
+  if (field.name === 'te') return field;
+  if (field.name === 'host' && field !== fields[0] && fields[0]?.name === 'host') return null;
+  return keepField(field, NONE_NOMINATED, false);
+}
+
+const NONE_NOMINATED: ReadonlySet<string> = new Set();
 
 /** Headers that frame or route the message stay even if Connection nominates them, so the body stays the one that was approved. */
 const END_TO_END = new Set(['host', 'content-length', 'transfer-encoding', 'content-type', 'content-encoding']);

@@ -2,6 +2,9 @@ import type { Limits } from '../../shared/model/limits.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
+import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { bufferBody, refuseDeclared } from './body.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
@@ -16,6 +19,13 @@ export interface RequestBody {
 export const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
+const CONTINUE_HEAD: ReplyHead = {
+  version: '1.1',
+  status: 100,
+  reason: 'Continue',
+  startLine: 'HTTP/1.1 100 Continue',
+  fields: [],
+};
 
 /** The size limit of a body, and the fix to name when it is exceeded. */
 const BODY_LIMITS = {
@@ -43,11 +53,17 @@ export async function readBody(
   const { limit, advice } = BODY_LIMITS[kind];
   const maxBytes = Math.min(ports.limits[limit], ports.limits.maxCredentialedBodyBytes);
   const limits = { maxBytes, advice, budget: ports.budget, sessionId: tunnel.sessionId };
-  const declared = refuseDeclared(incoming.framing, limits);
+  const declared = refuseDeclared(declaredFraming(incoming), limits);
   if (declared !== null) return err(declared);
-  if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE);
+  if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE, CONTINUE_HEAD);
   const buffered = await bufferBody(tunnel.client, incoming.framing, limits);
   return buffered.ok ? ok({ buffered: buffered.value }) : buffered;
+}
+
+/** In HTTP/2 the length frames nothing, but it is what the client means to send. */
+function declaredFraming({ head, framing }: Incoming): BodyFraming {
+  const length = head.version === '2' ? Number(fieldValues(head.fields, 'content-length')[0] ?? 0) : 0;
+  return length > 0 ? { kind: 'length', length } : framing;
 }
 
 /** The buffered body as latin1 text; empty if none was read. */

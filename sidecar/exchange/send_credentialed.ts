@@ -6,12 +6,11 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { ok } from '../../shared/model/result.ts';
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { formatRequestHead } from '../../shared/net/http1_head.ts';
+import type { ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
-import type { ForwardContext, Outgoing } from './forward.ts';
+import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
@@ -21,7 +20,7 @@ import type { Facts, Outcome } from './outcome.ts';
 import { abandon, keepsCookies, refuse, replyWith } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
 import { listWithheldHeaders, sanitiseHead } from './sanitise_head.ts';
-import { scrubHeadBytes } from './scrub_head.ts';
+import { scrubHead, scrubHeadBytes } from './scrub_head.ts';
 
 /** The lane of requests without a credential. */
 export const PASSTHROUGH_LANE = '';
@@ -82,19 +81,19 @@ function injectCredential(
   const input = { binding, request: framed, credential, body, now: new Date(clock.now()), hash };
   const done = inject(sessionToken === null ? input : { ...input, sessionToken });
   const finish = (written: Result<InjectedRequest, Refusal>): Result<Outgoing, Refusal> =>
-    written.ok ? ok(outgoingOf(written.value, incoming, binding, buffered)) : written;
+    written.ok ? ok({ ...outgoingOf(written.value, framed, admitted), credential }) : written;
   return done instanceof Promise ? done.then(finish) : finish(done);
 }
 
 function outgoingOf(
   { method, target, fields, bodyTransform }: InjectedRequest,
-  incoming: Incoming,
-  binding: HostBinding,
-  buffered: BufferedBody | null,
-): Outgoing {
+  before: OutgoingRequest,
+  { incoming, binding, body: { buffered } }: Admitted,
+): Omit<Outgoing, 'credential'> {
+  const head = { ...incoming.head, method, target, fields };
   return {
-    head: formatRequestHead({ method, target, fields, version: incoming.head.version }),
-    method,
+    head: head.version === '2' ? withSecretsUnindexed(head, before) : head,
+    raw: null,
     body:
       buffered === null
         ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
@@ -102,6 +101,14 @@ function outgoingOf(
     upgrade: isWebSocketUpgrade(incoming.head) ? 'websocket' : 'none',
     lane: binding.id,
   };
+}
+
+/** What injection has written or changed is never indexed, so that it is in no compression table (RFC 7541 section 7.1.3). */
+function withSecretsUnindexed(head: RequestHead, before: OutgoingRequest): RequestHead {
+  const known = new Set(before.fields);
+  const written = head.fields.filter((field) => !known.has(field)).map(({ name }) => name);
+  const target = head.target === before.target ? [] : [':path'];
+  return { ...head, neverIndexed: [...(head.neverIndexed ?? []), ...written, ...target] };
 }
 
 function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBody {
@@ -129,11 +136,11 @@ export function forwardContext(
   const { client, lanes } = tunnel;
   const { maxHeadBytes, maxHeaders } = limits;
   const onInterim = (received: Buffer, told: ReplyHead): Promise<void> => {
-    if (telling === null) return tunnel.sendInterim(received);
+    if (telling === null) return tunnel.sendInterim(received, told);
     const { head, raw } = sanitiseHead({ head: told, raw: received }, telling.keepCookies);
     const scrubbed = scrubHeadBytes(head, raw, telling.scrub);
     if (scrubbed !== raw) tunnel.noteMasked(telling.lane);
-    return tunnel.sendInterim(scrubbed);
+    return tunnel.sendInterim(scrubbed, scrubbed === raw ? head : scrubHead(head, telling.scrub));
   };
   return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
 }

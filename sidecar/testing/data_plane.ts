@@ -1,11 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
+import type {
+  ClientHttp2Session,
+  IncomingHttpHeaders,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+  ServerSessionOptions,
+  Settings,
+} from 'node:http2';
+import { connect as connectHttp2, performServerHandshake, type sensitiveHeaders } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket, TlsOptions } from 'node:tls';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
@@ -29,6 +39,7 @@ import { StrangerRefusals } from '../tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from '../tunnel/tunnel_ports.ts';
 import { createDialer } from '../upstream/dialer.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
+import { openUpstream } from '../upstream/open_upstream.ts';
 import {
   FakeApprovalSource,
   FakeAuditSink,
@@ -37,9 +48,40 @@ import {
   FakeMetrics,
   FakePolicySource,
 } from './fakes.ts';
+import { StreamClient, StreamServer } from './http2_peers.ts';
 
 /** How a raw upstream handles one connection; `reset` drops it with a TCP reset. */
 export type UpstreamHandler = (socket: TLSSocket, reset: () => void) => void;
+
+/** How an upstream handles one stream; `fields` are names and values in turn. */
+export type StreamHandler = (
+  stream: ServerHttp2Stream,
+  fields: readonly string[],
+  session: ServerHttp2Session,
+  headers: StreamHeaders,
+) => void;
+
+/** Headers with the names that were sent as never indexed. */
+type StreamHeaders = IncomingHttpHeaders & { readonly [sensitiveHeaders]?: readonly string[] };
+
+interface SessionOptions {
+  readonly servername?: string;
+  readonly offered?: readonly string[];
+  readonly settings?: Settings;
+}
+
+/** The version that the peers of a test speak; the test itself is written in HTTP/1.1 (see {@link StreamClient}). */
+let version: 'http/1.1' | 'h2' = 'http/1.1';
+
+/** Makes every data plane of this test file speak HTTP/2. */
+export function speakHttp2(): void {
+  version = 'h2';
+}
+
+/** True after {@link speakHttp2}: for tests of what HTTP/2 does not have. */
+export function isHttp2(): boolean {
+  return version === 'h2';
+}
 
 /** The data plane on loopback with fakes behind its ports and real TLS on both sides. */
 export interface DataPlane {
@@ -65,12 +107,20 @@ export interface DataPlane {
   readonly openTunnels: () => number;
   /** A new TLS upstream, with a certificate for `certified` (the host itself by default). */
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
+  /** A new TLS upstream that chooses HTTP/2, and whose frames are the handler's. */
+  frameUpstream(host: string, handler: (socket: TLSSocket) => void): Promise<void>;
+  /** A new TLS upstream over HTTP/2, and over HTTP/1.1 too if `versions` says so. */
+  streamUpstream(host: string, handler: StreamHandler, versions?: readonly string[]): Promise<void>;
   /** Dials a host at a port of this machine. */
   pin(host: string, port: number): void;
   /** Delays the handshake of connections to an existing upstream until they are released. */
   hold(host: string): Promise<HeldDials>;
   /** Opens a tunnel and its TLS. `servername` defaults to the host, the token to the session's. */
   open(host: string, servername?: string, token?: string): Promise<TLSSocket>;
+  /** Opens a tunnel and its TLS with a list of protocols. */
+  openTls(host: string, offered: readonly string[], servername?: string): Promise<TLSSocket>;
+  /** Opens a tunnel and an HTTP/2 session in it. */
+  openSession(host: string, options?: SessionOptions): Promise<ClientHttp2Session>;
   /** Sends raw bytes to the proxy port and reads until it closes, or until `enough` returns true. */
   raw(text: string, enough?: (got: string) => boolean): Promise<string>;
   stop(): Promise<void>;
@@ -110,6 +160,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     pinned,
     denyPrivate: false,
     timeoutSeconds: 5,
+    limits: all,
   });
   const log: Log = {
     info: () => undefined,
@@ -138,6 +189,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     refusals,
     metrics: fakes.metrics,
     log,
+    openUpstream: (wanted) => openUpstream(dialer, wanted),
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
   };
   const localApi = createHttpServer((_request, response) => response.end('local api'));
@@ -159,7 +211,17 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     budget,
     openTunnels: () => tunnels.size,
     async upstream(host, handler, certified = host) {
-      const server = await tlsServer(upstreamCa, certified, handler);
+      const server = await (version === 'h2' ? translatingServer : tlsServer)(upstreamCa, certified, handler);
+      servers.push(server);
+      pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
+    },
+    async frameUpstream(host, handler) {
+      const server = await tlsServer(upstreamCa, host, handler, { ALPNProtocols: ['h2'] });
+      servers.push(server);
+      pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
+    },
+    async streamUpstream(host, handler, versions = ['h2']) {
+      const server = await streamServer(upstreamCa, host, handler, versions);
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
@@ -178,8 +240,25 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
       return { reached: reached.promise, letThrough: () => gate.resolve() };
     },
-    open: (host, servername = host, given = token) =>
-      openTunnel({ port, token: given, caPem: ca.caPem }, host, servername, sockets),
+    async open(host, servername = host, given = token) {
+      const proxy = { port, token: given, caPem: ca.caPem };
+      if (version === 'http/1.1') return openTunnel(proxy, host, servername, sockets);
+      const socket = await openTunnel(proxy, host, servername, sockets, ['h2']);
+      return translatingClient(socket, host);
+    },
+    openTls: (host, offered, servername = host) =>
+      openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered),
+    async openSession(host, { servername = host, offered = ['h2'], settings = {} } = {}) {
+      const socket = await openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered);
+      socket.allowHalfOpen = false;
+      const http2 = connectHttp2(`https://${host}`, {
+        createConnection: () => socket,
+        settings: { enablePush: false, ...settings },
+        ...LAX,
+      });
+      http2.on('error', () => undefined);
+      return http2;
+    },
     raw: (text, enough) => rawExchange(port, text, sockets, enough),
     async stop() {
       for (const socket of sockets) socket.destroy();
@@ -208,15 +287,85 @@ function countTunnels(tunnels: Set<object>): () => void {
   return () => tunnels.delete(tunnel);
 }
 
-async function tlsServer(authority: Authority, host: string, handler: UpstreamHandler): Promise<Server> {
+async function tlsServer(
+  authority: Authority,
+  host: string,
+  handler: UpstreamHandler,
+  more: TlsOptions = {},
+): Promise<Server> {
   const leaf = await issueLeaf(authority, host, Date.now());
   const raw = new Map<number | undefined, Socket>();
-  const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, allowHalfOpen: true }, (socket) => {
+  const options = { key: leaf.keyPem, cert: leaf.certificatePem, allowHalfOpen: true, ...more };
+  const server = createTlsServer(options, (socket) => {
     socket.on('error', () => undefined);
     const below = raw.get(socket.remotePort);
     handler(socket, () => below?.resetAndDestroy());
   });
   server.on('connection', (socket: Socket) => raw.set(socket.remotePort, socket));
+  server.on('tlsClientError', () => undefined);
+  return server;
+}
+
+/** Takes duplicates of any header, as the data plane does. */
+const LAX: ServerSessionOptions & { readonly strictSingleValueFields: boolean } = { strictSingleValueFields: false };
+
+/** The same upstream over HTTP/2, where its handler gets one socket for each stream, and over HTTP/1.1 for runs by name. */
+function translatingServer(authority: Authority, certified: string, handler: UpstreamHandler): Promise<Server> {
+  const handleStream: StreamHandler = (stream, fields, session) => {
+    const lose = (): void => session.destroy();
+    handler(asSocket(new StreamServer(stream, fields, lose)), lose);
+  };
+  return streamServer(authority, certified, handleStream, ['h2', 'http/1.1'], (socket) =>
+    handler(socket, () => socket.destroy()),
+  );
+}
+
+function translatingClient(socket: TLSSocket, host: string): TLSSocket {
+  const options = {
+    createConnection: () => socket,
+    settings: { enablePush: false },
+    maxSendHeaderBlockLength: 1024 * 1024,
+    ...LAX,
+  };
+  socket.allowHalfOpen = false;
+  const session = connectHttp2(`https://${host}`, options);
+  session.on('error', () => undefined);
+  return asSocket(new StreamClient(session));
+}
+
+/** What tests use of a socket is what every Duplex has. */
+function asSocket(stream: Duplex): TLSSocket {
+  stream.on('error', () => undefined);
+  if (!isUsedAsSocket(stream)) throw new Error('a test has the stream before it ends');
+  return stream;
+}
+
+function isUsedAsSocket(stream: Duplex): stream is TLSSocket {
+  return !stream.destroyed;
+}
+
+async function streamServer(
+  authority: Authority,
+  host: string,
+  handler: StreamHandler,
+  versions: readonly string[],
+  otherwise: (socket: TLSSocket) => void = (socket) => socket.destroy(),
+): Promise<Server> {
+  const leaf = await issueLeaf(authority, host, Date.now());
+  const options = { key: leaf.keyPem, cert: leaf.certificatePem, ALPNProtocols: [...versions] };
+  const server = createTlsServer(options, (socket) => {
+    socket.on('error', () => undefined);
+    if (socket.alpnProtocol !== 'h2') return otherwise(socket);
+    const session = performServerHandshake(socket, LAX);
+    session.on('error', () => undefined);
+    session.on(
+      'stream',
+      (stream: ServerHttp2Stream, headers: StreamHeaders, _flags: number, fields: readonly string[]) => {
+        stream.on('error', () => undefined);
+        handler(stream, fields, session, headers);
+      },
+    );
+  });
   server.on('tlsClientError', () => undefined);
   return server;
 }
@@ -234,6 +383,7 @@ async function openTunnel(
   host: string,
   servername: string,
   sockets: Set<Socket>,
+  offered: readonly string[] = [],
 ): Promise<TLSSocket> {
   const basic = Buffer.from(`ses_test:${proxy.token}`).toString('base64');
   const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -244,7 +394,14 @@ async function openTunnel(
   );
   if (!answer.startsWith('HTTP/1.1 200 ')) throw new Error(`CONNECT was answered ${answer.split('\r\n')[0]}`);
   return new Promise((resolve, reject) => {
-    const tls = connectTls({ socket, servername, ca: proxy.caPem, checkServerIdentity: () => undefined });
+    const ALPNProtocols = offered.length === 0 ? {} : { ALPNProtocols: [...offered] };
+    const tls = connectTls({
+      socket,
+      servername,
+      ca: proxy.caPem,
+      checkServerIdentity: () => undefined,
+      ...ALPNProtocols,
+    });
     tls.once('secureConnect', () => resolve(tls));
     tls.once('error', reject);
   });

@@ -2,7 +2,7 @@ import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { splice } from '../../machine/connection/splice.ts';
-import type { Reply } from '../exchange/forward.ts';
+import type { Reply } from '../exchange/outgoing.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { scrubHeadBytes } from '../exchange/scrub_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
@@ -12,7 +12,7 @@ import { takeWholeReply } from './whole_reply.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
 /** Called for each reply or WebSocket message in which something was masked. */
-type OnMasked = () => 'counted' | 'paused';
+export type OnMasked = () => 'counted' | 'paused';
 
 /**
  * Relays an upstream's reply to the client: exactly on passthrough, scrubbed on a credentialed path. Waits for the rest of

@@ -23,9 +23,9 @@ export class ReplyBody {
     this.#reader = new BodyReader(framing, { collectTrailers });
   }
 
-  /** The trailer section as received, after the body. */
+  /** The trailer section as received, after the body: header lines, each with its CRLF. */
   get trailers(): string {
-    return this.#reader.trailers;
+    return this.#reader.trailers || this.#upstream.trailers;
   }
 
   /** The next piece if it has arrived; undefined if the reader has to wait. */

@@ -9,9 +9,11 @@ import { readHead } from '../../machine/connection/read_head.ts';
 import { exchange } from '../exchange/exchange.ts';
 import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
+import type { StreamRequest } from '../exchange/incoming.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import type { SessionLogin, UpstreamLanes } from '../ports.ts';
 import { closeAfterAnswer, writeRefusal, writeText } from './write_refusal.ts';
+import { IdleTimer } from './idle_timer.ts';
 import { relay } from './relay.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
@@ -37,7 +39,7 @@ export interface ServedTunnel {
  * every outcome has its audit event. Ends when either side ends.
  */
 export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
-  const idle = new IdleTimer(client, ports.exchange.limits.idleTunnelSeconds);
+  const idle = new IdleTimer(() => client.destroy(), ports.exchange.limits.idleTunnelSeconds);
   const context: ExchangeTunnel = {
     sessionId: tunnel.sessionId,
     host: tunnel.host,
@@ -64,7 +66,10 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       const outcome =
         read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : outcomeOfUnreadable(read, tunnel);
       await recordOutcome(outcome, tunnel, ports);
-      const unwatch = watchRevocation(client, outcome, tunnel, ports);
+      const unwatch = watchRevocation(outcome, ports, () => {
+        client.destroy();
+        tunnel.lanes.close();
+      });
       try {
         open = await answer(client, outcome, tunnel, ports);
       } finally {
@@ -86,14 +91,14 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
 }
 
 /** An exchange that fails through a bug may have sent its request, so it is recorded before the tunnel ends. */
-async function decide(
-  head: Buffer,
+export async function decide(
+  request: Buffer | StreamRequest,
   context: ExchangeTunnel,
   { sessionId, stepId, host }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<Outcome> {
   try {
-    return await exchange(head, context, ports.exchange);
+    return await exchange(request, context, ports.exchange);
   } catch (error) {
     const facts = { sessionId, stepId, host, method: null, path: null, binding: null };
     const event = exchangeEvent(facts, { kind: 'unanswered', reason: 'internal_error' });
@@ -115,7 +120,7 @@ function outcomeOfUnreadable(
 }
 
 /** Resolves when the event is in the spool. No byte of the answer is sent before. */
-function recordOutcome(
+export function recordOutcome(
   outcome: Outcome,
   { sessionId, stepId }: ServedTunnel,
   ports: TunnelPorts,
@@ -145,18 +150,15 @@ function resultOf(outcome: Outcome): ExchangeResult {
  * A reply has no time limit: it can be an event stream or a WebSocket. A credentialed reply ends when its binding or
  * connector is changed or removed, or this sidecar is revoked.
  */
-function watchRevocation(
-  client: Connection,
+export function watchRevocation(
   outcome: Outcome,
-  { lanes }: ServedTunnel,
   { exchange: { policy } }: TunnelPorts,
+  close: () => void,
 ): (() => void) | null {
   const inForce = outcome.kind === 'replied' ? outcome.inForce : undefined;
   if (inForce === undefined) return null;
   const look = (): void => {
-    if (inForce() === null) return;
-    client.destroy();
-    lanes.close();
+    if (inForce() !== null) close();
   };
   const unwatch = policy.onChanged(look);
   // The policy may have changed since the last check.
@@ -184,7 +186,7 @@ async function answer(
 }
 
 /** Counts a masked reply, and records the pause of its binding if it exceeds the limit. */
-function noteMasked(
+export function noteMasked(
   lane: string,
   { sessionId, host }: ServedTunnel,
   { exchange: { masked }, audit, metrics }: TunnelPorts,
@@ -193,40 +195,4 @@ function noteMasked(
   const counted = masked.count({ sessionId, binding: lane, host });
   if (counted === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
   return counted === 'counted' ? 'counted' : 'paused';
-}
-
-/** Closes an idle tunnel; never cuts off an exchange. */
-class IdleTimer {
-  readonly #client: Connection;
-  readonly #idleMs: number;
-  #timer: NodeJS.Timeout;
-  /** When the wait for a request began; null while one is served. */
-  #waitingSince: number | null = null;
-
-  constructor(client: Connection, seconds: number) {
-    this.#client = client;
-    this.#idleMs = seconds * 1000;
-    this.#timer = this.#look(this.#idleMs);
-  }
-
-  start(): void {
-    this.#waitingSince = performance.now();
-  }
-
-  stop(): void {
-    this.#waitingSince = null;
-  }
-
-  dispose(): void {
-    clearTimeout(this.#timer);
-  }
-
-  /** Resetting the timer for each request costs more than reading the clock, so an early timer checks the time and continues. */
-  #look(afterMs: number): NodeJS.Timeout {
-    return setTimeout(() => {
-      const waitedMs = this.#waitingSince === null ? 0 : performance.now() - this.#waitingSince;
-      if (waitedMs >= this.#idleMs) this.#client.destroy();
-      else this.#timer = this.#look(this.#idleMs - waitedMs);
-    }, afterMs);
-  }
 }

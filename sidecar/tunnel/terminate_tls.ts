@@ -4,26 +4,29 @@ import { TLSSocket } from 'node:tls';
 
 import { Connection } from '../../machine/connection/connection.ts';
 
-interface TerminatedTls {
-  readonly connection: Connection;
+export interface TerminatedTls {
+  readonly socket: TLSSocket;
+  /** The same as a connection; to be called at once, and only for HTTP/1.1. */
+  readonly connection: () => Connection;
   /** The server name that the client sent, if any. */
   readonly sni: string | null;
 }
 
 /**
- * Terminates the client's TLS with the leaf of the tunnel's host, for any server name that the client sends; HTTP/1.1 only.
- * Null if the handshake fails, mostly because the client does not trust the session's CA.
+ * Terminates the client's TLS with the leaf of the tunnel's host, for any server name that the client sends, and with the
+ * one given protocol. Null if the handshake fails, mostly because the client does not trust the session's CA.
  */
 export function terminateTls(
   socket: Socket,
   secureContext: SecureContext,
+  protocol: string,
   timeoutSeconds: number,
 ): Promise<TerminatedTls | null> {
   if (socket.destroyed) return Promise.resolve(null);
   const tls = new TLSSocket(socket, {
     isServer: true,
     secureContext,
-    ALPNProtocols: ['http/1.1'],
+    ALPNProtocols: [protocol],
     SNICallback: (_name, callback) => callback(null, secureContext),
   });
   return new Promise((resolve) => {
@@ -42,9 +45,12 @@ export function terminateTls(
       clearTimeout(timer);
       tls.off('close', fail);
       tls.off('end', fail);
+      // Only a TLS server of Node says so itself, and an HTTP/2 session waits for it.
+      Object.assign(tls, { secureConnecting: false });
       const { servername } = tls as TLSSocket & { servername?: string | false | null };
       resolve({
-        connection: new Connection(tls, () => socket.bytesRead, createConnectedProbe([socket, tls])),
+        socket: tls,
+        connection: () => new Connection(tls, () => socket.bytesRead, createConnectedProbe([socket, tls])),
         sni: typeof servername === 'string' ? servername : null,
       });
     });

@@ -8,13 +8,16 @@ import type { Admission } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
-import type { LiveSession } from '../ports.ts';
+import type { AgreedUpstream, LiveSession } from '../ports.ts';
+import { HTTP_2 } from '../../shared/net/client_hello.ts';
+import { agreeOnVersion } from './agree_on_version.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
-import { checkReach, isLimited, isPublicOnly, watchReach } from './sealed_reach.ts';
+import { checkReach, isLimited, watchReach } from './sealed_reach.ts';
 import { serve } from './serve.ts';
-import { terminateTls } from './terminate_tls.ts';
+import { serveStreams } from './serve_streams.ts';
+import { type TerminatedTls, terminateTls } from './terminate_tls.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
@@ -23,7 +26,7 @@ const SELF_TEST_STATUS = 403;
 const SELF_TEST_ANSWER = JSON.stringify({ error: { code: 'self_test', message: 'the proxy of svc answers' } });
 
 /**
- * Serves one proxy request: authenticate -> target -> sealed reach -> terminate TLS -> serve. Resolves with true if the
+ * Serves one proxy request: authenticate -> target -> sealed reach -> agree on a version -> terminate TLS -> serve. Resolves with true if the
  * client may try again on the same connection (after a 407), with false if the connection has ended.
  */
 export async function tunnel(
@@ -58,11 +61,18 @@ async function establish(
   ports: TunnelPorts,
 ): Promise<void> {
   client.write(ESTABLISHED);
-  const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
-  if (session.selfTest === true) await answerSelfTest(tls?.connection ?? null, ports);
-  else if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
-  else
-    await serveTunnel(tls.connection, { session, host, sni: tls.sni, onRequest: () => admission.markServed() }, ports);
+  const { connectTimeoutSeconds } = ports.exchange.limits;
+  const upstream = await agreeOnVersion(client, session, host, ports);
+  // A client that has ended cannot finish its handshake, and its bytes cannot be put back.
+  if (client.stream.readableEnded) client.destroy();
+  try {
+    const tls = await terminateTls(client.release(), context, upstream.protocol, connectTimeoutSeconds);
+    if (session.selfTest === true) await answerSelfTest(tls?.connection() ?? null, ports);
+    else if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
+    else await serveTunnel(tls, upstream, { session, host, onRequest: () => admission.markServed() }, ports);
+  } finally {
+    upstream.lanes.close();
+  }
 }
 
 /**
@@ -108,35 +118,23 @@ async function open(session: LiveSession, host: string, client: Connection): Pro
 }
 
 async function serveTunnel(
-  connection: Connection,
-  { session, host, ...of }: { session: LiveSession; host: string; sni: string | null; onRequest: () => void },
+  { socket, connection, sni }: TerminatedTls,
+  { protocol, lanes }: AgreedUpstream,
+  { session, host, onRequest }: { session: LiveSession; host: string; onRequest: () => void },
   ports: TunnelPorts,
 ): Promise<void> {
-  const lanes = ports.openLanes(host, () => isPublicOnly(session, host, ports.exchange));
   const unwatch = watchReach(session, host, ports.exchange, () => {
-    connection.destroy();
+    socket.destroy();
     lanes.close();
   });
   const limited = isLimited(session);
+  const of = { sessionId: session.id, stepId: session.reach?.stepId, host, limited, sni, onRequest, lanes };
+  const served = { ...of, login: session.login ?? null, choice: session.choice ?? null };
   try {
-    await serve(
-      connection,
-      {
-        sessionId: session.id,
-        stepId: session.reach?.stepId,
-        host,
-        limited,
-        login: session.login ?? null,
-        choice: session.choice ?? null,
-        ...of,
-        lanes,
-      },
-      ports,
-    );
+    await (protocol === HTTP_2 ? serveStreams(socket, served, ports) : serve(connection(), served, ports));
   } finally {
     unwatch();
-    lanes.close();
-    connection.destroy();
+    socket.destroy();
   }
 }
 

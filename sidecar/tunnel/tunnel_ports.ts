@@ -1,7 +1,7 @@
 import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Log, Metrics } from '../../machine/ports.ts';
-import type { AuditSink, SessionDirectory, UpstreamLanes } from '../ports.ts';
+import type { AgreedUpstream, AuditSink, SessionDirectory, UpstreamLanes, WantedUpstream } from '../ports.ts';
 import type { SessionRefusals } from './session_refusals.ts';
 import type { StrangerRefusals } from './stranger_refusals.ts';
 
@@ -18,6 +18,8 @@ export interface TunnelPorts {
   readonly refusals: SessionRefusals;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is called before each dial. */
+  /** The upstream connections of a new tunnel, and the version that it speaks. */
+  openUpstream(wanted: WantedUpstream): Promise<AgreedUpstream>;
+  /** Upstream connections to a host over HTTP/1.1, for a run; `close` drops them. `isPublicOnly` is called before each dial. */
   openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
 }

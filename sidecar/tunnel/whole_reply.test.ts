@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { SAMPLE_SEARCH_KEY } from '../../shared/inject/testing/sample_requests.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { Connection } from '../../machine/connection/connection.ts';
-import type { Reply } from '../exchange/forward.ts';
+import type { Reply } from '../exchange/outgoing.ts';
 import { readReply } from '../testing/read_reply.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { takeWholeReply } from './whole_reply.ts';

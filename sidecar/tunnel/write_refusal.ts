@@ -17,8 +17,12 @@ const CONTENT_TYPES: Readonly<Record<ReplyType, string>> = {
 /** Answers with a refusal: its status and `{"error": {"code", "message"}}`. The connection stays open when `keepOpen`. */
 export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean, withBody = true): void {
   const { status } = REFUSALS[why.reason];
-  const text = JSON.stringify({ error: { code: why.reason, message: why.message } });
-  writeJson(client, status, text, keepOpen, withBody);
+  writeJson(client, status, refusalBody(why), keepOpen, withBody);
+}
+
+/** `{"error": {"code", "message"}}` */
+export function refusalBody({ reason, message }: Refusal): string {
+  return JSON.stringify({ error: { code: reason, message } });
 }
 
 /** Answers with JSON that svc made. */
@@ -26,18 +30,28 @@ export function writeJson(client: Connection, status: number, json: string, keep
   writeText(client, status, { type: 'json', body: json }, keepOpen, withBody);
 }
 
-/** Answers with this text; JSON gets a line break at its end. */
+/** The body of an answer that svc made, and its type; JSON gets a line break at its end. */
+export function answerBody({ type, body }: LocalText): { readonly contentType: string; readonly bytes: Buffer } {
+  return { contentType: CONTENT_TYPES[type], bytes: Buffer.from(type === 'json' ? `${body}\n` : body, 'utf8') };
+}
+
+interface LocalText {
+  readonly type: ReplyType;
+  readonly body: string;
+}
+
+/** Answers with this text. */
 export function writeText(
   client: Connection,
   status: number,
-  { type, body: text }: { readonly type: ReplyType; readonly body: string },
+  text: LocalText,
   keepOpen: boolean,
   withBody = true,
 ): void {
-  const body = Buffer.from(type === 'json' ? `${text}\n` : text, 'utf8');
+  const { contentType, bytes: body } = answerBody(text);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`,
-    `Content-Type: ${CONTENT_TYPES[type]}`,
+    `Content-Type: ${contentType}`,
     `Content-Length: ${body.length}`,
     ...(status === 407 ? ['Proxy-Authenticate: Basic realm="svc"'] : []),
     ...(keepOpen ? [] : ['Connection: close']),

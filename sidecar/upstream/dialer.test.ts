@@ -6,6 +6,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import type { TlsOptions } from 'node:tls';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { listen } from '../../machine/connection/listen.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
@@ -54,6 +55,7 @@ function dialer(pinned: Record<string, number>, change: Partial<DialerOptions> =
     pinned: new Map(pins),
     denyPrivate: false,
     timeoutSeconds: 5,
+    limits: DEFAULT_LIMITS,
     ...change,
   });
 }

@@ -4,12 +4,14 @@ import { lookup as systemLookup } from 'node:dns';
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
 import { checkServerIdentity, connect, createSecureContext } from 'node:tls';
 
+import { HTTP_1_1, HTTP_2 } from '../../shared/net/client_hello.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../../machine/connection/connection.ts';
+import { type SessionLimits, UpstreamSession } from './upstream_session.ts';
 import { type OwnAddresses, readOwnAddresses } from './own_addresses.ts';
 
 /** Where a host is dialled in place of its resolved address. Its certificate is still checked for the host. */
@@ -25,33 +27,60 @@ export interface DialerOptions {
   /** Refuses private addresses; checks the address that is actually dialled. */
   readonly denyPrivate: boolean;
   readonly timeoutSeconds: number;
+  readonly limits: SessionLimits;
 }
 
 /** A pending connection. */
-export interface Dialling {
+export interface Dialling<Connected = Connection> {
   /** Refuses with `upstream_unreachable`, `upstream_tls_failed` or `egress_address_not_allowed`. */
-  readonly connected: Promise<Result<Connection, Refusal>>;
+  readonly connected: Promise<Result<Connected, Refusal>>;
   /** Stops dialling. */
-  cancel(): void;
+  readonly cancel: () => void;
 }
 
 /** Opens a verified TLS connection to a host's port 443. */
 export interface Dialer {
   /** With `publicOnly`, refuses private addresses and this machine's own. `--resolve` targets are exempt, because the setting names them. */
   dial(host: string, publicOnly?: boolean): Dialling;
+  /** The same, with the protocols that a client offers: the upstream chooses. */
+  dialOffering(protocols: readonly string[], host: string, publicOnly: boolean): Dialling<Connection | UpstreamSession>;
 }
 
-/** A dialler that always verifies the upstream's certificate for the dialled host (RFC 9525), over HTTP/1.1. */
+/** A dialler that always verifies the upstream's certificate for the dialled host (RFC 9525); over HTTP/1.1 unless offered more. */
 export function createDialer(options: DialerOptions): Dialer {
   const secureContext = createSecureContext({ ca: [...options.roots], minVersion: 'TLSv1.2' });
   const tickets = new TicketCache();
-  return {
-    dial: (host, publicOnly = false) => {
-      const isNamed = options.pinned.has(host);
-      const denied = createDeniedAddresses(options.denyPrivate, publicOnly && !isNamed);
-      return dialOnce({ host, denied }, options, secureContext, tickets);
-    },
+  const dial = (protocols: readonly string[], host: string, publicOnly: boolean): Dialling<TLSSocket> => {
+    const isNamed = options.pinned.has(host);
+    const denied = createDeniedAddresses(options.denyPrivate, publicOnly && !isNamed);
+    return dialOnce({ host, denied, protocols }, options, secureContext, tickets);
   };
+  return {
+    dial: (host, publicOnly = false) =>
+      mapDialling(dial([HTTP_1_1], host, publicOnly), (socket) => ok(new Connection(socket))),
+    dialOffering: (protocols, host, publicOnly) =>
+      mapDialling(dial(protocols, host, publicOnly), (socket) => chosenBy(socket, host, protocols, options.limits)),
+  };
+}
+
+/** A connection of the version that the upstream chose. One that chooses none speaks HTTP/1.1. */
+function chosenBy(
+  socket: TLSSocket,
+  host: string,
+  protocols: readonly string[],
+  limits: SessionLimits,
+): Result<Connection | UpstreamSession, Refusal> {
+  if (socket.alpnProtocol === HTTP_2) return ok(new UpstreamSession(socket, host, limits));
+  if (protocols.includes(HTTP_1_1)) return ok(new Connection(socket));
+  socket.destroy();
+  return err(refusal('upstream_tls_failed', `${host} does not speak HTTP/2, and the client speaks nothing else`));
+}
+
+function mapDialling<Connected>(
+  { connected, cancel }: Dialling<TLSSocket>,
+  use: (socket: TLSSocket) => Result<Connected, Refusal>,
+): Dialling<Connected> {
+  return { connected: connected.then((socket) => (socket.ok ? use(socket.value) : socket)), cancel };
 }
 
 /** The addresses that are not dialled, and the refusal for them. */
@@ -72,15 +101,16 @@ function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): Denie
 
 interface Wanted {
   readonly host: string;
+  readonly protocols: readonly string[];
   readonly denied: DeniedAddresses | null;
 }
 
 function dialOnce(
-  { host, denied }: Wanted,
+  { host, denied, protocols }: Wanted,
   options: DialerOptions,
   secureContext: SecureContext,
   tickets: TicketCache,
-): Dialling {
+): Dialling<TLSSocket> {
   const name = host.replace(/^\[(.*)\]$/, '$1');
   const pinned = options.pinned.get(host);
   const address = pinned?.address ?? name;
@@ -92,7 +122,7 @@ function dialOnce(
     host: address,
     port: pinned?.port ?? 443,
     servername: isIP(name) === 0 ? name : '',
-    ALPNProtocols: ['http/1.1'],
+    ALPNProtocols: [...protocols],
     secureContext,
     allowHalfOpen: true,
     ...(denied === null ? {} : { lookup: lookupWithout(denied) }),
@@ -103,7 +133,7 @@ function dialOnce(
   socket.setNoDelay(true);
   socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
   const connected = verifyPeer(socket, options.timeoutSeconds).then((error) => {
-    if (error === null) return ok(new Connection(socket));
+    if (error === null) return ok(socket);
     tickets.forget(host);
     if (denied !== null && error instanceof DeniedAddress) return err(denied.refusalOf(host));
     return err(dialRefusal(host, socket, error));

@@ -1,0 +1,106 @@
+import { constants, type Http2Stream } from 'node:http2';
+
+import { formatTrailerList, trailerFields } from '../../shared/net/http2_head.ts';
+import { Connection } from './connection.ts';
+
+/**
+ * One side of one HTTP/2 stream. Its bytes are a message's body, which ends with the stream. A stream that was reset, or whose
+ * connection was lost, is lost: node:http2 reports an end for it too.
+ */
+export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends Connection<Stream> {
+  #received = '';
+  #toSend = '';
+  readonly #allSent = Promise.withResolvers<void>();
+  readonly #resetCode: number;
+  readonly #end: { readonly isSeen: boolean };
+
+  /** `resetCode`: what {@link destroy} tells the peer of an unfinished stream. */
+  constructor(stream: Stream, resetCode: number) {
+    const end = watchEnd(stream);
+    super(stream, null, () => end.isSeen);
+    this.#resetCode = resetCode;
+    this.#end = end;
+    stream.on('trailers', (_object: unknown, _flags: number, list: readonly string[]) => {
+      this.#received = formatTrailerList(list);
+    });
+    stream.on('wantTrailers', () => this.#sendTrailers());
+    this.onClosed(() => this.#allSent.resolve());
+  }
+
+  /** The trailers that the peer sent after the body: header lines, each with its CRLF. */
+  override get trailers(): string {
+    return this.#received;
+  }
+
+  override get resetCode(): number {
+    return this.stream.rstCode ?? 0;
+  }
+
+  /** True once the peer's whole message has arrived. */
+  get isWhole(): boolean {
+    return this.#end.isSeen;
+  }
+
+  /** A stream that was closed takes no more. */
+  override write(data: Uint8Array | string): boolean {
+    return this.stream.closed || this.stream.writableEnded || super.write(data);
+  }
+
+  /** Finishes our side. */
+  override end(trailers = ''): void {
+    this.#toSend = trailers;
+    super.end();
+  }
+
+  /**
+   * Resolves when our last frame was sent, or the stream is gone. node:http2 tells it by no event: an early reset would go out
+   * before that frame, and cut the message off.
+   */
+  async waitForEnd(): Promise<void> {
+    while (!this.stream.closed && this.stream.state.localClose !== 1) {
+      await this.#allSent.promise;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
+
+  #sendTrailers(): void {
+    this.#allSent.resolve();
+    try {
+      if (!this.stream.destroyed) this.stream.sendTrailers(trailerFields(this.#toSend));
+    } catch {
+      this.destroy();
+    }
+  }
+
+  /** Resets the stream, so that what was sent never looks complete. */
+  override destroy(code = this.#resetCode): void {
+    if (this.stream.closed) this.stream.destroy();
+    else this.stream.close(code);
+  }
+
+  /** Every request ends the client's side of its stream, so that tells nothing: a client that is gone resets it. */
+  override onFinished(): void {}
+
+  protected override get leavesAfterEnd(): boolean {
+    return false;
+  }
+}
+
+const LOOK_AGAIN_MS = 10;
+
+/** The code that a message is cut off with. */
+export const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_INTERNAL_ERROR: INTERNAL_ERROR, NGHTTP2_NO_ERROR: NO_ERROR } = constants;
+
+/**
+ * Whether the peer ended the stream (END_STREAM), read from what node:http2 does: at such an end it pushes null into the open
+ * stream; at a reset, or when the connection is lost, it closes the stream first.
+ */
+function watchEnd(stream: Http2Stream): { readonly isSeen: boolean } {
+  const end = { isSeen: stream.endAfterHeaders };
+  const push = stream.push.bind(stream);
+  stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+    if (chunk === null && !stream.closed) end.isSeen = true;
+    return push(chunk, encoding);
+  };
+  return end;
+}

@@ -1,0 +1,77 @@
+import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err } from '../../shared/model/result.ts';
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+import type { ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import type { UpstreamLanes } from '../ports.ts';
+import type { InForce } from './in_force.ts';
+import type { BodyEnd } from './stream_body.ts';
+
+/** An outgoing request. */
+export interface Outgoing {
+  readonly head: RequestHead;
+  /** The bytes of the head as received, if it goes out unchanged. */
+  readonly raw: Buffer | null;
+  readonly body: OutgoingBody;
+  /** The protocol to which a 101 may switch the connection. */
+  readonly upgrade: 'none' | 'websocket' | 'any';
+  /** The upstream connection of the tunnel that carries it. */
+  readonly lane: string;
+  /** The released credential in it. */
+  readonly credential: object | null;
+}
+
+/** `bytes` is in memory and can be sent again; `stream` is copied from the client as it arrives. */
+export type OutgoingBody =
+  | { readonly kind: 'bytes'; readonly chunks: readonly Uint8Array[] }
+  | { readonly kind: 'stream'; readonly framing: BodyFraming; readonly transform: BodyTransform | null };
+
+/** The upstream's reply: the head has been read, the body is still in the connection. */
+export interface Reply {
+  readonly head: ReplyHead;
+  /** The head as received. */
+  readonly raw: Buffer;
+  readonly framing: BodyFraming;
+  readonly upstream: Connection;
+  readonly lane: string;
+  readonly requestBody: BodyEnd | Promise<BodyEnd>;
+}
+
+export interface ForwardContext {
+  /** Null if the request is in memory, so that no end of a connection has to be passed on. */
+  readonly client: Connection | null;
+  readonly lanes: UpstreamLanes;
+  readonly maxHeadBytes: number;
+  readonly maxHeaders: number;
+  /** Receives each interim reply (1xx) unchanged; null if the client cannot be sent any. */
+  readonly onInterim: ((raw: Buffer, head: ReplyHead) => Promise<void> | void) | null;
+  /** Checked right before the first byte is written, because dialling may take long. Null for a request without an injected credential. */
+  readonly inForce: InForce | null;
+}
+
+/** An upstream that sends more interim replies than this is treated as one that never answers. */
+export const MOST_INTERIM_REPLIES = 100;
+
+/** Why a request got no reply. */
+export interface AttemptFailure {
+  readonly refusal: Refusal;
+  /** The upstream closed before the first byte of a reply. */
+  readonly stale: boolean;
+  /** The upstream certainly did nothing with it (RFC 9113 section 8.7), and its body can be sent again. */
+  readonly isUntouched?: boolean;
+}
+
+/** The upstream closed before the first byte of a reply. */
+export function failClosedEarly(message: string): { ok: false; error: AttemptFailure } {
+  return err({ stale: true, refusal: refusal('upstream_unreachable', `the upstream did not answer: ${message}`) });
+}
+
+/** The refusal of a reply that cannot be read in one way. */
+export function invalidReply(message: string): { ok: false; error: AttemptFailure } {
+  return err({
+    stale: false,
+    refusal: refusal('upstream_invalid_reply', `the upstream's reply is not valid: ${message}`),
+  });
+}

@@ -1,0 +1,151 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream, ServerSessionOptions } from 'node:http2';
+import { constants, performServerHandshake, sensitiveHeaders } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+
+import type { FieldList } from '../../shared/net/http2_head.ts';
+import { REFUSALS } from '../../shared/model/refusal.ts';
+import type { Limits } from '../../shared/model/limits.ts';
+import { ConnectionLost } from '../../machine/connection/connection.ts';
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEAD_MARGIN,
+  MOST_STREAMS,
+  UPLOAD_WINDOW_BYTES,
+} from '../../machine/connection/stream_limits.ts';
+import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
+import type { StreamRequest } from '../exchange/incoming.ts';
+import type { Outcome } from '../exchange/outcome.ts';
+import { ClientStream } from './client_stream.ts';
+import { IdleTimer } from './idle_timer.ts';
+import { relayStream } from './relay_stream.ts';
+import type { ServedTunnel } from './serve.ts';
+import { decide, noteMasked, recordOutcome, watchRevocation } from './serve.ts';
+import type { TunnelPorts } from './tunnel_ports.ts';
+import { answerBody, refusalBody } from './write_refusal.ts';
+
+/**
+ * Serves the requests of one tunnel over HTTP/2, each on its own stream. Each is read, exchanged, recorded and answered here,
+ * with the functions of {@link serve}. Ends when either side ends and every exchange is recorded.
+ */
+export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
+  const { limits } = ports.exchange;
+  // A session has no half of its connection left to use.
+  socket.allowHalfOpen = false;
+  const session = performServerHandshake(socket, sessionOptions(limits));
+  const closed = new Promise<void>((resolve) => session.once('close', resolve));
+  const running = new Set<Promise<void>>();
+  const failures: unknown[] = [];
+  const idle = new IdleTimer(() => session.close(), limits.idleTunnelSeconds);
+  idle.start();
+  session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+  // Its streams are lost with it, which is what their exchanges see.
+  session.on('error', () => undefined);
+  session.on('stream', (stream: ServerHttp2Stream, headers: ReceivedHeaders, flags: number, fields: FieldList) => {
+    // Streams that were reset count until their exchange ends, so that resets are no way to more work.
+    if (running.size >= MOST_STREAMS * 2) {
+      stream.on('error', () => undefined);
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      return session.destroy();
+    }
+    idle.stop();
+    tunnel.onRequest?.();
+    const request = { fields, neverIndexed: headers[sensitiveHeaders] ?? [], isWhole: (flags & END_STREAM) !== 0 };
+    const served = serveStream(new ClientStream(stream), request, tunnel, ports)
+      .catch((error: unknown) => {
+        failures.push(error);
+        session.destroy();
+      })
+      .finally(() => {
+        running.delete(served);
+        if (running.size === 0) idle.start();
+      });
+    running.add(served);
+  });
+  await closed;
+  idle.dispose();
+  tunnel.lanes.close();
+  await Promise.all(running);
+  if (failures.length > 0) throw failures[0];
+}
+
+const END_STREAM = 1;
+
+type ReceivedHeaders = IncomingHttpHeaders & { readonly [sensitiveHeaders]?: readonly string[] };
+
+function sessionOptions({ maxHeadBytes, maxHeaders }: Limits): ServerSessionOptions {
+  const options: ServerSessionOptions & { readonly strictSingleValueFields: boolean } = {
+    settings: {
+      maxConcurrentStreams: MOST_STREAMS,
+      initialWindowSize: UPLOAD_WINDOW_BYTES,
+      maxHeaderListSize: maxHeadBytes * HEAD_MARGIN,
+    },
+    maxHeaderListPairs: maxHeaders * HEAD_MARGIN,
+    strictSingleValueFields: false,
+  };
+  return options;
+}
+
+async function serveStream(
+  client: ClientStream,
+  request: StreamRequest,
+  tunnel: ServedTunnel,
+  ports: TunnelPorts,
+): Promise<void> {
+  try {
+    const outcome = await decide(request, contextOf(client, tunnel, ports), tunnel, ports);
+    await recordOutcome(outcome, tunnel, ports);
+    const unwatch = watchRevocation(outcome, ports, () => client.destroy());
+    try {
+      await answer(client, outcome, tunnel, ports);
+    } finally {
+      unwatch?.();
+    }
+    await client.finish();
+  } catch (error) {
+    client.destroy();
+    if (!(error instanceof ConnectionLost)) throw error;
+  }
+}
+
+function contextOf(client: ClientStream, tunnel: ServedTunnel, ports: TunnelPorts): ExchangeTunnel {
+  return {
+    sessionId: tunnel.sessionId,
+    host: tunnel.host,
+    sni: tunnel.sni,
+    limited: tunnel.limited === true,
+    login: tunnel.login ?? null,
+    choice: tunnel.choice ?? null,
+    client,
+    lanes: tunnel.lanes,
+    sendInterim: (_raw, head) => client.writeInterim(head),
+    noteMasked: (lane) => noteMasked(lane, tunnel, ports),
+  };
+}
+
+/** Writes the outcome to the client. */
+async function answer(client: ClientStream, outcome: Outcome, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
+  if (outcome.kind === 'replied') {
+    return relayStream(client, outcome, () => noteMasked(outcome.reply.lane, tunnel, ports));
+  }
+  if (outcome.kind === 'abandoned') return client.destroy();
+  if (outcome.kind === 'replied_locally') {
+    const { result } = outcome;
+    return write(client, result.kind === 'answered' ? 200 : result.status, answerBody(outcome), true);
+  }
+  const { status } = REFUSALS[outcome.refusal.reason];
+  const refused = answerBody({ type: 'json', body: refusalBody(outcome.refusal) });
+  write(client, status, refused, outcome.facts.method !== 'HEAD');
+}
+
+function write(
+  client: ClientStream,
+  status: number,
+  { contentType, bytes }: ReturnType<typeof answerBody>,
+  withBody: boolean,
+): void {
+  const type = ['content-type', contentType, 'content-length', String(bytes.length)];
+  client.respond([':status', String(status), ...type], !withBody);
+  if (!withBody) return;
+  client.write(bytes);
+  client.end();
+}
