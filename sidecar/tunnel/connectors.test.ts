@@ -5,7 +5,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
-import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, isHttp2, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Requests to operations of connectors, through the whole data plane (design section 5, invariants 1 to 4 and 8). */
 
@@ -79,13 +79,16 @@ function lastEvent(): { readonly type: string; readonly data: Readonly<Record<st
 }
 
 describe('a request to an operation', () => {
-  test('keeps the client’s own request, with the connector’s token in place of its Authorization', async () => {
-    const lines = 'X-Kept: 1\r\nAuthorization: Bearer own\r\nx-a: 2\r\nAUTHORIZATION: Basic other\r\n';
-    expect(await ask(get('/items/7?q=s3arch&page=2', lines))).toBe(DONE);
-    expect(seen).toEqual([
-      `GET /items/7?q=s3arch&page=2 HTTP/1.1\r\nHost: ${HOST}\r\nX-Kept: 1\r\nx-a: 2\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`,
-    ]);
-  });
+  test.skipIf(isHttp2())(
+    'keeps the client’s own request, with the connector’s token in place of its Authorization',
+    async () => {
+      const lines = 'X-Kept: 1\r\nAuthorization: Bearer own\r\nx-a: 2\r\nAUTHORIZATION: Basic other\r\n';
+      expect(await ask(get('/items/7?q=s3arch&page=2', lines))).toBe(DONE);
+      expect(seen).toEqual([
+        `GET /items/7?q=s3arch&page=2 HTTP/1.1\r\nHost: ${HOST}\r\nX-Kept: 1\r\nx-a: 2\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`,
+      ]);
+    },
+  );
 
   test('is recorded with its operation and typed fields, and without query values', async () => {
     await ask(get('/items/7?q=s3arch'));
@@ -107,7 +110,7 @@ describe('a request to an operation', () => {
     });
   });
 
-  test('never shares a socket or a credential with the binding of its host', async () => {
+  test.skipIf(isHttp2())('never shares a socket or a credential with the binding of its host', async () => {
     const sockets = new Set<unknown>();
     await plane.upstream(HOST, (socket) => {
       sockets.add(socket);
@@ -177,11 +180,13 @@ describe('a request to an operation', () => {
   });
 });
 
+const ABSOLUTE = `GET https://evil.example.test/items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+
 describe('invariant 1, authority', () => {
-  test.each([
+  test.each<readonly [string, string, string]>([
     ['another Host', `GET /items/7 HTTP/1.1\r\nHost: evil.example.test\r\n\r\n`, HOST],
-    ['another absolute target', `GET https://evil.example.test/items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, HOST],
     ['another server name', get('/items/7'), 'evil.example.test'],
+    ...(isHttp2() ? [] : [['another absolute target', ABSOLUTE, HOST] as const]),
   ])('an operation with %s is refused, and no credential is resolved', async (_name, request, servername) => {
     expect(await ask(request, servername)).toMatch(/^HTTP\/1\.1 421 .*authority_mismatch/s);
     expect([plane.credentials.asked, seen, lastEvent().type]).toEqual([[], [], 'connector.proxy.rejected']);
@@ -189,7 +194,8 @@ describe('invariant 1, authority', () => {
 });
 
 describe('invariant 2, contract before credential', () => {
-  test.each(['X-HTTP-Method-Override: DELETE', 'X-Http-Method: PUT', 'X-Method-Override: x', 'Upgrade: websocket'])(
+  const upgrade = isHttp2() ? [] : ['Upgrade: websocket'];
+  test.each(['X-HTTP-Method-Override: DELETE', 'X-Http-Method: PUT', 'X-Method-Override: x', ...upgrade])(
     'a read operation with %s is refused',
     async (line) => {
       expect(await ask(get('/items/7', `${line}\r\n`))).toMatch(/^HTTP\/1\.1 403 .*effect_not_allowed/s);
@@ -211,17 +217,20 @@ describe('invariant 4, nothing secret leaves', () => {
     expect(await ask(get('/items/7'))).not.toContain(TOKEN);
   });
 
-  test('cookies, challenges and alternative services are removed from head, interim replies and trailers; the rest stays', async () => {
-    const withheld =
-      'Set-Cookie: a=b\r\nWWW-Authenticate: Bearer\r\nAlt-Svc: h3=":443"\r\nAuthentication-Info: x\r\nProxy-Authenticate: y\r\n';
-    reply = `HTTP/1.1 103 Early Hints\r\nLink: <a>\r\nset-cookie: early=1\r\n\r\nHTTP/1.1 200 OK\r\n${withheld}Link: <https://x/?page=2>; rel="next"\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\nSet-Cookie: late=1\r\nX-T: 2\r\n\r\n`;
-    const client = await plane.open(HOST);
-    client.write(get('/items/7'));
-    const got = await readUntil(client, (text) => text.endsWith('X-T: 2\r\n\r\n'));
-    expect(got).toBe(
-      'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 200 OK\r\nLink: <https://x/?page=2>; rel="next"\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\nX-T: 2\r\n\r\n',
-    );
-  });
+  test.skipIf(isHttp2())(
+    'cookies, challenges and alternative services are removed from head, interim replies and trailers; the rest stays',
+    async () => {
+      const withheld =
+        'Set-Cookie: a=b\r\nWWW-Authenticate: Bearer\r\nAlt-Svc: h3=":443"\r\nAuthentication-Info: x\r\nProxy-Authenticate: y\r\n';
+      reply = `HTTP/1.1 103 Early Hints\r\nLink: <a>\r\nset-cookie: early=1\r\n\r\nHTTP/1.1 200 OK\r\n${withheld}Link: <https://x/?page=2>; rel="next"\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\nSet-Cookie: late=1\r\nX-T: 2\r\n\r\n`;
+      const client = await plane.open(HOST);
+      client.write(get('/items/7'));
+      const got = await readUntil(client, (text) => text.endsWith('X-T: 2\r\n\r\n'));
+      expect(got).toBe(
+        'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 200 OK\r\nLink: <https://x/?page=2>; rel="next"\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\nX-T: 2\r\n\r\n',
+      );
+    },
+  );
 
   test('a token too short to be masked gets the same reply', async () => {
     plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, 'short');
@@ -241,7 +250,7 @@ describe('invariant 4, nothing secret leaves', () => {
     expect(told).toContain('Create an item');
   });
 
-  test('an event stream is forwarded as it arrives', async () => {
+  test.skipIf(isHttp2())('an event stream is forwarded as it arrives', async () => {
     const writes: ((text: string) => void)[] = [];
     await plane.upstream(HOST, (socket) => {
       socket.once('data', () => {

@@ -4,7 +4,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
-import { readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { isHttp2, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Policy changes between a request's decision and its sending, or during its reply. */
 
@@ -207,7 +207,8 @@ async function sendHeld(request: string) {
   return { client, dials };
 }
 
-describe('while the upstream is dialled', () => {
+/** The first dial of a tunnel over HTTP/2 is made before its first request; streams.test.ts has the later ones. */
+describe.skipIf(isHttp2())('while the upstream is dialled', () => {
   const ask = `GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const run = `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const changes: readonly [string, string, () => void, RegExp][] = [
@@ -267,9 +268,9 @@ describe('while a reply is streamed', () => {
   const upgraded = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n';
   const handshake = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
 
-  test.each([
+  test.each<readonly [string, string, string, string]>([
     ['an event stream', '', stream, 'one'],
-    ['a WebSocket', handshake, upgraded, '101'],
+    ...(isHttp2() ? [] : [['a WebSocket', handshake, upgraded, '101'] as const]),
   ])('%s ends on both sides when its binding is removed', async (_what, lines, reply, begun) => {
     answer = reply;
     const client = await plane.open(HOST);

@@ -1,0 +1,312 @@
+import type { ClientHttp2Session } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import type { DataPlane } from '../testing/data_plane.ts';
+import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { startDataPlane } from '../testing/data_plane.ts';
+
+/** Peers that write frames of HTTP/2 themselves. Whatever they send, the tunnels of others go on. */
+
+const HOST = 'api.example.test';
+const OTHER = 'other.example.test';
+const SECRET = 'planted-secret-0123456789';
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
+
+/** Frame types and flags (RFC 9113 section 6). */
+const DATA = 0;
+const HEADERS = 1;
+const RST_STREAM = 3;
+const SETTINGS = 4;
+const PUSH_PROMISE = 5;
+const PING = 6;
+const GOAWAY = 7;
+const WINDOW_UPDATE = 8;
+const CONTINUATION = 9;
+const END_STREAM = 1;
+const END_HEADERS = 4;
+
+let plane: DataPlane;
+let requests: number;
+
+beforeEach(async () => {
+  plane = await startDataPlane({ connectTimeoutSeconds: 2 });
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
+  requests = 0;
+  for (const host of [HOST, OTHER]) {
+    await plane.streamUpstream(host, (stream) => {
+      requests += 1;
+      stream.respond({ ':status': 200 });
+      stream.end('hi');
+    });
+  }
+});
+
+afterEach(async () => {
+  await plane.stop();
+  expect(plane.errors).toEqual([]);
+});
+
+function frame(type: number, flags: number, stream: number, payload: Uint8Array = new Uint8Array(0)): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** Header fields as literals that are not indexed (RFC 7541 section 6.2.2); `how` 0x40 puts them into the table. */
+function fields(list: readonly (readonly [string, string])[], how = 0): Buffer {
+  return Buffer.concat(list.map(([name, value]) => Buffer.concat([Buffer.of(how), text(name), text(value)])));
+}
+
+function text(value: string): Buffer {
+  return Buffer.concat([size(value.length), Buffer.from(value, 'latin1')]);
+}
+
+/** An integer with a prefix of seven bits (RFC 7541 section 5.1). */
+function size(length: number): Buffer {
+  if (length < 127) return Buffer.of(length);
+  const bytes = [127];
+  for (let left = length - 127; ; left = Math.floor(left / 128)) {
+    if (left < 128) return Buffer.from([...bytes, left]);
+    bytes.push((left % 128) + 128);
+  }
+}
+
+const REQUEST = fields([
+  [':method', 'GET'],
+  [':scheme', 'https'],
+  [':authority', HOST],
+  [':path', '/'],
+]);
+
+const START = Buffer.concat([PREFACE, frame(SETTINGS, 0, 0)]);
+
+function numbers(count: number): number[] {
+  return Array.from({ length: count }, (_, at) => at);
+}
+
+/** Sends bytes in a new tunnel, and waits until the proxy has ended it. */
+async function sendUntilClosed(bytes: Buffer, reads = true): Promise<Buffer> {
+  const socket = await plane.openTls(HOST, ['h2']);
+  const got: Buffer[] = [];
+  socket.on('error', () => undefined);
+  if (reads) socket.on('data', (data: Buffer) => got.push(data));
+  socket.write(Buffer.concat([START, bytes]));
+  await expect.poll(() => plane.openTunnels(), { timeout: 10_000 }).toBe(0);
+  socket.destroy();
+  return Buffer.concat(got);
+}
+
+/** The error code of the GOAWAY among received frames; null if there is none. */
+function goawayCode(bytes: Buffer): number | null {
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
+    if (bytes[at + 3] === GOAWAY && at + 17 <= bytes.length) return bytes.readUInt32BE(at + 13);
+  }
+  return null;
+}
+
+async function expectOthersServed(): Promise<void> {
+  const session = await plane.openSession(OTHER);
+  expect(await statusOf(session, OTHER)).toBe('200');
+  session.destroy();
+}
+
+function statusOf(session: ClientHttp2Session, host: string): Promise<string> {
+  const stream = session.request([':method', 'GET', ':scheme', 'https', ':authority', host, ':path', '/']);
+  return new Promise((resolve) => {
+    let status = '';
+    stream.on('response', (_object, _flags, list: readonly string[]) => (status = list[1] ?? ''));
+    stream.on('error', () => undefined);
+    stream.on('close', () => resolve(stream.rstCode === 0 ? status : `reset ${stream.rstCode}`));
+    stream.resume();
+  });
+}
+
+describe('a client that floods the tunnel ends it', () => {
+  const reset = (stream: number): Buffer =>
+    Buffer.concat([
+      frame(HEADERS, END_STREAM | END_HEADERS, stream, REQUEST),
+      frame(RST_STREAM, 0, stream, Buffer.of(0, 0, 0, 8)),
+    ]);
+  const floods: readonly [string, Buffer, boolean][] = [
+    [
+      'settings that it does not read the answers of',
+      Buffer.concat(numbers(600_000).map(() => frame(SETTINGS, 0, 0))),
+      false,
+    ],
+    ['rapid resets', Buffer.concat(numbers(3000).map((at) => reset(2 * at + 1))), true],
+    [
+      'endless continuations',
+      Buffer.concat([
+        frame(HEADERS, END_STREAM, 1, REQUEST),
+        ...numbers(5000).map(() => frame(CONTINUATION, 0, 1, fields([['x-a', 'x'.repeat(100)]]))),
+      ]),
+      true,
+    ],
+    [
+      'empty pieces of a body',
+      Buffer.concat([frame(HEADERS, END_HEADERS, 1, REQUEST), ...numbers(100_000).map(() => frame(DATA, 0, 1))]),
+      true,
+    ],
+  ];
+
+  test.each(floods)('%s', async (_what, bytes, reads) => {
+    const got = await sendUntilClosed(bytes, reads);
+    expect(goawayCode(got)).not.toBe(0);
+    await expectOthersServed();
+  });
+});
+
+test('a client that does not read the answers to its pings stops only itself', async () => {
+  const socket = await plane.openTls(HOST, ['h2']);
+  socket.on('error', () => undefined);
+  socket.write(Buffer.concat([START, ...numbers(600_000).map(() => frame(PING, 0, 0, Buffer.alloc(8)))]));
+  const before = process.memoryUsage.rss();
+  for (let served = 0; served < 5; served += 1) await expectOthersServed();
+  expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
+  socket.destroy();
+});
+
+test('rapid resets cause a limited number of requests', async () => {
+  const bytes = numbers(3000).map((at) =>
+    Buffer.concat([
+      frame(HEADERS, END_STREAM | END_HEADERS, 2 * at + 1, REQUEST),
+      frame(RST_STREAM, 0, 2 * at + 1, Buffer.of(0, 0, 0, 8)),
+    ]),
+  );
+  await sendUntilClosed(Buffer.concat(bytes));
+  expect(requests).toBeLessThan(500);
+  expect(plane.audit.events.length).toBeLessThan(500);
+});
+
+test('headers that grow when they are decompressed are refused, and reach no upstream', async () => {
+  const large = fields([['x-a', 'y'.repeat(3500)]], 0x40);
+  // The newest entry of the dynamic table, many times (RFC 7541 section 6.1).
+  const bomb = Buffer.concat([REQUEST, large, Buffer.alloc(10_000, 0xbe)]);
+  const socket = await plane.openTls(HOST, ['h2']);
+  socket.on('error', () => undefined);
+  const got: Buffer[] = [];
+  socket.on('data', (data: Buffer) => got.push(data));
+  socket.write(Buffer.concat([START, frame(HEADERS, END_STREAM | END_HEADERS, 1, bomb)]));
+  await expect.poll(() => Buffer.concat(got).includes(frame(RST_STREAM, 0, 1, Buffer.alloc(0)).subarray(3))).toBe(true);
+  expect(requests).toBe(0);
+  socket.destroy();
+  await expectOthersServed();
+});
+
+test('a client cannot open more streams at once than it is told', async () => {
+  await plane.streamUpstream(HOST, () => void (requests += 1));
+  const session = await plane.openSession(HOST);
+  await new Promise((resolve) => session.once('remoteSettings', resolve));
+  expect(session.remoteSettings.maxConcurrentStreams).toBe(100);
+  session.destroy();
+  const socket = await plane.openTls(HOST, ['h2']);
+  const got: Buffer[] = [];
+  socket.on('error', () => undefined);
+  socket.on('data', (data: Buffer) => got.push(data));
+  socket.write(START);
+  await expect.poll(() => got.length).toBeGreaterThan(0);
+  socket.write(frame(SETTINGS, 1, 0));
+  socket.write(Buffer.concat(numbers(150).map((at) => frame(HEADERS, END_STREAM | END_HEADERS, 2 * at + 1, REQUEST))));
+  await expect.poll(() => requests, { timeout: 5000 }).toBe(100);
+  await expectOthersServed();
+  expect(requests).toBe(101);
+  socket.destroy();
+});
+
+test('no frames end more than their own tunnel', { timeout: 60_000 }, async () => {
+  const anyFrame = fc
+    .tuple(
+      fc.integer({ min: 0, max: 12 }),
+      fc.nat(255),
+      fc.constantFrom(0, 1, 1, 3, 2, 7),
+      fc.uint8Array({ maxLength: 40 }),
+    )
+    .map(([type, flags, stream, payload]) => frame(type, flags, stream, payload));
+  const frames = fc.array(
+    fc.oneof(anyFrame, fc.constant(frame(HEADERS, END_HEADERS, 1, REQUEST)), fc.uint8Array({ maxLength: 30 })),
+    {
+      maxLength: 12,
+    },
+  );
+  await fc.assert(
+    fc.asyncProperty(frames, async (sent) => {
+      const socket = await plane.openTls(HOST, ['h2']);
+      socket.on('error', () => undefined);
+      socket.resume();
+      socket.end(Buffer.concat([START, ...sent]));
+      await new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    }),
+    { numRuns: 60 },
+  );
+  await expect.poll(() => plane.openTunnels()).toBe(0);
+  await expectOthersServed();
+});
+
+describe('an upstream that sends', () => {
+  const settings = frame(SETTINGS, 0, 0);
+  const reply = (stream: number): Buffer =>
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, fields([[':status', '200']]));
+  const answers: readonly [string, (socket: TLSSocket) => void, RegExp][] = [
+    ['no frames at all', (socket) => void socket.write('HTTP/1.1 200 OK\r\n\r\n'), /^502$/],
+    [
+      'a pushed request',
+      (socket) => {
+        const pushed = Buffer.concat([Buffer.of(0, 0, 0, 2), REQUEST]);
+        socket.write(
+          Buffer.concat([settings, frame(SETTINGS, 1, 0), frame(PUSH_PROMISE, END_HEADERS, 1, pushed), reply(1)]),
+        );
+      },
+      /^502$/,
+    ],
+    ['a reply for another stream', (socket) => void socket.write(Buffer.concat([settings, reply(7)])), /^502$/],
+    [
+      'a GOAWAY for every request',
+      (socket) => void socket.write(Buffer.concat([settings, frame(GOAWAY, 0, 0, Buffer.alloc(8))])),
+      /^502$/,
+    ],
+    [
+      'endless interim replies',
+      (socket) => {
+        const interim = frame(HEADERS, END_HEADERS, 1, fields([[':status', '103']]));
+        socket.write(Buffer.concat([settings, ...numbers(300).map(() => interim)]));
+      },
+      /^(?:502|reset \d+)$/,
+    ],
+    [
+      'a window that overflows',
+      (socket) => {
+        const most = Buffer.of(0x7f, 0xff, 0xff, 0xff);
+        socket.write(Buffer.concat([settings, frame(WINDOW_UPDATE, 0, 0, most), frame(WINDOW_UPDATE, 0, 0, most)]));
+      },
+      /^502$/,
+    ],
+    [
+      'headers with a line break',
+      (socket) => {
+        const illegal = fields([
+          [':status', '200'],
+          ['x-a', 'b\r\nc: d'],
+        ]);
+        socket.write(Buffer.concat([settings, frame(HEADERS, END_STREAM | END_HEADERS, 1, illegal)]));
+      },
+      /^(?:200|502)$/,
+    ],
+  ];
+
+  test.each(answers)('%s is not believed', async (_what, answer, expected) => {
+    plane.policy.use([bearerBinding(HOST)]);
+    await plane.frameUpstream(HOST, (socket) => {
+      socket.once('data', () => answer(socket));
+    });
+    const session = await plane.openSession(HOST);
+    expect(await statusOf(session, HOST)).toMatch(expected);
+    session.destroy();
+    await expectOthersServed();
+    expect(JSON.stringify(plane.audit.events)).not.toContain(SECRET);
+  });
+});
