@@ -9,6 +9,7 @@ import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations_logins.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
+import { HTTP2_MUTATIONS } from './mutations_http2.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
 import { SEAL_MUTATIONS } from './mutations_seal.ts';
@@ -470,9 +471,9 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '5 Passthrough is exact',
     holds: 'headers are sent in the client’s spelling',
     file: 'sidecar/exchange/exchange.ts',
-    text: 'head: rewritten === null ? incoming.raw : formatRequestHead(rewritten),',
+    text: 'raw: rewritten === null ? incoming.raw : null,',
     replacement:
-      "head: incoming.raw.toString('latin1').replace(/\\r\\n([^:\\r]+):/g, (_all, name: string) => `\\r\\n${name.toLowerCase()}:`) + (rewritten === null ? '' : ''),",
+      "raw: rewritten === null && incoming.raw !== null ? Buffer.from(incoming.raw.toString('latin1').replace(/\\r\\n([^:\\r]+):/g, (_all, name: string) => `\\r\\n${name.toLowerCase()}:`), 'latin1') : null,",
     tests: [INVARIANTS, CONVERSATIONS],
   },
   {
@@ -681,7 +682,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: SEND,
     text: 'if (!material.ok) return refuse(facts, material.error, incoming, wasRead);',
     replacement:
-      'if (!material.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, null)); return sent.ok ? replyWith(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
+      'if (!material.ok) { const { method, target, fields } = admitted.request; const sent = await forward({ head: { method, target, fields, version: incoming.head.version }, raw: null, body: { kind: "bytes", chunks: [] }, upgrade: "none", lane: "", credential: null }, forwardContext(incoming, tunnel, ports, null)); return sent.ok ? replyWith(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
     tests: [INVARIANTS, CONNECTORS],
   },
   {
@@ -714,7 +715,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: SEND,
     text: 'if (!outgoing.ok) return refuse(facts, outgoing.error, incoming, wasRead);',
     replacement:
-      'if (!outgoing.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replyWith(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
+      'if (!outgoing.ok) { const { method, target, fields } = admitted.request; const sent = await forward({ head: { method, target, fields, version: incoming.head.version }, raw: null, body: { kind: "bytes", chunks: [] }, upgrade: "none", lane: "", credential: null }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replyWith(incoming, facts, mediation, sent.value, null) : refuse(facts, sent.error, incoming, wasRead); }',
     tests: [INVARIANTS],
   },
   {
@@ -1194,4 +1195,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SHOWN_MUTATIONS,
   ...SEAL_MUTATIONS,
   ...CONNECTION_MUTATIONS,
+  ...HTTP2_MUTATIONS,
 ];
