@@ -41,6 +41,16 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
     return this.#end.isSeen;
   }
 
+  /** Resolves when everything written so far was sent, or the stream is gone. */
+  async flush(): Promise<void> {
+    this.sendGathered();
+    if (this.closed || this.stream.closed || this.stream.writableEnded) return;
+    await new Promise<void>((resolve) => {
+      this.onClosed(resolve);
+      this.stream.write('', () => resolve());
+    });
+  }
+
   /** A stream that was closed takes no more. */
   override write(data: Uint8Array | string): boolean {
     return this.stream.closed || this.stream.writableEnded || super.write(data);

@@ -21,8 +21,9 @@ export async function relayStream(client: ClientStream, outcome: Replied, onMask
     if (upload !== 'sent' || !reply.upstream.finished) reply.upstream.destroy();
   } catch (error) {
     if (!(error instanceof ConnectionLost) && !(error instanceof BrokenReply)) throw error;
-    client.sendGathered();
-    client.destroy(reply.upstream.resetCode || INTERNAL_ERROR);
+    // Servers on Node end a whole reply with a reset without an error if its window is full. The client gets what they sent.
+    await client.flush();
+    client.destroy(error instanceof BrokenReply ? INTERNAL_ERROR : reply.upstream.resetCode);
     reply.upstream.destroy();
   }
 }

@@ -38,6 +38,8 @@ interface Got {
   body: string;
   trailers: readonly string[];
   code: number;
+  /** The stream was ended, and not only reset. */
+  isWhole: boolean;
 }
 
 const OPTIONS = { waitForTrailers: true, sendDate: false };
@@ -56,12 +58,13 @@ function ask(session: ClientHttp2Session, fields: string[], body?: string | Buff
 }
 
 function readReply(stream: ClientHttp2Stream): Promise<Got> {
-  const got: Got = { interim: [], fields: [], body: '', trailers: [], code: 0 };
+  const got: Got = { interim: [], fields: [], body: '', trailers: [], code: 0, isWhole: false };
   return new Promise((resolve) => {
     stream.on('headers', (_object, _flags, list: string[]) => got.interim.push(list));
     stream.on('response', (_object, _flags, list: string[]) => (got.fields = list));
     stream.on('trailers', (_object, _flags, list: string[]) => (got.trailers = list));
     stream.on('data', (data: Buffer) => (got.body += data.toString('latin1')));
+    stream.on('end', () => (got.isWhole = !stream.closed));
     stream.on('error', () => undefined);
     stream.on('close', () => resolve(Object.assign(got, { code: stream.rstCode ?? 0 })));
   });
@@ -174,6 +177,7 @@ test('passes a request and its reply exactly: order, duplicates, interim replies
     body: 'hello',
     trailers: ['x-t', '1'],
     code: 0,
+    isWhole: true,
   });
 });
 
@@ -232,6 +236,7 @@ describe('with a binding', () => {
       body: `you sent ${MASK}`,
       trailers: ['x-t', MASK],
       code: 0,
+      isWhole: true,
     });
     expect(events()).toEqual(['sandbox.proxy.binding_injected']);
   });
@@ -351,7 +356,7 @@ describe('a stream that does not end', () => {
     for (const bindings of [[], [bearerBinding(HOST)]]) {
       plane.policy.use(bindings);
       const got = await ask(session, GET);
-      expect([got.body, got.code]).toEqual(['part', code === 0 ? INTERNAL_ERROR : code]);
+      expect([got.body, got.code, got.isWhole]).toEqual(['part', code, false]);
     }
   });
 
@@ -429,6 +434,39 @@ describe('a stream that does not end', () => {
     await expect
       .poll(() => events().toSorted((one, other) => one.localeCompare(other)))
       .toEqual(['client_gone', 'sandbox.proxy.passthrough']);
+  });
+
+  test.each([0, 20])('a large reply ends, also for a client that reads it after %i ms', async (waitMs) => {
+    const piece = Buffer.alloc(65_536, 'x');
+    await serve((stream) => {
+      stream.respond([':status', '200'], OPTIONS);
+      let left = 200;
+      const more = (): void => {
+        while (left > 0) {
+          left -= 1;
+          if (!stream.write(piece)) return void stream.once('drain', more);
+        }
+        stream.end();
+      };
+      more();
+    });
+    const session = await plane.openSession(HOST);
+    for (const bindings of [[], [bearerBinding(HOST)]]) {
+      plane.policy.use(bindings);
+      const stream = session.request(GET);
+      let bytes = 0;
+      stream.on('data', (data: Buffer) => {
+        bytes += data.length;
+        if (waitMs === 0 || bytes % 640_000 >= 16_384) return;
+        stream.pause();
+        setTimeout(() => stream.resume(), waitMs);
+      });
+      const code = await new Promise((resolve) => {
+        stream.on('error', () => undefined);
+        stream.on('close', () => resolve(stream.rstCode));
+      });
+      expect([code, bytes]).toEqual([0, 200 * 65_536]);
+    }
   });
 
   test('a slow reader holds up its own stream alone, and its upstream', async () => {
