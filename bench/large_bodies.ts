@@ -1,8 +1,10 @@
 /**
- * Memory use for bodies of any size: `node bench/large_bodies.ts [GiB]` sends one of 10 GiB (or the given size) each way
+ * Memory use for bodies of any size: `node bench/large_bodies.ts [GiB] [name]` sends one of 10 GiB (or the given size) each way
  * through the whole data plane, with a credential and without, and watches the proxy's memory.
  */
 import { once } from 'node:events';
+import type { ClientHttp2Session } from 'node:http2';
+import { connect } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
 import type { Started } from './data_plane/processes.ts';
@@ -17,10 +19,14 @@ const WARM_UP_BYTES = GIB / 2;
 const PIECE = Buffer.alloc(64 * 1024, '{"id":1234,"name":"a value of some length","ok":true},');
 
 const WAYS = [
-  { name: 'download, passthrough', host: HOST, move: download },
-  { name: 'download, bound: scrubbed', host: BOUND_HOST, move: download },
-  { name: 'upload, passthrough', host: HOST, move: upload },
-  { name: 'upload, bound: `body: stream`', host: BOUND_HOST, move: upload },
+  { name: 'download, passthrough', host: HOST, move: download, offered: [] },
+  { name: 'download, bound: scrubbed', host: BOUND_HOST, move: download, offered: [] },
+  { name: 'upload, passthrough', host: HOST, move: upload, offered: [] },
+  { name: 'upload, bound: `body: stream`', host: BOUND_HOST, move: upload, offered: [] },
+  { name: 'HTTP/2 download, passthrough', host: HOST, move: downloadOnStream, offered: ['h2'] },
+  { name: 'HTTP/2 download, bound: scrubbed', host: BOUND_HOST, move: downloadOnStream, offered: ['h2'] },
+  { name: 'HTTP/2 upload, passthrough', host: HOST, move: uploadOnStream, offered: ['h2'] },
+  { name: 'HTTP/2 upload, bound: `body: stream`', host: BOUND_HOST, move: uploadOnStream, offered: ['h2'] },
 ];
 
 async function download(socket: TLSSocket, host: string, bytes: number): Promise<void> {
@@ -43,6 +49,32 @@ async function upload(socket: TLSSocket, host: string, bytes: number): Promise<v
   if (reply?.toString('latin1').startsWith('HTTP/1.1 204') !== true) throw new Error('the upload was not accepted');
 }
 
+function openSession(socket: TLSSocket, host: string): ClientHttp2Session {
+  socket.allowHalfOpen = false;
+  return connect(`https://${host}`, { createConnection: () => socket, settings: { initialWindowSize: 1024 ** 2 } });
+}
+
+async function downloadOnStream(socket: TLSSocket, host: string, bytes: number): Promise<void> {
+  const session = openSession(socket, host);
+  let got = 0;
+  for await (const data of session.request({ ':path': `/${bytes}` }) as AsyncIterable<Buffer>) got += data.length;
+  session.destroy();
+  if (got !== bytes) throw new Error(`${got} bytes arrived instead of ${bytes}`);
+}
+
+async function uploadOnStream(socket: TLSSocket, host: string, bytes: number): Promise<void> {
+  const session = openSession(socket, host);
+  const stream = session.request({ ':method': 'PUT', ':path': '/0' });
+  const answered = once(stream, 'response');
+  for (let left = bytes; left > 0; left -= PIECE.length) {
+    if (!stream.write(left < PIECE.length ? PIECE.subarray(0, left) : PIECE)) await once(stream, 'drain');
+  }
+  stream.end();
+  const [headers]: { ':status'?: number }[] = await answered;
+  session.destroy();
+  if (headers?.[':status'] !== 200) throw new Error('the upload was not accepted');
+}
+
 function soon(): Promise<string> {
   return new Promise((resolve) => void setTimeout(resolve, LOOK_EVERY_MS, 'soon'));
 }
@@ -57,13 +89,14 @@ async function watchMemory(proxy: Started, moving: () => Promise<void>): Promise
 }
 
 async function main(): Promise<void> {
-  const gibibytes = Number(process.argv[2] ?? 10);
+  const [size = '10', only = ''] = process.argv.slice(2);
+  const gibibytes = Number(size);
   const { upstream, args } = await startUpstream();
   const rows: string[][] = [];
-  for (const { name, host, move } of WAYS) {
+  for (const { name, host, move, offered } of WAYS.filter((way) => way.name.includes(only))) {
     const proxy = await startProcess('./proxy_process.ts', args);
     const through = async (bytes: number): Promise<void> => {
-      const socket = await openTls(host, upstream, proxy);
+      const socket = await openTls(host, upstream, proxy, offered);
       await move(socket, host, bytes);
       socket.destroy();
     };

@@ -108,6 +108,14 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'requests at once are limited for a session, not only for each of its tunnels',
+    file: 'sidecar/tunnel/serve_streams.ts',
+    text: 'leave === null ? null : request',
+    replacement: 'request',
+    tests: [STREAMS],
+  },
+  {
+    row: ROW,
     holds: 'a stream is recorded before it is answered',
     file: 'sidecar/tunnel/serve_streams.ts',
     text: 'await recordOutcome(outcome, tunnel, ports);',

@@ -35,15 +35,26 @@ export async function usage({ child }: Started): Promise<Usage> {
   return told;
 }
 
-/** Opens TLS to the upstream, through the proxy if there is one. */
-export async function openTls(host: string, upstream: Started, proxy: Started | null): Promise<TLSSocket> {
+/** Opens TLS to the upstream, through the proxy if there is one. `offered`: the versions of HTTP that the client offers. */
+export async function openTls(
+  host: string,
+  upstream: Started,
+  proxy: Started | null,
+  offered: readonly string[] = [],
+): Promise<TLSSocket> {
   const socket = connectTcp({ port: Number((proxy ?? upstream).told['port']), host: '127.0.0.1', noDelay: true });
   if (proxy !== null) {
     const basic = Buffer.from(`${proxy.told['sessionId']}:${proxy.told['token']}`).toString('base64');
     socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`);
     await once(socket, 'data');
   }
-  const tls = connectTls({ socket, servername: host, ca: String((proxy ?? upstream).told['caPem']) });
+  const ca = String((proxy ?? upstream).told['caPem']);
+  const tls = connectTls({
+    socket,
+    servername: host,
+    ca,
+    ...(offered.length === 0 ? {} : { ALPNProtocols: [...offered] }),
+  });
   await once(tls, 'secureConnect');
   return tls;
 }

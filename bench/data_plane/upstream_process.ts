@@ -1,7 +1,10 @@
 /**
  * The upstream process of `bench/data_plane.ts`: on raw TLS sockets it answers `/<bytes>` with as many bytes, and reads the
- * body of a PUT, which must be the last request of its connection.
+ * body of a PUT, which must be the last request of its connection. A client that offers HTTP/2 gets the same over HTTP/2.
  */
+import { once } from 'node:events';
+import type { ServerHttp2Stream } from 'node:http2';
+import { performServerHandshake } from 'node:http2';
 import { createServer } from 'node:tls';
 
 import { listen } from '../../machine/connection/listen.ts';
@@ -13,9 +16,28 @@ const leaf = await issueLeaf(authority, `*.${host}`, Date.now());
 const plain = await issueLeaf(authority, host, Date.now());
 const PIECE = Buffer.alloc(64 * 1024, '{"id":1234,"name":"a value of some length","ok":true},');
 
-const server = createServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (socket) => {
+async function answerStream(stream: ServerHttp2Stream, path: string): Promise<void> {
+  for await (const _piece of stream) continue;
+  stream.respond({ ':status': 200, 'content-type': 'application/json' });
+  for (let left = Number(path.slice(1)) || 0; left > 0; left -= PIECE.length) {
+    if (!stream.write(left < PIECE.length ? PIECE.subarray(0, left) : PIECE)) await once(stream, 'drain');
+  }
+  stream.end();
+}
+
+const certificate = { key: leaf.keyPem, cert: leaf.certificatePem };
+const server = createServer({ ...certificate, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
   socket.setNoDelay(true);
   socket.on('error', () => undefined);
+  if (socket.alpnProtocol === 'h2') {
+    const session = performServerHandshake(socket);
+    session.on('error', () => undefined);
+    session.on('stream', (stream: ServerHttp2Stream, headers) => {
+      stream.on('error', () => undefined);
+      answerStream(stream, headers[':path'] ?? '').catch(() => stream.destroy());
+    });
+    return;
+  }
   let got = '';
   let uploadLeft = 0;
   const take = (bytes: number): void => {

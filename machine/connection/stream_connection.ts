@@ -27,6 +27,11 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
     this.onClosed(() => this.#allSent.resolve());
   }
 
+  /** To be called with a head that ends our side: no trailers are asked for. */
+  protected noteEnded(): void {
+    this.#allSent.resolve();
+  }
+
   /** The trailers that the peer sent after the body: header lines, each with its CRLF. */
   override get trailers(): string {
     return this.#received;

@@ -105,7 +105,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'count',
     min: 1,
     max: 65_536,
-    meaning: 'open tunnels of one session',
+    meaning: 'open tunnels of one session, and requests at once in its tunnels over HTTP/2',
   },
   maxLeafCertificates: {
     name: 'SVC_MAX_LEAF_CERTIFICATES',

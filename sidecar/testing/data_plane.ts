@@ -144,7 +144,11 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   const token = randomBytes(16).toString('hex');
   const tunnels = new Set<object>();
   const scopes = new Map<string, LiveSession>();
-  const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => countTunnels(tunnels) };
+  const session: LiveSession = {
+    id: 'ses_test',
+    ca,
+    openTunnel: () => countTunnels(tunnels, all.maxTunnelsPerSession),
+  };
   const fakes = {
     policy: new FakePolicySource(),
     credentials: new FakeCredentialSource(),
@@ -281,7 +285,8 @@ async function connectWhen(
   socket.pipe(onward).pipe(socket);
 }
 
-function countTunnels(tunnels: Set<object>): () => void {
+function countTunnels(tunnels: Set<object>, most: number): (() => void) | null {
+  if (tunnels.size >= most) return null;
   const tunnel = {};
   tunnels.add(tunnel);
   return () => tunnels.delete(tunnel);

@@ -23,6 +23,7 @@ export class ClientStream extends StreamConnection<ServerHttp2Stream> implements
     if (this.#isGone) return;
     const options: RespondOptions = { endStream: isWhole, waitForTrailers: !isWhole, sendDate: false };
     this.stream.respond(fields, options);
+    if (isWhole) this.noteEnded();
   }
 
   /** Sends an interim reply (1xx); resolves when the client can take more. */

@@ -1,5 +1,6 @@
 import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
@@ -32,6 +33,8 @@ export interface ServedTunnel {
   readonly lanes: UpstreamLanes & { close(): void };
   /** Called when a request's head was read. */
   readonly onRequest?: () => void;
+  /** Counts a request beside the tunnel's first until the returned function is called; null at the session's limit. */
+  readonly openRequest?: () => (() => void) | null;
 }
 
 /**
@@ -109,14 +112,18 @@ export async function decide(
 
 function outcomeOfUnreadable(
   read: Extract<HeadRead, { kind: 'truncated' | 'too_large' }>,
-  { host }: ServedTunnel,
+  tunnel: ServedTunnel,
 ): Outcome {
-  const facts = { host, method: null, path: null, binding: null };
   const why =
     read.kind === 'too_large'
       ? refusal('head_too_large', 'the request line and headers are larger than SVC_MAX_HEAD_BYTES allows')
       : refusal('invalid_request', 'the request head is truncated');
-  return { kind: 'refused', facts, refusal: why, staysOpen: false };
+  return refuseUnread(why, tunnel);
+}
+
+/** The outcome of a request whose head was not read. */
+export function refuseUnread(why: Refusal, { host }: ServedTunnel): Outcome {
+  return { kind: 'refused', facts: { host, method: null, path: null, binding: null }, refusal: why, staysOpen: false };
 }
 
 /** Resolves when the event is in the spool. No byte of the answer is sent before. */

@@ -3,7 +3,7 @@ import { constants, performServerHandshake, sensitiveHeaders } from 'node:http2'
 import type { TLSSocket } from 'node:tls';
 
 import type { FieldList } from '../../shared/net/http2_head.ts';
-import { REFUSALS } from '../../shared/model/refusal.ts';
+import { refusal, REFUSALS } from '../../shared/model/refusal.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import {
@@ -19,7 +19,7 @@ import { ClientStream } from './client_stream.ts';
 import { IdleTimer } from './idle_timer.ts';
 import { relayStream } from './relay_stream.ts';
 import type { ServedTunnel } from './serve.ts';
-import { decide, noteMasked, recordOutcome, watchRevocation } from './serve.ts';
+import { decide, noteMasked, recordOutcome, refuseUnread, watchRevocation } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 import { answerBody, refusalBody } from './write_refusal.ts';
 
@@ -50,12 +50,15 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
     idle.stop();
     tunnel.onRequest?.();
     const request = { fields, neverIndexed: headers[sensitiveHeaders] ?? [], isWhole: (flags & END_STREAM) !== 0 };
-    const served = serveStream(new ClientStream(stream), request, tunnel, ports)
+    // One request is the tunnel's own, which the session counts already.
+    const leave = running.size === 0 ? undefined : tunnel.openRequest?.();
+    const served = serveStream(new ClientStream(stream), leave === null ? null : request, tunnel, ports)
       .catch((error: unknown) => {
         failures.push(error);
         session.destroy();
       })
       .finally(() => {
+        leave?.();
         running.delete(served);
         if (running.size === 0) idle.start();
       });
@@ -85,14 +88,18 @@ function sessionOptions({ maxHeadBytes, maxHeaders }: Limits): ServerSessionOpti
   return options;
 }
 
+/** `request`: null for one over the session's limit. */
 async function serveStream(
   client: ClientStream,
-  request: StreamRequest,
+  request: StreamRequest | null,
   tunnel: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> {
   try {
-    const outcome = await decide(request, contextOf(client, tunnel, ports), tunnel, ports);
+    const outcome =
+      request === null
+        ? refuseUnread(TOO_MANY, tunnel)
+        : await decide(request, contextOf(client, tunnel, ports), tunnel, ports);
     await recordOutcome(outcome, tunnel, ports);
     const unwatch = watchRevocation(outcome, ports, () => client.destroy());
     try {
@@ -106,6 +113,8 @@ async function serveStream(
     if (!(error instanceof ConnectionLost)) throw error;
   }
 }
+
+const TOO_MANY = refusal('too_many_tunnels', 'this session has reached its limit of open tunnels and requests');
 
 function contextOf(client: ClientStream, tunnel: ServedTunnel, ports: TunnelPorts): ExchangeTunnel {
   return {

@@ -289,6 +289,14 @@ describe('with a binding', () => {
     expect(seen).toHaveLength(1);
   });
 
+  test('a refused HEAD that is still being sent is freed too', async () => {
+    await serve((stream) => reply(stream, 'hi'));
+    const session = await plane.openSession(HOST);
+    const other = fieldsOf('HEAD').map((value) => (value === HOST ? 'other.example.test' : value));
+    const got = await readReply(session.request(other, { endStream: false }));
+    expect([got.fields[1], got.code]).toEqual(['421', 0]);
+  });
+
   test('each lane has its own session, and each credential too', async () => {
     const sessions = new Set<unknown>();
     await plane.streamUpstream(HOST, (stream, _fields, session) => {
@@ -344,6 +352,21 @@ describe('with a binding', () => {
     expect((await ask(session, fieldsOf('GET', ['host', 'other.example.test']))).fields[1]).toBe('400');
     expect([seen, plane.credentials.asked]).toEqual([[], []]);
   });
+});
+
+test('requests at once count as tunnels of their session', async () => {
+  await plane.stop();
+  plane = await startDataPlane({ maxTunnelsPerSession: 3 });
+  const waiting: ServerHttp2Stream[] = [];
+  await serve((stream) => void waiting.push(stream));
+  const session = await plane.openSession(HOST);
+  const asked = Array.from({ length: 4 }, () => ask(session, GET));
+  expect((await asked[3])?.fields[1]).toBe('429');
+  await expect.poll(() => waiting.length).toBe(3);
+  for (const stream of waiting) reply(stream, 'hi');
+  expect((await Promise.all(asked.slice(0, 3))).map(({ body }) => body)).toEqual(['hi', 'hi', 'hi']);
+  expect(events().filter((event) => event === 'too_many_tunnels')).toHaveLength(1);
+  await expect.poll(() => plane.openTunnels()).toBe(1);
 });
 
 describe('a stream that does not end', () => {

@@ -128,7 +128,17 @@ async function serveTunnel(
     lanes.close();
   });
   const limited = isLimited(session);
-  const of = { sessionId: session.id, stepId: session.reach?.stepId, host, limited, sni, onRequest, lanes };
+  const openRequest = (): (() => void) | null => session.openTunnel(() => undefined);
+  const of = {
+    sessionId: session.id,
+    stepId: session.reach?.stepId,
+    host,
+    limited,
+    sni,
+    onRequest,
+    openRequest,
+    lanes,
+  };
   const served = { ...of, login: session.login ?? null, choice: session.choice ?? null };
   try {
     await (protocol === HTTP_2 ? serveStreams(socket, served, ports) : serve(connection(), served, ports));
