@@ -110,8 +110,8 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'requests at once are limited for a session, not only for each of its tunnels',
     file: 'sidecar/tunnel/serve_streams.ts',
-    text: 'leave === null ? null : request',
-    replacement: 'request',
+    text: 'request, leave !== null,',
+    replacement: 'request, true,',
     tests: [STREAMS],
   },
   {

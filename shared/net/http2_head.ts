@@ -85,6 +85,12 @@ export function requestFieldList({ method, target, fields, pseudo = DEFAULT_PSEU
   return list;
 }
 
+/** The first value of a name; undefined if there is none. */
+export function fieldOf(list: FieldList, name: string): string | undefined {
+  const at = list.findIndex((text, index) => index % 2 === 0 && text === name);
+  return at === -1 ? undefined : list[at + 1];
+}
+
 /** The field list of a reply. */
 export function replyFieldList({ status, fields }: ReplyHead): string[] {
   const list = [':status', String(status)];

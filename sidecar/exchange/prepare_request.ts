@@ -10,13 +10,15 @@ const PROXY_ONLY = new Set(['proxy-authorization', 'proxy-connection']);
 /** Content codings that can be decoded, and so scrubbed. */
 const READABLE_CODINGS = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'zstd', 'identity']);
 const ALL_READABLE = 'gzip, deflate, br, zstd';
+/** The codings of single messages in a reply's body (gRPC, Connect), which are not decoded. */
+const PER_MESSAGE_CODINGS = new Set(['grpc-accept-encoding', 'connect-accept-encoding']);
 /** What most clients send; it is left unchanged. */
 const ONLY_READABLE = /^(?:gzip|deflate|br|zstd)(?:, ?(?:gzip|deflate|br|zstd))*$/;
 
 /**
  * The head of a request that gets a credential, before injection. Hop-by-hop headers and every header that Connection
  * nominates are dropped before the credential is added, so that the credential cannot be nominated away (design section 5,
- * invariant 3); a `Connection: close` stays. Accept-Encoding is limited to the codings that can be scrubbed. An HTTP/1.0
+ * invariant 3); a `Connection: close` stays. Accept-Encoding is limited to the codings that can be scrubbed, of messages of gRPC too. An HTTP/1.0
  * request without a Host gets the tunnel's. A WebSocket handshake keeps its upgrade, without extensions.
  */
 export function prepareCredentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
@@ -56,6 +58,7 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   if (name === 'connection' && nominated.has('close')) return CLOSE;
   if (HOP_BY_HOP.has(name)) return null;
   if (nominated.has(name) && !END_TO_END.has(name)) return null;
+  if (PER_MESSAGE_CODINGS.has(name)) return headerField(field.name, 'identity');
   if (name !== 'accept-encoding' || ONLY_READABLE.test(field.value)) return field;
   return headerField('Accept-Encoding', readableCodings(field.value));
 }

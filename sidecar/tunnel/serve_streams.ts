@@ -2,7 +2,9 @@ import type { IncomingHttpHeaders, ServerHttp2Stream, ServerSessionOptions } fro
 import { constants, performServerHandshake, sensitiveHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
+import { grpcRefusal, grpcType } from '../../shared/net/grpc_reply.ts';
 import type { FieldList } from '../../shared/net/http2_head.ts';
+import { fieldOf } from '../../shared/net/http2_head.ts';
 import { refusal, REFUSALS } from '../../shared/model/refusal.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
@@ -52,7 +54,7 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
     const request = { fields, neverIndexed: headers[sensitiveHeaders] ?? [], isWhole: (flags & END_STREAM) !== 0 };
     // One request is the tunnel's own, which the session counts already.
     const leave = running.size === 0 ? undefined : tunnel.openRequest?.();
-    const served = serveStream(new ClientStream(stream), leave === null ? null : request, tunnel, ports)
+    const served = serveStream(new ClientStream(stream), request, leave !== null, tunnel, ports)
       .catch((error: unknown) => {
         failures.push(error);
         session.destroy();
@@ -88,22 +90,22 @@ function sessionOptions({ maxHeadBytes, maxHeaders }: Limits): ServerSessionOpti
   return options;
 }
 
-/** `request`: null for one over the session's limit. */
 async function serveStream(
   client: ClientStream,
-  request: StreamRequest | null,
+  request: StreamRequest,
+  isWithinLimit: boolean,
   tunnel: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> {
   try {
-    const outcome =
-      request === null
-        ? refuseUnread(TOO_MANY, tunnel)
-        : await decide(request, contextOf(client, tunnel, ports), tunnel, ports);
+    const outcome = isWithinLimit
+      ? await decide(request, contextOf(client, tunnel, ports), tunnel, ports)
+      : refuseUnread(TOO_MANY, tunnel);
     await recordOutcome(outcome, tunnel, ports);
     const unwatch = watchRevocation(outcome, ports, () => client.destroy());
     try {
-      await answer(client, outcome, tunnel, ports);
+      if (outcome.kind === 'refused') writeRefusal(client, outcome, request);
+      else await answer(client, outcome, tunnel, ports);
     } finally {
       unwatch?.();
     }
@@ -131,19 +133,31 @@ function contextOf(client: ClientStream, tunnel: ServedTunnel, ports: TunnelPort
   };
 }
 
-/** Writes the outcome to the client. */
-async function answer(client: ClientStream, outcome: Outcome, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
+/** Answers with a refusal: as JSON, or to a call of gRPC as its status. */
+function writeRefusal(
+  client: ClientStream,
+  { refusal: why, facts }: Extract<Outcome, { kind: 'refused' }>,
+  { fields }: StreamRequest,
+): void {
+  const called = grpcType(fieldOf(fields, 'content-type'));
+  if (called !== null) return client.respond(grpcRefusal(called, why), true);
+  const { status } = REFUSALS[why.reason];
+  write(client, status, answerBody({ type: 'json', body: refusalBody(why) }), facts.method !== 'HEAD');
+}
+
+/** Writes any other outcome to the client. */
+async function answer(
+  client: ClientStream,
+  outcome: Exclude<Outcome, { kind: 'refused' }>,
+  tunnel: ServedTunnel,
+  ports: TunnelPorts,
+): Promise<void> {
   if (outcome.kind === 'replied') {
     return relayStream(client, outcome, () => noteMasked(outcome.reply.lane, tunnel, ports));
   }
   if (outcome.kind === 'abandoned') return client.destroy();
-  if (outcome.kind === 'replied_locally') {
-    const { result } = outcome;
-    return write(client, result.kind === 'answered' ? 200 : result.status, answerBody(outcome), true);
-  }
-  const { status } = REFUSALS[outcome.refusal.reason];
-  const refused = answerBody({ type: 'json', body: refusalBody(outcome.refusal) });
-  write(client, status, refused, outcome.facts.method !== 'HEAD');
+  const { result } = outcome;
+  write(client, result.kind === 'answered' ? 200 : result.status, answerBody(outcome), true);
 }
 
 function write(

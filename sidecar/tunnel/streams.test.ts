@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listen } from '../../machine/connection/listen.ts';
 import type { DataPlane, StreamHandler } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { fieldOf } from '../../shared/net/http2_head.ts';
 import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** What only HTTP/2 has; over_http2.test.ts has what both versions have in common. */
@@ -295,6 +296,58 @@ describe('with a binding', () => {
     const other = fieldsOf('HEAD').map((value) => (value === HOST ? 'other.example.test' : value));
     const got = await readReply(session.request(other, { endStream: false }));
     expect([got.fields[1], got.code]).toEqual(['421', 0]);
+  });
+
+  test.each([
+    ['application/grpc+proto', ['200', 'application/grpc+proto', '7', 'effect_not_allowed'], ''],
+    ['application/json', ['403', 'application/json', undefined, undefined], 'effect_not_allowed'],
+  ])('a refused call of %s gets its code where its client reads it', async (type, expected, inBody) => {
+    plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
+    await serve((stream) => reply(stream, 'hi'));
+    const stream = (await plane.openSession(HOST)).request(fieldsOf('POST', ['content-type', type]), {
+      endStream: false,
+    });
+    stream.write('an open call');
+    const { fields, body, code } = await readReply(stream);
+    const [status, got, grpcStatus, message] = [':status', 'content-type', 'grpc-status', 'grpc-message'].map((name) =>
+      fieldOf(fields, name),
+    );
+    expect([status, got, grpcStatus, message?.split(':')[0], code]).toEqual([...expected, 0]);
+    expect(body).toContain(inBody);
+    expect([seen, events()]).toEqual([[], ['effect_not_allowed']]);
+  });
+
+  test('each message of a call of gRPC is passed on when it arrives', async () => {
+    plane.policy.use([bearerBinding(HOST, { body: 'stream' })]);
+    await serve((stream) => {
+      stream.respond([':status', '200', 'content-type', 'application/grpc'], OPTIONS);
+      stream.on('data', (data: Buffer) => stream.write(data));
+    });
+    const stream = (await plane.openSession(HOST)).request(fieldsOf('POST', ['content-type', 'application/grpc']), {
+      endStream: false,
+    });
+    let got = '';
+    stream.on('error', () => undefined);
+    stream.on('data', (data: Buffer) => (got += data.toString('latin1')));
+    for (const text of ['one', 'two', 'three']) {
+      got = '';
+      stream.write(Buffer.concat([Buffer.of(0, 0, 0, 0, text.length), Buffer.from(text)]));
+      await expect.poll(() => got.slice(5)).toBe(text);
+    }
+    stream.close(CANCEL);
+  });
+
+  test('messages of gRPC are asked for uncompressed where they are searched', async () => {
+    await serve((stream) => reply(stream, 'hi'));
+    const session = await plane.openSession(HOST);
+    for (const bindings of [[], [bearerBinding(HOST)]]) {
+      plane.policy.use(bindings);
+      await ask(session, fieldsOf('POST', ['grpc-accept-encoding', 'identity,deflate,gzip']), 'x');
+    }
+    expect(seen.map((fields) => fieldOf(fields, 'grpc-accept-encoding'))).toEqual([
+      'identity,deflate,gzip',
+      'identity',
+    ]);
   });
 
   test('each lane has its own session, and each credential too', async () => {

@@ -100,7 +100,8 @@ function endsOfMessages({ headerBytes, lengthAt, extraBytes }: MessageLayout): P
         header.push(chunk[at] ?? 0);
         at += 1;
         if (header.length < headerBytes) continue;
-        const length = header.slice(lengthAt, lengthAt + 4).reduce((total, byte) => total * 256 + byte, extraBytes);
+        const told = header.slice(lengthAt, lengthAt + 4).reduce((total, byte) => total * 256 + byte, 0);
+        const length = told + extraBytes;
         left = length < headerBytes ? Infinity : length - headerBytes;
       }
       const step = Math.min(left, chunk.length - at);
