@@ -1,4 +1,10 @@
-import type { Metadata, MethodDefinition, ServerDuplexStream, ServerReadableStream } from '@grpc/grpc-js';
+import type {
+  Metadata,
+  MethodDefinition,
+  ServerDuplexStream,
+  ServerReadableStream,
+  ServerWritableStream,
+} from '@grpc/grpc-js';
 import { Metadata as MetadataOf, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import type { Certificate } from './test_ca.ts';
 
@@ -19,8 +25,9 @@ export interface GrpcUpstream {
 
 type Raw = MethodDefinition<Buffer, Buffer>;
 
+const asBytes = (bytes: Buffer): Buffer => bytes;
+
 function method(name: string, requestStream: boolean, responseStream: boolean): Raw {
-  const asBytes = (bytes: Buffer): Buffer => bytes;
   return {
     path: `/demo.Echo/${name}`,
     requestStream,
@@ -53,7 +60,7 @@ export async function startGrpcUpstream({ key, cert }: Certificate): Promise<Grp
       call.sendMetadata(metadataOf('x-head', 'head'));
       reply(null, Buffer.from(`echo ${call.request.toString()}`), metadataOf('x-tail', 'tail'));
     },
-    down: (call: ServerDuplexStream<Buffer, Buffer> & { readonly request: Buffer }) => {
+    down: (call: ServerWritableStream<Buffer, Buffer>) => {
       note('down', call);
       for (let at = 0; at < Number(call.request); at += 1) call.write(Buffer.from(String(at)));
       call.end();

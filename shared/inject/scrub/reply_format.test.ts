@@ -16,13 +16,17 @@ function endsIn(contentType: string, chunks: readonly Uint8Array[]): number[] {
   return ends;
 }
 
+function fill(size: number): number[] {
+  return Array.from({ length: size }, () => 7);
+}
+
 function cutIntoBytes(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_byte, at) => bytes.subarray(at, at + 1));
 }
 
 describe.each([
-  ['application/grpc+proto', (size: number) => [1, 0, 0, 0, size, ...new Array<number>(size).fill(7)]],
-  ['application/vnd.amazon.eventstream', (size: number) => [0, 0, 0, size + 4, ...new Array<number>(size).fill(7)]],
+  ['application/grpc+proto', (size: number) => [1, 0, 0, 0, size, ...fill(size)]],
+  ['application/vnd.amazon.eventstream', (size: number) => [0, 0, 0, size + 4, ...fill(size)]],
 ])('messages of %s', (contentType, message) => {
   test('end where their length says, however they are cut', () => {
     fc.assert(
