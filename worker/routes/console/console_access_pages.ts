@@ -1,7 +1,9 @@
 import type { PageEntry } from './console.ts';
 import { askSignOut, getAccount, submitSignOut, getNewToken, submitToken, tokenRevocation } from './console_account.ts';
-import { credentialDeletion, submitCredential, submitDeviceAuthorisation } from './console_connector_credentials.ts';
 import {
+  credentialDeletion,
+  submitCredential,
+  submitDeviceAuthorisation,
   connectorRemoval,
   getConnectorPage,
   getConnectorsPage,

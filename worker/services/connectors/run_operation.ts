@@ -3,7 +3,7 @@ import { confirmOperation } from '../../../shared/connect/confirm_operation.ts';
 import { buildOperationRequest, type OperationRequestParts } from '../../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../../shared/connect/sanitised_reply.ts';
 import type { AuditEvent } from '../../../shared/model/audit_event.ts';
-import { type InstalledConnector, runnableOperations } from '../../../shared/model/connector.ts';
+import { type InstalledConnector, runnableOperations, type Operation } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { RunReply, RunRequest } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
@@ -13,14 +13,18 @@ import { listAllConnectors } from './all_connectors.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { connectorAccess } from './connector_access.ts';
-import { approvalOf, approvalProblem } from './connector_approval.ts';
 import { callUpstream } from './connector_call.ts';
 import { credentialProblem } from './connector_problems.ts';
 import { toInstalled } from './connector_records.ts';
 import { runEventData, type RunOutcome, type RunSubject } from './connector_run_event.ts';
-import { toBase64 } from '../../kernel/encoding.ts';
+import { toBase64, randomToken } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { requestFingerprint } from '../../../shared/connect/request_fingerprint.ts';
+import { requestSummary } from '../../../shared/connect/request_summary.ts';
+import type { ApprovalRow } from '../../store/approvals.ts';
+import { connectorSubject } from '../approvals/approval_subject.ts';
+import { askApproval } from '../approvals/approvals.ts';
 
 /** A run of an existing operation. From here on the run is audited, whatever its outcome. */
 interface Run extends RunSubject {
@@ -150,4 +154,60 @@ function invalidArgs(problems: readonly { readonly field: string; readonly messa
   const fields = problems.slice(0, MOST_PROBLEMS);
   const message = fields.map((problem) => `${problem.field} ${problem.message}`).join('; ');
   return apiError('invalid_args', message, { fields });
+}
+
+/** The request of an operation, as it would be sent. */
+interface RequestToApprove {
+  readonly row: ConnectorRow;
+  readonly match: ConnectorOperation;
+  readonly parts: OperationRequestParts;
+}
+
+/**
+ * Uses up a person's approval for a request, or requests one; null if the operation needs none. Refuses with
+ * `too_many_approvals`.
+ */
+async function approvalOf(
+  context: ServiceContext,
+  caller: Caller,
+  { row, match, parts }: RequestToApprove,
+): Promise<Result<ApprovalRow | null, ApiError>> {
+  const { connector, operation, document } = match;
+  if (operation.approval === 'none') return ok(null);
+  const body = new TextEncoder().encode(parts.body ?? '');
+  const asked = {
+    requestId: randomToken(),
+    subject: connectorSubject(row, operation.name),
+    fingerprint: await fingerprintOf(connector, operation, parts, body),
+    summary: requestSummary(connector, operation, { ...parts, bodyBytes: body.length, document }).toWellFormed(),
+    sessionId: null,
+  };
+  return askApproval(context, { ...caller, sidecarId: null }, asked);
+}
+
+/** Why a request must not be sent; null if it may. */
+export function approvalProblem(approval: ApprovalRow | null): ApiError | null {
+  if (approval === null || approval.state === 'approved') return null;
+  const details = { approval_id: approval.id };
+  if (approval.state === 'denied')
+    return apiError('approval_denied', `the request was denied (approval ${approval.id})`, details);
+  const message = `the request needs an approval: decide with POST /v1/approvals/${approval.id}/decide, then run it again within 15 minutes`;
+  return apiError('approval_required', message, details);
+}
+
+function fingerprintOf(
+  { spec }: InstalledConnector,
+  operation: Operation,
+  { method, host, path, query, body }: OperationRequestParts,
+  bytes: Uint8Array,
+): Promise<string> {
+  return requestFingerprint({
+    fqn: spec.fqn,
+    operation: operation.name,
+    method,
+    host,
+    target: query === null ? path : `${path}?${query}`,
+    contentType: body === null ? '' : 'application/json',
+    body: [bytes],
+  });
 }
