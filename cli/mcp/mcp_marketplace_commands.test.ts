@@ -44,6 +44,7 @@ const item: MarketplaceItem = {
   ],
   remotes: [],
   problems: [],
+  risks: [{ code: 'runs_code', text: 'runs code as you' }],
   installed: false,
 };
 const input = {
@@ -175,6 +176,25 @@ describe('svc mcp search and view', () => {
     expect(calls[1]?.url.searchParams.get('cursor')).toBe('next');
     expect(stderr).toContain('does not answer');
     expect(stderr).toContain('Only names were searched');
+  });
+
+  test('filter by kind, transport, secret and publisher', async () => {
+    const filters = ['--registry-type', 'oci', '--transport', 'stdio', '--publisher', 'com.acme', '--needs-secret'];
+    const { calls } = await run(['search', 'x', '--limit', '1', ...filters, 'no']);
+    const sent = Object.fromEntries(calls[0]?.url.searchParams ?? []);
+    const asked = { registry_type: 'oci', transport: 'stdio', publisher: 'com.acme', needs_secret: 'false' };
+    expect(sent).toEqual({ q: 'x', limit: '1', ...asked });
+    const { calls: others } = await run(['search', '--limit', '1', '--needs-secret', 'yes']);
+    expect(others[0]?.url.searchParams.get('needs_secret')).toBe('true');
+    expect((await run(['search', '--needs-secret', 'maybe'])).code).toBe(2);
+  });
+
+  test('show the line of risk, and work with a control plane that sends none', async () => {
+    expect((await run(['search', 'x'])).stdout).toContain('runs code as you');
+    expect((await run(['view', NAME])).stdout).toContain('risk: runs code as you\n');
+    const { risks: _risks, ...older } = detail;
+    const answer: Answer = () => ({ status: 200, body: older });
+    expect((await run(['view', NAME], { answer })).stdout).not.toContain('risk');
   });
 
   test.each([[['search', 'x']], [['view', NAME]]])(

@@ -36,6 +36,10 @@ function addSearch(line: CommandLine, mcp: Command): void {
     .argument('[text...]', 'text in the name or the description')
     .addOption(new Option('--transport <transport>', 'only these').choices(MARKETPLACE_TRANSPORTS))
     .option('--registry-type <type>', 'only packages of this type: npm, pypi, oci, ...')
+    .addOption(
+      new Option('--needs-secret <answer>', 'only servers that need a secret, or need none').choices(['yes', 'no']),
+    )
+    .option('--publisher <namespace>', 'only of this publisher, such as com.stripe or io.github.acme')
     .option('--limit <count>', 'how many', '20');
   handle<McpSearchOptions>(line, search, async (call) => (await import('./mcp_search.ts')).searchRegistry(call));
   const view = mcp

@@ -17,6 +17,8 @@ import { shortenText } from '../terminal/cell_text.ts';
 export interface McpSearchOptions {
   readonly transport?: string;
   readonly registryType?: string;
+  readonly needsSecret?: string;
+  readonly publisher?: string;
   readonly limit: string;
 }
 export interface McpViewOptions {
@@ -54,7 +56,9 @@ async function fetchMatches(
   const items: MarketplaceItem[] = [];
   let cursor: string | undefined;
   for (;;) {
-    const query = { q: text, transport: options.transport, registry_type: options.registryType, cursor };
+    const { transport, registryType: registry_type, needsSecret, publisher } = options;
+    const needs_secret = needsSecret === undefined ? undefined : String(needsSecret === 'yes');
+    const query = { q: text, transport, registry_type, needs_secret, publisher, cursor };
     const limit = Math.min(PAGE, wanted - items.length);
     const last = await client.call('GET', '/v1/marketplace/servers', marketplacePage, { query: { ...query, limit } });
     items.push(...last.items);
@@ -74,12 +78,17 @@ const COLUMNS: readonly Column<MarketplaceItem>[] = [
     cell: ({ installed, status }) => (installed ? 'installed' : status === 'active' ? '' : status),
     style: ({ installed }) => (installed ? 'green' : 'yellow'),
   },
+  { title: 'RISK', cell: (item) => risksOf(item), style: () => 'yellow' },
   { title: 'DESCRIPTION', cell: ({ description }) => shortenText(formatPublished(description), SHOWN_CHARACTERS) },
 ];
 
 function kindsOf({ packages, remotes }: MarketplaceItem): string {
   const kinds = [...packages.map(({ registry_type }) => registry_type), ...remotes.map(() => 'remote')];
   return [...new Set(kinds)].join(',') || '-';
+}
+
+function risksOf({ risks }: Pick<MarketplaceItem, 'risks'>): string {
+  return formatPublished(risks.map(({ text }) => text).join(', ')) || '-';
 }
 
 /** `svc mcp view ENTRY`. */
@@ -98,6 +107,7 @@ function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] 
   return [
     paint('bold', formatPublished(`${name} ${version ?? ''}`.trim())),
     ...(description === '' ? [] : [formatPublished(description)]),
+    ...(detail.risks.length === 0 ? [] : [paint('yellow', `risk: ${risksOf(detail)}`)]),
     ...(status === 'active' ? [] : [paint('yellow', `its publisher marked it as ${status}`)]),
     ...links.map((link) => formatPublished(link)),
     `versions: ${detail.versions.map((each) => formatPublished(each.version ?? '?')).join(', ')}`,

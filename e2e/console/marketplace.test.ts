@@ -100,7 +100,7 @@ describe('the marketplace, without sign-in', () => {
     await page.getByLabel('Package').selectOption('npm');
     await page.getByLabel('Transport').selectOption('stdio');
     await page.getByRole('button', { name: 'Search' }).click();
-    expect(new URL(page.url()).search).toBe('?q=weather&registry_type=npm&transport=stdio');
+    expect(new URL(page.url()).search).toBe('?q=weather&registry_type=npm&transport=stdio&needs_secret=');
     const first = await names(page);
     await page.getByRole('link', { name: 'Next page' }).click();
     const second = await names(page);

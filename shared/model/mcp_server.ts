@@ -98,3 +98,17 @@ export function mcpServerOfToken(path: string): string | null {
 export function mcpOAuthRef(server: Pick<McpServer, 'id' | 'owner'>): CredentialRef {
   return { owner: server.owner, path: mcpVaultPath(server.id, MCP_OAUTH_NAME) };
 }
+
+/** What the line of risk of a registry entry can say. */
+export const ENTRY_RISK_CODES = [
+  'not_installable',
+  'runs_code',
+  'runs_container',
+  'remote',
+  'secrets',
+  'optional_secrets',
+  'unpinned_image',
+  'deprecated',
+  'new',
+] as const;
+export type EntryRiskCode = (typeof ENTRY_RISK_CODES)[number];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { OWNERS } from '../model/host_binding.ts';
-import { MCP_TRANSPORTS } from '../model/mcp_server.ts';
+import { ENTRY_RISK_CODES, MCP_TRANSPORTS } from '../model/mcp_server.ts';
 import { mcpServerRecord } from './mcp/mcp_servers.ts';
 import { mcpNameText } from './mcp/mcp_server_fields.ts';
 import { owner, time } from './primitives.ts';
@@ -84,6 +84,8 @@ const entryFields = {
   remotes: z.array(remote),
   /** The parts of the entry that could not be read. */
   problems: z.array(z.string()),
+  /** What to know before an install, for the way in which it is installed by default. */
+  risks: z.array(z.object({ code: z.enum(ENTRY_RISK_CODES), text: z.string() })).default([]),
 };
 
 /** A registry entry, and whether the caller has it installed; always false without sign-in. */

@@ -104,6 +104,23 @@ describe('with a complete mirror', () => {
     expect(names(await browse('?registry_type=pypi'))).toEqual([]);
   });
 
+  test('lists can be filtered by secret and by publisher, and entries say what an install would risk', async () => {
+    await fillMirror();
+    const item = { registryType: 'npm', identifier: '@acme/free', version: '1.0.0', transport: { type: 'stdio' } };
+    const server = { name: 'com.acme/free', version: '1.0.0', packages: [item] };
+    registry.publish({ server, status: 'active', updatedAt: new Date(clock.now()).toISOString() });
+    clock.move(16 * MINUTE_MS);
+    await fillMirror();
+    clock.move(MINUTE_MS);
+    const free = await browse('?needs_secret=false');
+    expect(free.items.map(({ name, risks }) => [name, risks.map(({ text }) => text)])).toEqual([
+      ['com.acme/free', ['runs code as you', 'new this week']],
+    ]);
+    expect(await everyPage('?needs_secret=true&limit=100')).toHaveLength(250);
+    expect(names(await browse('?publisher=COM.acme'))).toEqual(['com.acme/free']);
+    expect(names(await browse('?publisher=com'))).toEqual([]);
+  });
+
   test('changed entries appear and deleted ones disappear', async () => {
     await fillMirror();
     const [changed, deleted, deprecated] = [registry.entry(1), registry.entry(2), registry.entry(3)];
@@ -207,7 +224,15 @@ describe('a failing registry', () => {
 });
 
 test('an invalid query is refused', async () => {
-  for (const query of ['?limit=0', '?limit=101', '?transport=carrier-pigeon', '?registry_type=%00', '?sort=name']) {
+  for (const query of [
+    '?limit=0',
+    '?limit=101',
+    '?transport=carrier-pigeon',
+    '?registry_type=%00',
+    '?sort=name',
+    '?needs_secret=maybe',
+    '?publisher=',
+  ]) {
     expect((await control.send(`/v1/marketplace/servers${query}`)).status).toBe(400);
   }
   const reply = await control.send('/v1/marketplace/servers?cursor=bm90IG91cnM');

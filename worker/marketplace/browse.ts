@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { entryRisks } from '../../shared/mcp/entry_risks.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplacePage, MarketplaceQuery } from '../../shared/wire/marketplace.ts';
@@ -55,7 +56,7 @@ export async function browse(
   const installed = await findInstalledNames(context, caller, names);
   const { next, fetchedAt, stale, partial } = listed.value;
   return ok({
-    items: entries.map((entry) => toItem(entry, installed.has(entry.name))),
+    items: entries.map((entry) => toItem(entry, entryRisks(entry, context.clock.now()), installed.has(entry.name))),
     next_cursor: next === null ? null : encodeCursor(next),
     fetched_at: fetchedAt,
     stale,

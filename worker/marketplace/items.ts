@@ -1,3 +1,4 @@
+import type { EntryRisk } from '../../shared/mcp/entry_risks.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import type { RegistryArgument, RegistryInput } from '../../shared/mcp/registry/registry_input.ts';
 import type { MarketplaceItem } from '../../shared/wire/marketplace.ts';
@@ -17,7 +18,7 @@ export async function findInstalledNames(
 }
 
 /** An entry in the marketplace's format. */
-export function toItem(entry: RegistryEntry, installed: boolean): MarketplaceItem {
+export function toItem(entry: RegistryEntry, risks: readonly EntryRisk[], installed: boolean): MarketplaceItem {
   return {
     name: entry.name,
     title: entry.title,
@@ -43,6 +44,7 @@ export function toItem(entry: RegistryEntry, installed: boolean): MarketplaceIte
       return { transport, url, headers: headers.map((header) => toInput(header)) };
     }),
     problems: [...entry.problems],
+    risks: [...risks],
     installed,
   };
 }

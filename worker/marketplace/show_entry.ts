@@ -1,3 +1,4 @@
+import { entryRisks } from '../../shared/mcp/entry_risks.ts';
 import { installationOptions } from '../../shared/mcp/installation.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import { ok, type Result } from '../../shared/model/result.ts';
@@ -27,7 +28,7 @@ export async function showEntry(
   const options = installationOptions(entry);
   const plan = options.map((option) => option.plan).find(({ ok: isInstallable }) => isInstallable);
   return ok({
-    ...toItem(entry, rows.length > 0),
+    ...toItem(entry, entryRisks(entry, context.clock.now(), plan), rows.length > 0),
     installed_servers: rows.map((row) => {
       return { id: row.id, name: row.name, owner: ownerName(row.ownerId), version: configurationOf(row).version };
     }),

@@ -18,6 +18,7 @@ const item: MarketplaceItem = {
   packages: [],
   remotes: [],
   problems: [],
+  risks: [],
   installed: false,
 };
 const found: MarketplacePage = {
@@ -27,7 +28,7 @@ const found: MarketplacePage = {
   stale: false,
   partial: false,
 };
-const query = { q: '', registry_type: '', transport: '', cursor: '' };
+const query = { q: '', registry_type: '', transport: '', needs_secret: '', publisher: '', cursor: '' };
 
 async function textOfPage(changes: Partial<MarketplacePage>): Promise<string> {
   const page = marketplacePage({ query, found: { ...found, ...changes }, nowMs: NOW });
@@ -46,6 +47,24 @@ describe('the list of the marketplace', () => {
   test('says that it is partial', async () => {
     expect(await textOfPage({})).not.toContain('partial');
     expect(await textOfPage({ partial: true })).toContain('This list is incomplete');
+  });
+
+  test('shows the line of risk of each server', async () => {
+    const risks = [
+      { code: 'runs_code', text: 'runs code as you' },
+      { code: 'secrets', text: '2 secrets' },
+    ] as const;
+    expect(await textOfPage({ items: [{ ...item, risks: [...risks] }] })).toContain('runs code as you · 2 secrets');
+  });
+
+  test('keeps its filters in the form and in the link to the next page', async () => {
+    const filtered = { ...query, needs_secret: 'false', publisher: 'com.acme"><script>' };
+    const page = marketplacePage({ query: filtered, found: { ...found, next_cursor: 'next' }, nowMs: NOW });
+    const html = String(await page.content);
+    expect(html).toMatch(/<option value="false" selected>\s*Needs none/);
+    expect(html).toContain('value="com.acme&quot;&gt;&lt;script&gt;"');
+    expect(html).toMatch(/href="[^"]*needs_secret=false&amp;publisher=com.acme%22%3E%3Cscript%3E&amp;cursor=next"/);
+    expect(html).not.toContain('<script');
   });
 
   test('says that an entry is deprecated, and shows invisible characters', async () => {

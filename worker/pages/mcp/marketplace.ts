@@ -13,7 +13,7 @@ import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ecosystemName, entryKinds, entryPath, entryState, freshnessWords } from './marketplace_words.ts';
+import { ecosystemName, entryKinds, entryPath, entryState, freshnessWords, riskLine } from './marketplace_words.ts';
 
 export interface MarketplaceView {
   /** The query in the URL. */
@@ -21,13 +21,19 @@ export interface MarketplaceView {
     readonly q: string;
     readonly registry_type: string;
     readonly transport: string;
+    readonly needs_secret: string;
+    readonly publisher: string;
     readonly cursor: string;
   };
   readonly found: MarketplacePage | { readonly problem: string; readonly requestId: string };
   readonly nowMs: number;
 }
 
-const ECOSYSTEMS = ['npm', 'pypi', 'oci', 'nuget', 'mcpb'];
+const ECOSYSTEMS = ['npm', 'pypi', 'oci', 'nuget', 'mcpb'].map((kind) => [kind, ecosystemName(kind)] as const);
+const SECRETS = [
+  ['true', 'Needs some'],
+  ['false', 'Needs none'],
+] as const;
 
 /** The servers of the MCP registry. All their texts are their publishers'. */
 export function marketplacePage(view: MarketplaceView): Page {
@@ -58,21 +64,36 @@ function searchForm({ query }: MarketplaceView): Html {
       />
     </div>
     ${filter('registry_type', 'Package', query.registry_type, ECOSYSTEMS)}
-    ${filter('transport', 'Transport', query.transport, MARKETPLACE_TRANSPORTS)}
+    ${filter(
+      'transport',
+      'Transport',
+      query.transport,
+      MARKETPLACE_TRANSPORTS.map((value) => [value, value]),
+    )}
+    ${filter('needs_secret', 'Secrets', query.needs_secret, SECRETS)}
     <button class="primary">Search</button>
+    ${publisherField(query.publisher)}
   </form>`;
 }
 
-function filter(name: string, label: string, chosen: string, values: readonly string[]): Html {
+/** Shown once a publisher was chosen, on the page of one of its servers. */
+function publisherField(publisher: string): Html | string {
+  if (publisher === '') return '';
+  return html`<div class="field">
+    <label for="publisher">Publisher</label>
+    <input id="publisher" name="publisher" value="${publisher}" maxlength="200" autocomplete="off" spellcheck="false" />
+  </div>`;
+}
+
+type Choice = readonly [value: string, word: string];
+
+function filter(name: string, label: string, chosen: string, choices: readonly Choice[]): Html {
   return html`<div class="field">
     <label for="${name}">${label}</label>
     <select id="${name}" name="${name}">
       <option value="">Any</option>
-      ${values.map(
-        (value) =>
-          html`<option value="${value}" ${value === chosen ? 'selected' : ''}>
-            ${name === 'registry_type' ? ecosystemName(value) : value}
-          </option>`,
+      ${choices.map(
+        ([value, word]) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${word}</option>`,
       )}
     </select>
   </div>`;
@@ -127,12 +148,15 @@ function result(item: MarketplaceItem): Html {
         ${entryKinds(item).map((kind) => html`<span class="tag">${foreignText(kind)}</span> `)}
         ${version === null ? '' : html`<span class="quiet small number">${foreignText(version)}</span>`}
       </p>
+      ${riskLine(item)}
     </div>
   </li>`;
 }
 
 function nothing({ query }: MarketplaceView): Html {
-  const isFiltered = query.registry_type !== '' || query.transport !== '';
+  const isFiltered = [query.registry_type, query.transport, query.needs_secret, query.publisher].some(
+    (value) => value !== '',
+  );
   return emptyState({
     title: query.q === '' ? 'No servers here' : 'No server has this in its name or description',
     next: isFiltered ? 'Try it without the filters, or with another word.' : 'Try another word, or a part of one.',

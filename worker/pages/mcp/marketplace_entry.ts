@@ -13,7 +13,8 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ecosystemName, entryPath, entryState, freshnessWords, wizardPath } from './marketplace_words.ts';
+import { ecosystemName, entryPath, entryState, freshnessWords, riskLine, wizardPath } from './marketplace_words.ts';
+import { publisherOf } from '../../../shared/mcp/publisher.ts';
 import { publisherCommand } from '../../../shared/mcp/publisher_command.ts';
 import { replaceHidden, showHidden } from '../../../shared/model/shown_text.ts';
 
@@ -37,7 +38,7 @@ export function marketplaceEntryPage(view: EntryView): Page {
       above: ABOVE,
       actions: entry.preview === null ? '' : installButton(view),
     })}
-    ${freshnessWords(entry, nowMs)} ${stateWords(entry)} ${installedServers(entry)}
+    ${riskLine(entry)} ${freshnessWords(entry, nowMs)} ${stateWords(entry)} ${installedServers(entry)}
     <section class="panel" aria-labelledby="preview-title">
       <h2 id="preview-title">What an install starts</h2>
       ${entry.preview === null ? notInstallable() : installPreview(entry.preview)}
@@ -104,7 +105,7 @@ function facts({ entry, nowMs }: EntryView): Html {
     <h2 id="about-title">About</h2>
     ${definitionList([
       ['Registry name', html`<code>${foreignText(name)}</code>`],
-      ['Publisher', html`<code>${foreignText(name.split('/')[0] ?? name)}</code>`],
+      ['Publisher', publisherLink(name)],
       ['Version', version === null ? null : html`${foreignText(version)} ${entryState(entry)}`],
       ['Updated', updated === null ? null : timeAgo(updated, nowMs)],
       ['Started by its publisher with', publisherCommands(entry)],
@@ -114,6 +115,14 @@ function facts({ entry, nowMs }: EntryView): Html {
     <p class="quiet small">Or in a terminal, with the same questions:</p>
     ${codeBlock(`svc mcp install ${shellWord(name)}`)}
   </section>`;
+}
+
+/** The proven namespace, which lists everything that is published in it. */
+function publisherLink(name: string): Html {
+  const { namespace } = publisherOf(name);
+  if (namespace === '') return html`<code>${foreignText(name)}</code>`;
+  const path = pathWith('/marketplace', { publisher: namespace });
+  return html`<a href="${path}"><code>${foreignText(namespace)}</code></a>`;
 }
 
 /** The publisher's own commands for each package; the install derives its own, shown above. */

@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import type { MarketplaceItem } from '../../../shared/wire/marketplace.ts';
 import { alert } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
+import { foreignText } from '../components/foreign_text.ts';
 import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
@@ -53,6 +54,12 @@ export function entryKinds({ packages, remotes }: Pick<MarketplaceItem, 'package
 export function entryState({ status }: Pick<MarketplaceItem, 'status'>): Html | string {
   if (status === 'deprecated') return badge('warn', 'Deprecated');
   return status === 'deleted' ? badge('bad', 'Deleted') : '';
+}
+
+/** What to know before an install, on one line. */
+export function riskLine({ risks }: Pick<MarketplaceItem, 'risks'>): Html | string {
+  if (risks.length === 0) return '';
+  return html`<p class="small risks">${foreignText(risks.map(({ text }) => text).join(' · '))}</p>`;
 }
 
 /** What is being installed; in the URL of each step. */

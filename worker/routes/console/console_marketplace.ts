@@ -30,10 +30,10 @@ function forVisitor(
   };
 }
 
-/** `GET /marketplace?q=&registry_type=&transport=&cursor=` */
+/** `GET /marketplace?q=&registry_type=&transport=&needs_secret=&publisher=&cursor=` */
 export const getMarketplace = forVisitor(async (c, caller) => {
-  const { q = '', registry_type = '', transport = '', cursor = '' } = c.req.query();
-  const query = { q: q.trim(), registry_type, transport, cursor };
+  const { q = '', registry_type = '', transport = '', needs_secret = '', publisher = '', cursor = '' } = c.req.query();
+  const query = { q: q.trim(), registry_type, transport, needs_secret, publisher: publisher.trim(), cursor };
   const found = await search(c, caller, query);
   const shown = found.ok ? found.value : { problem: sentence(found.error.message), requestId: c.get('requestId') };
   const view = marketplacePage({ query, found: shown, nowMs: c.get('context').clock.now() });
