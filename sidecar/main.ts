@@ -259,6 +259,7 @@ function apiParts(
     hostToken,
     hostNames: config.listen,
     policy: control.policy,
+    credentials: control.credentials,
     audit: control.audit,
     link: control.link,
     witness: control.witness,

@@ -305,4 +305,20 @@ export const EGRESS_MUTATIONS: readonly Mutation[] = [
     replacement: "  if (outcome.kind !== 'taken' && home === '') throw busy;\n",
     tests: [ALLOW_TEST],
   },
+  {
+    row: '403 `egress_host_not_allowed`',
+    holds: 'what a sealed session could reach at its start is recorded',
+    file: 'sidecar/local_api/session_routes.ts',
+    text: '    recordReach(options, created.session);\n',
+    replacement: '',
+    tests: ['sidecar/local_api/sandbox_routes.test.ts'],
+  },
+  {
+    row: '403 `egress_host_not_allowed`',
+    holds: 'the recorded reach has the hosts of connectors only if their credential is stored',
+    file: 'shared/resolve/admitted_host.ts',
+    text: 'installed.filter(({ credential }) => isStored(credential));',
+    replacement: 'installed.filter(({ credential }) => isStored(credential) || true);',
+    tests: ['sidecar/local_api/sandbox_routes.test.ts'],
+  },
 ];

@@ -1,4 +1,4 @@
-import { operationHosts } from '../model/connector.ts';
+import { connectorHosts, operationHosts } from '../model/connector.ts';
 import type { CredentialRef } from '../model/host_binding.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { formatHostPattern, matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
@@ -36,6 +36,21 @@ export function allowsHost({ patterns }: AllowedHosts, host: string): boolean {
  */
 export function policyAdmitsHost(policy: Policy, isStored: (ref: CredentialRef) => boolean, host: string): boolean {
   return policy.bindingsFor(host).length > 0 || isConnectorHost(policy, isStored, host);
+}
+
+/**
+ * The hosts and patterns that a session with this list may reach now: those of the list, of the bindings, and of connectors whose
+ * credential is stored. Sorted, each once.
+ */
+export function listAdmitted(
+  { connectors, installed }: Pick<Policy, 'connectors' | 'installed'>,
+  bindings: readonly { readonly host: string }[],
+  isStored: (ref: CredentialRef) => boolean,
+  listed: readonly string[],
+): readonly string[] {
+  const stored = installed.filter(({ credential }) => isStored(credential));
+  const ofConnectors = stored.flatMap(({ spec }) => connectorHosts(spec)).filter((host) => connectors.hosts.has(host));
+  return [...new Set([...listed, ...bindings.map(({ host }) => host), ...ofConnectors])].toSorted();
 }
 
 /** Whether a connector whose credential is stored has this host. */

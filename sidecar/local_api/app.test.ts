@@ -89,6 +89,7 @@ function options(): LocalApiOptions {
       holdLogin: () => Promise.reject(new Error('unused')),
     },
     version: '4.0.0',
+    credentials: { isStored: () => true },
     hostToken: HOST_TOKEN,
     limits: DEFAULT_LIMITS,
     proxyOrigin: () => 'http://127.0.0.1:9100',

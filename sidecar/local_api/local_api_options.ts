@@ -10,6 +10,7 @@ import type { Link } from '../control/link.ts';
 import type { MaskedReplies } from '../exchange/masked_replies.ts';
 import type { PlanLocks } from '../control/plan_locks.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
+import type { CredentialSource } from '../ports.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { SessionListeners } from '../reach/session_listeners.ts';
 import type { Sessions } from '../session/sessions.ts';
@@ -32,6 +33,7 @@ export interface LocalApiOptions {
     SnapshotSource,
     'current' | 'bindings' | 'status' | 'waitForVersion' | 'waitForChange' | 'mcpServers'
   >;
+  readonly credentials: Pick<CredentialSource, 'isStored'>;
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
   /** The remembered heads of the control plane's audit log. */
   readonly witness: Pick<AuditWitness, 'heads' | 'mismatches' | 'isKept' | 'accept'>;

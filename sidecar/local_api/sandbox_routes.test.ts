@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
@@ -149,6 +150,51 @@ describe('a session with a sandbox', () => {
   ])('is not created with %s', async (_what, body) => {
     const reply = await bench.call('POST', SESSIONS, body);
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
+  });
+
+  it('is no self-test with a choice of accounts', async () => {
+    bench.bindings = [account('user/work')];
+    const reply = await bench.call('POST', SESSIONS, { self_test: true, ...use('user/work') });
+    expect([reply.status, reply.text]).toEqual([400, expect.stringContaining('self_test: it reaches nothing')]);
+  });
+
+  it('that may reach only some hosts records which ones it could reach at its start', async () => {
+    const connector = sampleConnector([sampleOperation({ hosts: ['up.connector.test'] })], {
+      hosts: ['connector.test'],
+    });
+    bench.useConnectors([connector]);
+    bench.bindings = [account('user/work'), sampleBinding({ host: '*.bound.test' })];
+    const wanted = {
+      sandbox: sandboxInput({ egress: 'sealed' }),
+      allowed_hosts: ['b.test', 'a.test'],
+      named_hosts: [],
+    };
+    const { id } = await bench.createSession(wanted);
+    const bound = bench.bindings.map(({ host }) => host);
+    const data = { 'svc.reach.enforced': true, 'svc.reach.egress': 'sealed' };
+    const hosts = ['b.test', 'a.test', 'up.connector.test', ...bound].toSorted();
+    const event = { type: 'sandbox.proxy.session_reach', session_id: id, actor: 'session' };
+    expect(bench.sink.events).toEqual([{ ...event, data: { 'svc.reach.hosts': hosts, ...data } }]);
+    bench.isStored = false;
+    bench.bindings = [];
+    const run = await bench.createSession({ allowed_hosts: ['a.test'] });
+    expect(bench.sink.events.slice(1)).toEqual([
+      {
+        ...event,
+        session_id: run.id,
+        data: { 'svc.reach.hosts': ['a.test'], 'svc.reach.enforced': true, 'svc.reach.egress': 'open' },
+      },
+    ]);
+    await bench.createSession();
+    await bench.createSession({ sandbox: sandboxInput({ egress: 'sealed,public' }) });
+    expect(bench.sink.events).toHaveLength(2);
+  });
+
+  it('records at most a thousand hosts of a session, and how many more there are', async () => {
+    bench.bindings = Array.from({ length: 1_500 }, (_, at) => sampleBinding({ host: `h${1_000 + at}.test` }));
+    await bench.createSession({ sandbox: sandboxInput({ egress: 'sealed' }) });
+    const hosts = bench.sink.events[0]?.data['svc.reach.hosts'] ?? [];
+    expect([hosts.length, hosts[0], hosts.at(-1)]).toEqual([1_000, 'h1000.test', '… and 501 more']);
   });
 
   it('uses the chosen account of a host, hands out its placeholder alone, and shows who chose it', async () => {

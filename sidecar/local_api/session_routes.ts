@@ -3,7 +3,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { PENDING_LOGIN_SECONDS } from '../../shared/wire/pending_logins.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
-import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
+import { allowedHosts, allowsHost, listAdmitted } from '../../shared/resolve/admitted_host.ts';
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
 import { chooseAccounts } from '../../shared/resolve/account_choice.ts';
@@ -13,6 +13,7 @@ import { isRunning } from '../../machine/process_identity.ts';
 import type { AuditSink } from '../ports.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import { CapturedLogin } from '../session/session_login.ts';
+import type { Session } from '../session/session.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';
 import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
@@ -39,6 +40,7 @@ export async function createSession(
   try {
     const created = await sessions.create(wanted.value.session);
     for (const kept of input.kept_env) options.audit.record(keptEvent(created.session.id, kept));
+    recordReach(options, created.session);
     return ok(formatCreated(options, created, wanted.value.listener));
   } catch (error) {
     const code = errorCode(error);
@@ -47,6 +49,31 @@ export async function createSession(
       localError('session_ca_unavailable', `The session's CA could not be created${cause}. Check the state directory.`),
     );
   }
+}
+
+/** An event has at most this many hosts. */
+const MOST_HOSTS = 1_000;
+
+/** Records what a session that may reach only some hosts could reach at its start. The steps of a plan have events of their own. */
+function recordReach({ audit, credentials, policy }: LocalApiOptions, session: Session): void {
+  const { allowed, allowList, lock, sandbox, id } = session;
+  const current = policy.current();
+  if (allowed === null || lock !== null) return;
+  const listed = [...(allowList?.hosts ?? []), ...(allowList?.named ?? [])];
+  const hosts = current.ok
+    ? listAdmitted(current.value, policy.bindings(), (ref) => credentials.isStored(ref), listed)
+    : listed.toSorted();
+  const left = hosts.length - MOST_HOSTS;
+  audit.record({
+    type: 'sandbox.proxy.session_reach',
+    session_id: id,
+    actor: 'session',
+    data: {
+      'svc.reach.hosts': left > 0 ? [...hosts.slice(0, MOST_HOSTS - 1), `… and ${left + 1} more`] : hosts,
+      'svc.reach.enforced': true,
+      'svc.reach.egress': sandbox === null ? 'open' : 'sealed',
+    },
+  });
 }
 
 /** A person let the session's command inherit a credential in plaintext. */

@@ -75,6 +75,7 @@ export class LocalApiBench {
   readonly masked = new MaskedReplies(2, (id) => this.sessions.get(id) !== null);
   bindings: readonly HostBinding[] = [];
   policyVersion = 7;
+  isStored = true;
   /** No chain was rolled back, unless a test sets it. */
   readonly witness: LocalApiOptions['witness'] & { mismatches: AuditMismatch[] } = {
     heads: [],
@@ -183,6 +184,7 @@ export class LocalApiBench {
         mcpServers: () => this.mcpServers,
         waitForChange: (version, _timeoutMs, signal) => this.#waitForChange(version, signal),
       },
+      credentials: { isStored: () => this.isStored },
       audit: {
         get accepting() {
           return sink.accepting;

@@ -72,6 +72,7 @@ export function storySentences(event: Told): string[] {
   return [
     ...decisionSentencesOf(event),
     ...reachTold(event),
+    ...sessionReachTold(event),
     ...(story === undefined ? [] : [story]),
     ...(gateway === undefined ? [] : [GATEWAY_REASONS[gateway] ?? `The gateway’s reason is ${gateway}.`]),
     ...(story === undefined && type.startsWith('control.') ? [actorSentence(event)] : []),
@@ -94,6 +95,16 @@ function reachTold({ type, data }: Told): string[] {
   return [
     reachSentence(data['svc.proxy.reason'], data['svc.reach.enforced'] === true, hosts.length > 0),
     ...(open ? ['The container of the plan can also use the engine’s network, so a step can bypass the proxy.'] : []),
+  ];
+}
+
+/** What a limited session could reach when it started. */
+function sessionReachTold({ type, data }: Told): string[] {
+  if (type !== 'sandbox.proxy.session_reach') return [];
+  const open = data['svc.reach.egress'] === 'open';
+  return [
+    'A session started that reaches only these hosts through the proxy: bound ones, those of connectors with a credential, and allowed ones. Bindings that are made later add their hosts.',
+    ...(open ? ['It runs without a sandbox, so its programs can bypass the proxy.'] : []),
   ];
 }
 
