@@ -62,6 +62,9 @@ describe('completion', () => {
     expect(bashOffersWith(svc, 'binding', 'add', 'x', '--credential', 'user/g')).toEqual(['user/github']);
     expect(bashOffersWith(svc, 'binding', 'add', '--from', 'git')).toEqual(['github-cli']);
     for (const command of ['run', 'launch', 'login']) expect(bashOffersWith(svc, command, 'cl')).toEqual(['claude']);
+    expect(bashOffersWith(svc, 'login', 'g')).toEqual(['gh']);
+    expect(bashOffersWith(svc, 'login', 'claude', '--as', 'a')).toEqual(['account']);
+    expect(bashOffersWith(svc, 'login', 'claude', '--secret', 'user/g')).toEqual(['user/github']);
     expect(bashOffersWith(svc, 'connector', 'install', 'gi')).toEqual(['gitlab']);
     expect(bashOffersWith(svc, 'secret', 'rm', '--h')).not.toContain('user/github');
   });

@@ -45,10 +45,33 @@ const LISTED: Readonly<Record<string, string>> = {
   'connector catalog': 'connector catalog',
   launch: 'agents list',
   login: 'agents list',
+  'login --secret': 'secret list',
   run: 'agents list',
 };
-const LISTED_COMMANDS = Object.entries(LISTED).filter(([after]) => !after.includes('--'));
-const LISTED_OPTIONS = Object.entries(LISTED).filter(([after]) => after.includes('--'));
+/** Fixed words that can follow, besides what is listed, where others are possible too. */
+const WORDS: Readonly<Record<string, string>> = { login: 'gh', 'login --as': 'account key subscription' };
+
+interface Offered {
+  readonly after: string;
+  /** For each shell: words and the output of a list. */
+  readonly list: string | undefined;
+  readonly words: string;
+}
+const OFFERED = [...new Set([...Object.keys(LISTED), ...Object.keys(WORDS)])].map((after): Offered => ({
+  after,
+  list: LISTED[after],
+  words: WORDS[after] ?? '',
+}));
+const OFFERED_COMMANDS = OFFERED.filter(({ after }) => !after.includes('--'));
+const OFFERED_OPTIONS = OFFERED.filter(({ after }) => after.includes('--'));
+
+/** The words, and what `command` writes around the list. */
+function offer({ list, words }: Offered, command: (list: string) => string): string {
+  return [words, list === undefined ? '' : command(list)].filter((part) => part !== '').join(' ');
+}
+const inBash = (list: string): string => `$(_svc_list ${list})`;
+const inZsh = (list: string): string => `\${(f)"$(_svc_list ${list})"}`;
+const inFish = (list: string): string => `(__svc_list ${list})`;
 
 /**
  * The first column of a list. Only characters of names pass, because shells expand what they complete, and others may have
@@ -139,7 +162,7 @@ _svc() {
     ${pathLoop(nodes)}
   done
   case "$typed $prev" in
-${LISTED_OPTIONS.map(([after, list]) => `    '${after}') COMPREPLY=($(compgen -W "$(_svc_list ${list})" -- "$cur")); return ;;`).join('\n')}
+${OFFERED_OPTIONS.map((each) => `    '${each.after}') COMPREPLY=($(compgen -W "${offer(each, inBash)}" -- "$cur")); return ;;`).join('\n')}
   esac
   case $prev in
 ${choiceArms(nodes, (choices) => (choices === '' ? 'COMPREPLY=($(compgen -f -- "$cur")); return' : `COMPREPLY=($(compgen -W '${choices}' -- "$cur")); return`))}
@@ -149,7 +172,7 @@ ${caseArms(nodes, (node) => `COMPREPLY=($(compgen -W '${wordsAfter(node)}' -- "$
   esac
   [[ $cur == -* ]] && return
   case $typed in
-${LISTED_COMMANDS.map(([after, list]) => `    '${after}') COMPREPLY+=($(compgen -W "$(_svc_list ${list})" -- "$cur")) ;;`).join('\n')}
+${OFFERED_COMMANDS.map((each) => `    '${each.after}') COMPREPLY+=($(compgen -W "${offer(each, inBash)}" -- "$cur")) ;;`).join('\n')}
   esac
 }
 _svc_list() { svc "$@" ${LIST_PIPE}; }
@@ -177,7 +200,7 @@ _svc() {
     ${pathLoop(nodes)}
   done
   case "$typed \${words[CURRENT-1]}" in
-${LISTED_OPTIONS.map(([after, list]) => `    '${after}') compadd -- \${(f)"$(_svc_list ${list})"}; return ;;`).join('\n')}
+${OFFERED_OPTIONS.map((each) => `    '${each.after}') compadd -- ${offer(each, inZsh)}; return ;;`).join('\n')}
   esac
   case \${words[CURRENT-1]} in
 ${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -- ${choices}; return`))}
@@ -186,7 +209,7 @@ ${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -
 ${caseArms(nodes, (node) => `found=(${describeNode(node)})`)}
   esac
   case $typed in
-${LISTED_COMMANDS.map(([after, list]) => `    '${after}') found+=(\${(f)"$(_svc_list ${list})"}) ;;`).join('\n')}
+${OFFERED_COMMANDS.map((each) => `    '${each.after}') found+=(${offer(each, inZsh)}) ;;`).join('\n')}
   esac
   _describe 'svc' found
 }
@@ -208,10 +231,10 @@ function fishScript(nodes: readonly CompletionNode[]): string {
     return [...commands, ...node.options.map((option) => fishOption(at, option))];
   });
   lines.push(
-    ...LISTED_COMMANDS.map(([after, list]) => `complete -c svc -f -n '__svc_at ${after}' -a '(__svc_list ${list})'`),
-    ...LISTED_OPTIONS.map(([after, list]) => {
-      const [at = '', option = ''] = after.split(' --');
-      return `complete -c svc -f -n '__svc_at ${at}' -l ${option} -r -a '(__svc_list ${list})'`;
+    ...OFFERED_COMMANDS.map((each) => `complete -c svc -f -n '__svc_at ${each.after}' -a '${offer(each, inFish)}'`),
+    ...OFFERED_OPTIONS.map((each) => {
+      const [at = '', option = ''] = each.after.split(' --');
+      return `complete -c svc -f -n '__svc_at ${at}' -l ${option} -r -a '${offer(each, inFish)}'`;
     }),
   );
   const paths = nodes.filter((node) => node.path.length > 0).map((node) => `'${node.path.join(' ')}'`);

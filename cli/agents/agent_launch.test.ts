@@ -208,6 +208,20 @@ describe('svc launch NAME', () => {
     expect(Reflect.get(Object(body), 'allowed_hosts')).toContain('platform.claude.com');
   });
 
+  test('uses the account that --use chooses, and the placeholder of no other one', async () => {
+    const first = placeholder();
+    const work = { id: `bnd_${'1'.repeat(26)}`, credential_ref: 'vault://user/anthropic-work' };
+    const sentinel = { value: 'sk-ant-api03-placeholder-of-work', env: 'ANTHROPIC_API_KEY' };
+    vault.bindings.push({ ...vault.bindings[0], ...work, sentinel });
+    vault.values['user/anthropic-work'] = 'a-key';
+    const run = await launch('--use', 'user/anthropic-work', 'claude');
+    const { body } = run.calls.find(({ method, url }) => method === 'POST' && url.pathname.endsWith('/sessions')) ?? {};
+    expect(body).toMatchObject({ use_secrets: [{ reference: 'vault://user/anthropic-work', by: 'option' }] });
+    expect(created().env).toMatchObject({ ANTHROPIC_API_KEY: sentinel.value });
+    expect(wantedHome().placeholders).toEqual([sentinel.value]);
+    expect(JSON.stringify(wantedHome())).not.toContain(first);
+  });
+
   test('prepares the files of the home in the container, with placeholders only', async () => {
     await launch('claude');
     const { args } = created();

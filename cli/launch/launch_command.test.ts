@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -53,6 +54,7 @@ function launch(argv: readonly string[], options: RunOptions = {}): Promise<RunR
 const listCalls = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
 const disabled = (calls: readonly SeenCall[]): unknown[] =>
   calls.filter(({ url }) => url.pathname.endsWith('/disabled')).map(({ body }) => body);
+const used = ({ calls }: RunResult): unknown => Reflect.get(Object(calls[1]?.body), 'use_secrets');
 const findCreate = () => docker.uses().find(({ args }) => args.includes('create'));
 
 describe('the sandbox proxy of a launch', () => {
@@ -206,6 +208,32 @@ describe('a launch with the proxy', () => {
     const pattern = await launch(['--egress=sealed,public', '--allow=*.a.test', '--', 'tool']);
     expect([pattern.code, pattern.stderr]).toEqual([2, expect.stringContaining('name a private one exactly')]);
     expect(findCreate()?.args.join(' ')).toContain('--network none');
+  });
+
+  test('uses the secrets of --use, before those of its confirmed folder', async () => {
+    const text = 'secrets = ["user/home"]';
+    home.write('.svc.toml', text);
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    const folder = realpathSync(home.path);
+    home.write('trusted_folders.json', JSON.stringify({ version: 1, folders: { [folder]: { sha256 } } }));
+    const ofFolder = { reference: 'vault://user/home', by: 'folder', from: folder };
+    expect(used(await launch(['--', 'tool']))).toEqual([ofFolder]);
+    expect(used(await launch(['--use', 'user/work', '--', 'tool']))).toEqual([
+      { reference: 'vault://user/work', by: 'option' },
+      ofFolder,
+    ]);
+    home.write('.svc.toml', `${text}# changed`);
+    const changed = await launch(['--', 'tool']);
+    expect([changed.code, changed.stderr]).toEqual([
+      125,
+      expect.stringContaining('it was changed: nothing was started'),
+    ]);
+  });
+
+  test.each(['--sandbox=none', '--sandbox-proxy=off'])('refuses --use with %s, which uses no account', async (off) => {
+    const run = await launch([off, '--use', 'user/work', '--', 'tool']);
+    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining('--use needs the proxy')]);
+    expect(findCreate()).toBeUndefined();
   });
 
   test('does not start if the list of its folder cannot be read', async () => {

@@ -10,7 +10,7 @@ const BASE = '/v1/sandbox-proxy';
 /** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
 const SESSION_TIMEOUT_MS = 40_000;
 
-/** Reply of Reply of Reply of `POST /v1/sandbox-proxy/sessions` with a sandbox. */
+/** Reply of `POST /v1/sandbox-proxy/sessions` with a sandbox. */
 const sessionReply = z.object({
   session_id: z.string(),
   token: z.string().optional(),

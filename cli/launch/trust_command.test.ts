@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -126,6 +127,16 @@ describe('svc trust', () => {
     writeFileSync(file(), TEXT);
     expect((await trust([], options)).code).toBe(code);
     expect(existsSync(store())).toBe(false);
+  });
+
+  test('confirms what it showed, not what the file says by the time of the answer', async () => {
+    writeFileSync(file(), TEXT);
+    const typed = ['y'];
+    Object.defineProperty(typed, 0, { get: () => (writeFileSync(file(), 'secrets = ["user/github"]'), 'y') });
+    expect((await trust([], { terminal: true, typed })).code).toBe(0);
+    const sha256 = createHash('sha256').update(TEXT).digest('hex');
+    expect(JSON.parse(readFileSync(store(), 'utf8'))).toEqual({ version: 1, folders: { [project]: { sha256 } } });
+    expect((await used(project)).body).toBeUndefined();
   });
 
   test('does not confirm a file that a session would refuse', async () => {

@@ -152,6 +152,13 @@ describe('svc plan run', () => {
     });
   });
 
+  test('says that it leaves the .svc.toml of the folder out', async () => {
+    await writeFrozenPlan();
+    expect((await plan(['run'])).stderr).not.toContain('.svc.toml');
+    home.write('.svc.toml', 'secrets = ["user/github-work"]');
+    expect((await plan(['run'])).stderr).toContain('.svc.toml has no effect here: a step of a plan uses the account');
+  });
+
   test('refuses an unknown egress', async () => {
     expect((await plan(['run', '--egress', 'shut'])).code).toBe(2);
   });

@@ -41,12 +41,12 @@ const MAX_SESSION_SECONDS = 30 * 24 * 3600;
 export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number> {
   const { lock, jws } = await verifyLock(call);
   const steps = selectSteps(call.options.step ?? [], lock.steps);
+  warnOfFolderFile(call, 'a step of a plan uses the account of its "credential"');
   const runtime = await engineOf(call);
   const { check } = await imageCheck(runtime, lock);
   if (!check.holds) throw changedPlanError(call, verificationText([check], call.print));
   const run = await planRun(call, { lock, jws, steps, runtime });
   await checkCredentials(call, steps);
-  warnOfFolderFile(call, 'a step of a plan uses the account of its "credential"');
   try {
     const end = await runPlan(planPorts(call, runtime), run);
     await printPlanEnd(call, run, end);
