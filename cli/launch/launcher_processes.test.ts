@@ -79,6 +79,19 @@ describe('the launchers of saved sessions', () => {
 });
 
 describe('frozen processes', () => {
+  test.runIf(process.platform === 'linux')('are those of a session that were just starting their program', async () => {
+    const gate = join(home, 'gate');
+    execFileSync('mkfifo', [gate]);
+    // Without an environment, as a process between two programs.
+    const { said } = await start(
+      `exec env -i /bin/sh -c 'echo $$; read -r word < ${gate}; exec env SVC_SESSION_ID=${SESSION} sleep 600'`,
+    );
+    children.push(spawn('/bin/sh', ['-c', `sleep 0.2; echo go > ${gate}`], { stdio: 'ignore' }));
+    const frozen = new FrozenProcesses(60_000);
+    frozen.freeze({ roots: [], sessionIds: [SESSION], spared: [] });
+    expect((await frozen.kill()).ended).toContain(said);
+  });
+
   test.runIf(process.platform === 'linux')('get no signal that they could answer by starting another one', async () => {
     const escaped = join(home, 'escaped');
     const script = `trap 'echo > ${escaped}' TERM; echo $$; while :; do sleep 0.1; done`;

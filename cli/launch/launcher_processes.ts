@@ -18,6 +18,9 @@ const KILL_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
 /** A pass over the processes takes a few milliseconds; a program that forks faster than it is stopped would never end it. */
 const MOST_PASSES = 200;
+/** A process that is just starting its program has no environment, for less than a millisecond if the program is in memory. */
+const STARTING_MS = 100;
+const STARTING_LOOK_MS = 2;
 
 /** The running `svc run` and `svc launch` of the saved sessions. Start times of an earlier run of the system do not count. */
 export function findLaunchers(home: string): readonly ProcessIdentity[] {
@@ -80,16 +83,28 @@ interface Targets {
 export class FrozenProcesses {
   readonly #frozen = new Map<string, ProcessIdentity>();
   readonly #above = new Set<number>();
+  readonly #startingMs: number;
+
+  /** How long a process without an environment is read again. */
+  constructor(startingMs = STARTING_MS) {
+    this.#startingMs = startingMs;
+  }
 
   /** Stops the processes, and what they start meanwhile, until there is nothing new. */
   freeze(targets: Targets): void {
-    for (let pass = 0; pass < MOST_PASSES; pass += 1) {
+    let waitedMs = 0;
+    for (let pass = 0; pass < MOST_PASSES;) {
       const fresh = this.#find(targets).filter((each) => !this.#frozen.has(keyOf(each)));
       for (const each of fresh) {
         this.#frozen.set(keyOf(each), each);
         signal(each, 'SIGSTOP');
       }
-      if (fresh.length === 0) return;
+      if (fresh.length > 0) pass += 1;
+      // One of them may turn out to be of a session.
+      else if (targets.sessionIds.length > 0 && waitedMs < this.#startingMs && isAnyStarting()) {
+        waitedMs += STARTING_LOOK_MS;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STARTING_LOOK_MS);
+      } else return;
     }
   }
 
@@ -126,6 +141,18 @@ function keyOf({ pid, started }: ProcessIdentity): string {
 function findMarked(parents: ReadonlyMap<number, number>, sessionIds: readonly string[]): readonly number[] {
   const marks = new Set(sessionIds.map((id) => `SVC_SESSION_ID=${id}`));
   return marks.size === 0 ? [] : [...parents.keys()].filter((pid) => hasAny(environmentOf(pid), marks));
+}
+
+/** Whether a process is between two programs, so that the system shows no environment of it. One that really has none looks the same. */
+function isAnyStarting(): boolean {
+  return [...readParents().keys()].some((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`).byteLength === 0;
+    } catch {
+      // It has ended, is no program, or belongs to another user.
+      return false;
+    }
+  });
 }
 
 function environmentOf(pid: number): Iterable<string> {
