@@ -28,6 +28,7 @@ import {
   getConnector,
   getConnectors,
   postConnector,
+  postConnectorRevocation,
   postConnectorRun,
   postConnectorValidation,
   putConnectorCredential,
@@ -80,7 +81,13 @@ import {
 import { answerNotFound, type RouteName } from './routes/http/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/http/operation.ts';
 import { pageTable, routerPath } from './routes/console/page_table.ts';
-import { deletePendingLogin, getPendingLogin, postPendingLogin, postStoredLogin } from './routes/api/pending_logins.ts';
+import {
+  deletePendingLogin,
+  deletePendingLogins,
+  getPendingLogin,
+  postPendingLogin,
+  postStoredLogin,
+} from './routes/api/pending_logins.ts';
 import { getReady } from './routes/api/ready.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
 import {
@@ -146,11 +153,13 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/connectors/{id}', deleteConnector],
   ['put', '/v1/connectors/{id}/credential', putConnectorCredential],
   ['delete', '/v1/connectors/{id}/credential', deleteConnectorCredential],
+  ['post', '/v1/connectors/{id}/credential/revoke', postConnectorRevocation],
   ['post', '/v1/connectors/{id}/credential/authorize', postAuthorisation],
   ['post', '/v1/connector-operations/run', postConnectorRun],
 
   ['post', '/v1/pending-logins', postPendingLogin],
   ['get', '/v1/pending-logins/{id}', getPendingLogin],
+  ['delete', '/v1/pending-logins', deletePendingLogins],
   ['delete', '/v1/pending-logins/{id}', deletePendingLogin],
   ['post', '/v1/pending-logins/{id}/store', postStoredLogin],
 

@@ -7,12 +7,18 @@ import { signInLinkReply } from '../shared/wire/account.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
 import { authorizeReply } from '../shared/wire/connector_credentials.ts';
-import { connectorCredentialRecord, connectorRecord, installReply } from '../shared/wire/connectors.ts';
+import {
+  connectorCredentialRecord,
+  connectorRecord,
+  installReply,
+  revocationReply,
+} from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import { ProgramLifetime } from './kernel/lifetime.ts';
 import { accessToken } from './services/oauth/oauth_access_token.ts';
 import { beginAuthorisation, finishAuthorisation } from './services/oauth/oauth_authorisation.ts';
+import { revokeConnectorTokens } from './services/oauth/oauth_revocation.ts';
 import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 import { findSealedSecret } from './store/secrets.ts';
 
@@ -278,6 +284,90 @@ describe('the client of a credential', () => {
     expect(await storeConnectorCredential(hosted, await owner(), id, input)).toMatchObject({
       error: { code: 'invalid_input' },
     });
+  });
+});
+
+const outcome = () => parseReply(revocationReply, control.asUser('POST', `/v1/connectors/${id}/credential/revoke`));
+const named = () => put({ revocation_url: `${provider.origin}/token/revocation` });
+
+describe('a revocation', () => {
+  test('ends the tokens at the provider, and their use here, and is recorded', async () => {
+    await named();
+    await authorise();
+    expect((await run()).status).toBe(200);
+    expect(await outcome()).toEqual({ outcome: 'revoked', message: null });
+    expect(await credential()).toMatchObject({ state: 'reauthorisation_required' });
+    expect(await refusal(run())).toMatchObject({ code: 'reauthorisation_required' });
+    expect(sent).toHaveLength(1);
+    expect(await types()).toContain('control.connector.tokens_revoked');
+    expect(provider.revoked()).toBe(1);
+    await authorise();
+    expect((await run()).status).toBe(200);
+  });
+
+  test('revokes the tokens of a refresh that is on its way, not those before it', async () => {
+    await named();
+    await authorise();
+    control.clock.ms += HOUR_MS;
+    const answered = Promise.withResolvers<void>();
+    provider.onTokenAnswer(() => answered.promise);
+    const refreshing = accessToken(control.context, id);
+    while (provider.tokenCalls() < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    control.clock.sleep = () => new Promise((resolve) => setTimeout(resolve, 5));
+    const revoking = outcome();
+    answered.resolve();
+    const refreshed = await refreshing;
+    expect(refreshed.ok).toBe(true);
+    expect(await revoking).toMatchObject({ outcome: 'revoked' });
+    expect(await refusal(run())).toMatchObject({ code: 'reauthorisation_required' });
+  });
+
+  test('that fails changes nothing, is recorded, and repeats no text of the provider', async () => {
+    await named();
+    await authorise();
+    provider.onRevocation((response) => void response.writeHead(503).end('a text of the provider'));
+    const failed = await outcome();
+    expect(failed).toEqual({ outcome: 'failed', message: '127.0.0.1 did not revoke them (status 503)' });
+    expect(await types()).toContain('control.connector.tokens_not_revoked');
+    expect(await credential()).toMatchObject({ state: 'ready' });
+    expect((await run()).status).toBe(200);
+  });
+
+  test('is not tried without a URL for it, or without a token', async () => {
+    await put();
+    expect(await outcome()).toEqual({ outcome: 'not_named', message: null });
+    await named();
+    expect(await outcome()).toEqual({ outcome: 'nothing', message: null });
+    expect((await types()).filter((type) => type.includes('revoked'))).toEqual([]);
+  });
+
+  test('sends a token to no server but the one that issued it', async () => {
+    const other = 'http://127.0.0.1:1/revoke';
+    expect(await refusal(put({ revocation_url: other }))).toMatchObject({ code: 'invalid_input' });
+    const spec = itemsSpec('2.0.0', {
+      credential: {
+        kind: 'oauth2',
+        scopes: ['openid', 'offline_access'],
+        token_url: 'https://auth.example.test/token',
+        revocation_url: 'https://auth.example.test/revoke',
+      },
+    });
+    expect((await control.asUser('POST', '/v1/connectors', spec)).status).toBe(200);
+    // Its token URL is another one than that of the spec.
+    await put();
+    await authorise();
+    expect(await outcome()).toEqual({ outcome: 'not_named', message: null });
+  });
+
+  test('is for those who may change the connector', async () => {
+    await named();
+    await authorise();
+    const stranger = await addUser(control.context, null);
+    expect(await revokeConnectorTokens(control.context, stranger, id)).toMatchObject({
+      ok: false,
+      error: { code: 'not_found' },
+    });
+    expect((await run()).status).toBe(200);
   });
 });
 

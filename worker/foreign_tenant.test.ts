@@ -104,6 +104,7 @@ beforeAll(async () => {
     '/v1/connectors/{id}': { id: connectorId },
     '/v1/connectors/{id}/credential': { id: connectorId, body: credential },
     '/v1/connectors/{id}/credential/authorize': { id: connectorId, body: { grant: 'browser' } },
+    '/v1/connectors/{id}/credential/revoke': { id: connectorId },
     '/v1/mcp-servers/{id}': { id: serverId, body: server },
     '/v1/mcp-servers/{id}/credentials': {
       id: serverId,

@@ -1,6 +1,6 @@
 import { CompactEncrypt, importJWK } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
 import { connectorRecord, installReply } from '../shared/wire/connectors.ts';
@@ -10,10 +10,12 @@ import {
   LOGIN_TOKENS_TYP,
   PENDING_LOGIN_TYP,
   type PendingLogin,
+  discardedLogins,
   pendingLogin,
   pendingLoginPayload,
   type StoreLoginInput,
 } from '../shared/wire/pending_logins.ts';
+import { discardPendingLogins } from './services/connectors/pending_logins.ts';
 import { holdPendingLogin } from './store/pending_logins.ts';
 
 const CLIENT = 'client-of-a-test';
@@ -228,6 +230,20 @@ describe('tokens of a login', () => {
     expect(await ask('DELETE', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 204 });
     expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
     expect(await send(sealed)).toMatchObject({ status: 404 });
+  });
+
+  test('are gone, of all programs, when a person stops everything, and those of others are not', async () => {
+    await send(await seal(TOKENS));
+    const other = await open({ program: 'codex' });
+    const stranger = await addUser(control.context, null);
+    expect(await discardPendingLogins(control.context, stranger)).toEqual({ ok: true, value: { discarded: [] } });
+    expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 200 });
+    const done = await parseReply(discardedLogins, control.asUser('DELETE', '/v1/pending-logins'));
+    expect(new Set(done.discarded)).toEqual(new Set([login.id, other.id]));
+    for (const { id } of [login, other]) {
+      expect(await ask('GET', `/v1/pending-logins/${id}`)).toMatchObject({ status: 404 });
+    }
+    expect((await ask('GET', '/v1/audit-events?type=control.login.')).text).toContain('control.login.discarded');
   });
 
   test('are gone after half an hour', async () => {

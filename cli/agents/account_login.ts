@@ -35,7 +35,7 @@ function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecI
     schema_version: 1,
     connector: {
       fqn: loginConnector(profile),
-      version: '1.1.0',
+      version: '1.2.0',
       title: `Login of ${profile.title}`,
       description: `Keeps the tokens of ${profile.title}. ${profile.title} holds placeholders.`,
     },
@@ -43,6 +43,7 @@ function loginSpec(profile: AgentProfile, account: AgentAccount): ConnectorSpecI
     credential: {
       kind: 'oauth2',
       token_url: account.token_url,
+      ...(account.revocation_url !== undefined && { revocation_url: account.revocation_url }),
       login: {
         client_id: account.client_id,
         token_request: account.token_request,

@@ -111,6 +111,8 @@ const account = z.strictObject({
   token_url: link,
   client_id: line,
   token_request: z.enum(TOKEN_REQUESTS),
+  /** Where its tokens are revoked (RFC 7009), on the server of the token URL; absent: the provider names none. */
+  revocation_url: link.optional(),
   /** How a new login asks for its tokens. */
   grants: z.array(z.enum(LOGIN_GRANTS)).min(1),
   /** The arguments with which the program logs in. Only profiles of the catalog have an account, so no other names arguments. */

@@ -31,6 +31,7 @@ export interface AuthorizeOptions extends OwnerOption, ClientSecretOptions {
   readonly authorizationUrl?: string;
   readonly tokenUrl?: string;
   readonly deviceAuthorizationUrl?: string;
+  readonly revocationUrl?: string;
   readonly scope?: readonly string[];
   readonly device?: boolean;
   readonly wait: boolean;
@@ -70,6 +71,7 @@ const OF_A_CLIENT = [
   'authorizationUrl',
   'tokenUrl',
   'deviceAuthorizationUrl',
+  'revocationUrl',
   'scope',
 ] as const satisfies readonly (keyof AuthorizeOptions)[];
 
@@ -104,6 +106,7 @@ async function clientInput(call: Call<AuthorizeOptions>, clientId: string): Prom
     ...(options.authorizationUrl !== undefined && { authorization_url: options.authorizationUrl }),
     ...(options.tokenUrl !== undefined && { token_url: options.tokenUrl }),
     ...(options.deviceAuthorizationUrl !== undefined && { device_authorization_url: options.deviceAuthorizationUrl }),
+    ...(options.revocationUrl !== undefined && { revocation_url: options.revocationUrl }),
     ...(options.scope !== undefined && { scopes: [...options.scope] }),
   };
 }

@@ -447,6 +447,37 @@ describe('svc connector credential set', () => {
     );
   });
 
+  const OAUTH2 = {
+    ...NO_CREDENTIAL,
+    kind: 'oauth2',
+    state: 'ready',
+    updated_at: time,
+    token_url: 'https://auth.example.test/token',
+  };
+
+  test.each([
+    [{ status: 200, body: { outcome: 'revoked', message: null } }, 'The provider has revoked the tokens of acme/items'],
+    [{ status: 200, body: { outcome: 'failed', message: 'it did not' } }, 'auth.example.test, because it did not: end'],
+    [{ status: 200, body: { outcome: 'not_named', message: null } }, 'because svc does not know where to revoke them'],
+    [{ status: 500, body: 'no JSON' }, 'the tokens of acme/items stay valid at auth.example.test'],
+  ])('rm has the tokens revoked before it deletes them, and says what became of them: %j', async (revoked, text) => {
+    for (const argv of [
+      ['credential', 'rm', 'items'],
+      ['remove', 'items'],
+    ]) {
+      const answer = control(
+        ({ method }) => (method === 'DELETE' ? { status: 204 } : revoked),
+        [{ ...summary, credential: OAUTH2 }],
+      );
+      const result = await run(argv, { answer });
+      expect([result.code, result.stderr]).toEqual([0, expect.stringContaining(text)]);
+      expect(writes(result.calls).map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
+        `POST /v1/connectors/${CONNECTOR_ID}/credential/revoke`,
+        expect.stringContaining(`DELETE /v1/connectors/${CONNECTOR_ID}`),
+      ]);
+    }
+  });
+
   test('rm deletes it', async () => {
     const result = await run(['credential', 'rm', 'items'], { answer: control(() => ({ status: 204 })) });
     expect(writes(result.calls)[0]).toMatchObject({ method: 'DELETE' });

@@ -117,6 +117,7 @@ function addAuthorize(line: CommandLine, connector: Command): void {
     .option('--authorization-url <url>', "replaces the spec's URL")
     .option('--token-url <url>', "replaces the spec's URL")
     .option('--device-authorization-url <url>', "replaces the spec's URL")
+    .option('--revocation-url <url>', "replaces the spec's URL, where tokens are revoked")
     .option('--scope <scope>', "replaces the spec's scopes (repeatable)", collectValue)
     .option('--device', 'use a device code, entered in a browser on any device, if the provider supports it')
     .option('--no-wait', 'print the link and do not wait')

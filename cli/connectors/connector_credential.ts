@@ -15,6 +15,7 @@ import {
   serveBySecret,
   warnOfNewHosts,
 } from './connector_secret.ts';
+import { printRevoked, revokeAtProvider } from './revoke_tokens.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
@@ -101,6 +102,7 @@ function refuseArgument(): CliError {
 export async function removeCredential(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const { id, fqn, credential, active } = await findConnector(client, call.args[0] ?? '', call.options.owner);
+  const revoked = await revokeAtProvider(client, { id, fqn, credential });
   await client.callEmpty('DELETE', `/v1/connectors/${id}/credential`);
   if (call.print.person || call.print.json) {
     const what = isOwnPlace(credential)
@@ -108,6 +110,7 @@ export async function removeCredential(call: Call<OwnerOption>): Promise<undefin
       : `${credential.ref} no longer serves ${fqn}`;
     call.print.data({ deleted: id }, () => `${what}\n`);
   }
+  printRevoked(call.print, revoked);
   if (active && !call.print.json) {
     call.print.note(`${fqn} stays active: its operations are refused until it has a credential again, or is removed.`);
   }

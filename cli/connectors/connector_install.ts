@@ -17,6 +17,7 @@ import {
   serveBySecret,
   warnOfNewHosts,
 } from './connector_secret.ts';
+import { printRevoked, revokeAtProvider } from './revoke_tokens.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
@@ -137,9 +138,11 @@ function adviseCredential({ print }: Call, { fqn, active, credential }: InstallR
 export async function removeConnector(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const { id, fqn, owner, credential } = await findConnector(client, call.args[0] ?? '', call.options.owner);
+  const revoked = await revokeAtProvider(client, { id, fqn, credential });
   await client.callEmpty('DELETE', `/v1/connectors/${id}`);
   const what = isOwnPlace(credential) ? ' and its credential' : `; ${credential.ref} stays`;
   if (call.print.person || call.print.json) {
     call.print.data({ deleted: id }, () => `removed ${fqn} (${owner})${what}\n`);
   }
+  printRevoked(call.print, revoked);
 }

@@ -22,6 +22,9 @@ const report = z.object({
   processes_ended: z.array(z.number()),
   sidecar_revoked: z.boolean(),
   service_removed: z.string().nullable(),
+  tokens_revoked: z.array(z.string()),
+  tokens_left: z.array(z.string()),
+  logins_deleted: z.array(z.string()),
   stopped: z.boolean(),
   not_done: z.array(z.string()),
 });
@@ -61,6 +64,7 @@ async function enrol(): Promise<void> {
 const answerWith =
   (sessions: readonly object[]): Answer =>
   ({ method, url }) => {
+    if (url.pathname === '/v1/pending-logins') return { status: 200, body: { discarded: [] } };
     if (method === 'DELETE') return { status: 204 };
     const isSessions = url.pathname === '/v1/sandbox-proxy/sessions';
     return { status: 200, body: { items: isSessions ? sessions : [], next_cursor: null } };
@@ -75,9 +79,36 @@ const live = (change: object): object => ({
   ...change,
 });
 
+const sampleOAuthConnector = (fqn: string, at: number) => ({
+  id: `con_${String(at).padStart(26, '0')}`,
+  owner: 'personal',
+  fqn,
+  version: '1.0.0',
+  title: fqn,
+  content_hash: 'a'.repeat(64),
+  hosts: ['api.example.test'],
+  operation_count: 1,
+  active: true,
+  credential: {
+    kind: 'oauth2',
+    ref: `vault://connectors/${fqn}`,
+    state: 'ready',
+    updated_at: '2026-01-01T00:00:00.000Z',
+    expires_at: null,
+    client_id: 'client',
+    token_url: 'https://auth.example.test/token',
+    scopes: [],
+    renewable: true,
+  },
+  installed_by: `usr_${'0'.repeat(26)}`,
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+});
+
 async function panic(options: RunOptions = {}): Promise<z.infer<typeof report> & { code: number; deleted: string[] }> {
   const { code, stdout, calls } = await runCli(home, ['panic', '--yes', '--json'], options);
-  const deleted = calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname);
+  const deletes = calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname);
+  const deleted = deletes.filter((path) => path !== '/v1/pending-logins');
   return { ...report.parse(JSON.parse(stdout)), code, deleted };
 }
 
@@ -130,7 +161,44 @@ describe('svc panic', () => {
   test('names that the live sessions are not known', async () => {
     await enrol();
     const { not_done: notDone } = await panic({ answer: ({ method }) => ({ status: method === 'GET' ? 500 : 204 }) });
-    expect(notDone).toEqual([expect.stringContaining('the live sessions are not known')]);
+    expect(notDone.toSorted()).toEqual([
+      expect.stringContaining('the live sessions are not known'),
+      expect.stringContaining('the logins that wait could not be deleted'),
+      expect.stringContaining('the tokens of connectors could not be revoked'),
+    ]);
+  });
+
+  test('has the tokens of connectors revoked, says which stay valid, and deletes logins that wait', async () => {
+    await enrol();
+    const waiting = `plg_${'0'.repeat(26)}`;
+    const outcomes: Readonly<Record<string, object>> = {
+      'login/codex': { outcome: 'revoked', message: null },
+      'login/claude': { outcome: 'not_named', message: null },
+      'acme/items': { outcome: 'failed', message: 'auth.example.test answered with status 503' },
+    };
+    const items = Object.keys(outcomes).map((fqn, at) => sampleOAuthConnector(fqn, at));
+    const asked: string[] = [];
+    const answer: Answer = (call) => {
+      const { pathname, searchParams } = call.url;
+      if (pathname === '/v1/pending-logins') return { status: 200, body: { discarded: [waiting] } };
+      if (pathname === '/v1/connectors') {
+        const isOwn = searchParams.get('owner') === 'personal';
+        return { status: 200, body: { items: isOwn ? items : [], next_cursor: null } };
+      }
+      const revoked = items.find(({ id }) => pathname === `/v1/connectors/${id}/credential/revoke`);
+      if (revoked === undefined) return answerWith([])(call);
+      asked.push(revoked.fqn);
+      return { status: 200, body: outcomes[revoked.fqn] };
+    };
+    const done = await panic({ answer });
+    expect(asked).toEqual(Object.keys(outcomes));
+    expect(done).toMatchObject({ code: 1, tokens_revoked: ['login/codex'], logins_deleted: [waiting] });
+    expect(done.tokens_left).toEqual([
+      expect.stringContaining('the tokens of login/claude stay valid at auth.example.test, because svc does not know'),
+    ]);
+    expect(done.not_done).toEqual([
+      expect.stringContaining('because auth.example.test answered with status 503: end the login in the settings'),
+    ]);
   });
 
   test('does not say that svc is stopped while a program of run.json runs', async () => {

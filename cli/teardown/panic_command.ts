@@ -3,12 +3,15 @@ import { join } from 'node:path';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { ownReleases, UNSEALED_EVENT } from '../../shared/report/sealability.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { discardedLogins } from '../../shared/wire/pending_logins.ts';
 import { identify, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { listRunningServers } from '../../machine/process_records.ts';
 import { hasHomes } from '../agents/agent_homes.ts';
 import { controlClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
-import { EXIT } from '../exit_codes.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { listAllConnectors } from '../connectors/connector_lookup.ts';
+import { revokeAtProvider, type Revoked } from '../connectors/revoke_tokens.ts';
 import { listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
@@ -48,6 +51,12 @@ interface Report {
   readonly containers_removed: readonly string[];
   readonly sidecar_id: string | null;
   readonly sidecar_revoked: boolean;
+  /** Connectors whose tokens their providers have revoked. */
+  readonly tokens_revoked: readonly string[];
+  /** What is to be known of those whose providers name no way to revoke them. */
+  readonly tokens_left: readonly string[];
+  /** Logins that waited, and were deleted with their tokens. */
+  readonly logins_deleted: readonly string[];
   readonly service_removed: string | null;
   readonly stopped: boolean;
   /** Credentials that were handed out in plaintext; null if the control plane did not answer. */
@@ -70,6 +79,8 @@ type Step = <T>(what: string, work: () => T | Promise<T>) => Promise<T | null>;
 const QUESTION = "End every session and its programs, revoke this machine's sidecar and stop svc?";
 const CALL_MS = 5_000;
 const RELEASES_MS = 10_000;
+/** A refresh that runs is waited for, and then the provider. */
+const TOKENS_MS = 20_000;
 /** The supervisor gives each of its two programs five seconds. What has not ended then is killed. */
 const STOP_MS = 15_000;
 
@@ -96,12 +107,14 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
     );
   }
   const releases = findReleases(call, sidecarId);
-  const [isRevoked, sessionsEnded] = await Promise.all([
+  const [isRevoked, tokens, loginsDeleted, sessionsEnded] = await Promise.all([
     revoke(call, sidecarId, notDone),
+    step('the tokens of connectors could not be revoked', () => revokeTokens(call)),
+    step('the logins that wait could not be deleted', () => deleteLogins(call)),
     step('the live sessions could not be ended', () => endAllSessions(call, { home, processes, programs, notDone })),
   ]);
   const killed = await step('the launchers could not be killed', () => processes.kill());
-  notDone.push(...processProblems(killed));
+  notDone.push(...processProblems(killed), ...tokensLeft(tokens ?? [], 'failed'));
   const unsealed = await releases;
   const service = await step('the service could not be removed, so svc may start again', () => removeService(call));
   const wasStopped = await step('svc did not stop by itself', () => stopSvc(withDeadline(call), home));
@@ -121,6 +134,9 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
     containers_removed: containers?.removed ?? [],
     sidecar_id: sidecarId,
     sidecar_revoked: isRevoked,
+    tokens_revoked: (tokens ?? []).flatMap(({ fqn, outcome }) => (outcome === 'revoked' ? [fqn] : [])),
+    tokens_left: tokensLeft(tokens ?? [], 'not_named'),
+    logins_deleted: loginsDeleted ?? [],
     service_removed: service,
     stopped: stillThere.length === 0 && (wasStopped === true || (forced?.ended.length ?? 0) > 0),
     unsealed,
@@ -272,6 +288,40 @@ async function revoke({ context, options }: Call, sidecarId: string | null, notD
   return revoked !== null;
 }
 
+/** Has the tokens of the person's own connectors revoked at their providers, which also ends what other machines hold. */
+async function revokeTokens({ context, options }: Call): Promise<readonly Revoked[]> {
+  if (isAway({ context, options })) return [];
+  const client = controlClient(context, options);
+  const signal = AbortSignal.timeout(TOKENS_MS);
+  const connectors = await listAllConnectors(client, 'personal');
+  const all = await Promise.all(connectors.map((connector) => revokeAtProvider(client, connector, signal)));
+  return all.filter((each) => each !== null);
+}
+
+function tokensLeft(tokens: readonly Revoked[], which: Revoked['outcome']): readonly string[] {
+  return tokens.flatMap(({ outcome, left }) => (outcome === which && left !== null ? [left] : []));
+}
+
+/** Deletes the logins that wait for a person, whose command has just been ended. */
+async function deleteLogins({ context, options }: Call): Promise<readonly string[]> {
+  if (isAway({ context, options })) return [];
+  const signal = AbortSignal.timeout(CALL_MS);
+  const client = controlClient(context, options);
+  try {
+    return (await client.call('DELETE', '/v1/pending-logins', discardedLogins, { signal })).discarded;
+  } catch (error) {
+    // An older control plane deletes them by itself, within half an hour.
+    if (error instanceof CliError && error.apiCode === 'method_not_allowed') return [];
+    throw error;
+  }
+}
+
+/** Neither svc runs here, nor is somebody signed in elsewhere: nobody can be asked. */
+function isAway({ context, options }: Pick<Call, 'context' | 'options'>): boolean {
+  const home = homeOf(context, options);
+  return findRunning(home) === null && readSignIn(home) === null;
+}
+
 /** Credentials that this machine's sidecar has handed out in plaintext, newest first. */
 async function findReleases({ context, options }: Call, sidecarId: string | null): Promise<readonly Release[] | null> {
   if (sidecarId === null) return null;
@@ -309,12 +359,15 @@ function reportLines(report: Report, isLeft: boolean): readonly string[] {
     `processes ended: ${report.processes_ended.length === 0 ? 'none' : report.processes_ended.join(', ')}`,
     ...report.containers_removed.map((id) => `container removed: ${id.slice(0, 12)}`),
     ...(report.sidecar_revoked ? [`sidecar revoked: ${sidecarId}`] : []),
+    ...report.tokens_revoked.map((fqn) => `tokens revoked at their provider: ${fqn}`),
+    ...(report.logins_deleted.length === 0 ? [] : [`logins that waited, deleted: ${report.logins_deleted.length}`]),
     ...(report.service_removed === null ? [] : [`service removed: ${report.service_removed}`]),
     stopLine(report, isLeft),
     ...(notDone.length === 0 ? [] : ['', 'Not done:', ...notDone.map((each) => `  ${each}`)]),
     '',
     'What may still be out:',
     ...releaseLines(unsealed),
+    ...report.tokens_left.map((text) => `  ${text}.`),
     '  Requests that were already sent cannot be called back.',
     '  Every credential stays valid at its service. Replace there what you no longer trust, then store it with "svc secret set".',
     '',

@@ -19,6 +19,10 @@ export interface OAuthProvider {
   authorise(url: string): Promise<URL>;
   /** Enters a device's code as the user. */
   authoriseDevice(userCode: string): Promise<void>;
+  /** Answers the calls of the revocation endpoint; if null, the provider answers. */
+  onRevocation(handle: ((response: ServerResponse) => void) | null): void;
+  /** How many refresh tokens were revoked. */
+  readonly revoked: () => number;
   /** Revokes every authorisation. */
   revoke(): Promise<void>;
   /** Delays or answers the next calls of the token endpoint; if null, the provider answers. */
@@ -50,12 +54,16 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
   const answer = provider.callback();
   let onToken: ((response: ServerResponse) => Promise<boolean>) | null = null;
   let onTokenAnswer: (() => Promise<void>) | null = null;
+  let onRevocation: ((response: ServerResponse) => void) | null = null;
   let tokenCalls = 0;
+  let revoked = 0;
+  provider.on('refresh_token.destroyed', () => (revoked += 1));
   server.on('request', (request, response) => {
     if (request.url?.startsWith('/interaction/')) {
       void provider.interactionFinished(request, response, { login: { accountId: 'alice' }, consent: {} });
       return;
     }
+    if (request.url === '/token/revocation' && onRevocation !== null) return onRevocation(response);
     if (request.url === '/token') tokenCalls += 1;
     void serveToken(request, response);
   });
@@ -73,6 +81,8 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
     async revoke() {
       for (const id of grants) await (await provider.Grant.find(id))?.destroy();
     },
+    revoked: () => revoked,
+    onRevocation: (handle) => (onRevocation = handle),
     onToken: (handle) => (onToken = handle),
     onTokenAnswer: (wait) => (onTokenAnswer = wait),
     stop: async () => {
@@ -115,6 +125,7 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
     features: {
       devInteractions: { enabled: false },
       deviceFlow: { enabled: true },
+      revocation: { enabled: true },
       registration: { enabled: registration },
       resourceIndicators: {
         enabled: resources.length > 0,

@@ -87,6 +87,8 @@ interface ConnectorCredential {
   readonly authorizationUrl?: string;
   readonly tokenUrl?: string;
   readonly deviceAuthorizationUrl?: string;
+  /** Where the tokens are revoked (RFC 7009), on the origin of the token URL. */
+  readonly revocationUrl?: string;
   readonly scopes: readonly string[];
   /** Set if the tokens are those of a program's own login: svc keeps them, and the program holds placeholders. */
   readonly login?: ProgramLogin;

@@ -39,6 +39,8 @@ const oauth2Input = z.strictObject({
   authorization_url: providerUrl.optional(),
   token_url: providerUrl.optional(),
   device_authorization_url: providerUrl.optional(),
+  /** Where the tokens are revoked (RFC 7009), on the server of the token URL. */
+  revocation_url: providerUrl.optional(),
   scopes: z.array(scope).max(100).optional(),
   access_token: secretValue.optional(),
   refresh_token: secretValue.optional(),

@@ -94,6 +94,7 @@ const credential = strictObject('a credential', {
   authorization_url: httpsUrlText.optional(),
   token_url: httpsUrlText.optional(),
   device_authorization_url: httpsUrlText.optional(),
+  revocation_url: httpsUrlText.optional(),
   scopes: z
     .array(
       z.string().regex(/^[!#-[\]-~]{1,200}$/, { error: 'is not a scope: printable ASCII without spaces and quotes' }),
@@ -140,6 +141,7 @@ export type ConnectorSpecRecord = z.output<typeof connectorSpec>;
 /** The spec that the engine acts on. */
 export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
   const { kind, authorization_url, token_url, device_authorization_url, scopes, login: own } = record.credential;
+  const { revocation_url } = record.credential;
   return {
     ...record.connector,
     hosts: record.hosts,
@@ -148,6 +150,7 @@ export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
       ...(authorization_url === undefined ? {} : { authorizationUrl: authorization_url }),
       ...(token_url === undefined ? {} : { tokenUrl: token_url }),
       ...(device_authorization_url === undefined ? {} : { deviceAuthorizationUrl: device_authorization_url }),
+      ...(revocation_url === undefined ? {} : { revocationUrl: revocation_url }),
       scopes,
       ...(own === undefined
         ? {}

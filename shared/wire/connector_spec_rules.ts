@@ -16,9 +16,17 @@ export function checkConnectorSpec(value: unknown, context: z.core.$RefinementCt
   operations.forEach((operation, index) =>
     checkOperation(operation, (path, message) => report([index, ...path], message)),
   );
-  checkLogin(fieldsOf(value) ?? {}, operations, (path, message) =>
-    context.addIssue({ code: 'custom', path: [...path], message }),
-  );
+  const reportAt: Report = (path, message) => context.addIssue({ code: 'custom', path: [...path], message });
+  checkLogin(fieldsOf(value) ?? {}, operations, reportAt);
+  checkRevocation(fieldsOf(fieldsOf(value)?.['credential']) ?? {}, reportAt);
+}
+
+/** A token is sent to no other server than the one that issued it, also to be revoked. */
+function checkRevocation({ revocation_url: revocation, token_url: token }: Fields, report: Report): void {
+  const [revocationUrl, tokenUrl] = [textOf(revocation) ?? '', textOf(token) ?? ''];
+  if (revocation === undefined || !URL.canParse(revocationUrl)) return;
+  if (URL.canParse(tokenUrl) && new URL(tokenUrl).origin === new URL(revocationUrl).origin) return;
+  report(['credential', 'revocation_url'], 'must be on the same server as token_url');
 }
 
 /** The login of a program has one operation, the request at its token URL: svc answers it, and sends no credential there. */

@@ -98,6 +98,15 @@ export const connectorParams = z.strictObject({ id: id('con') });
 const MAX_FQN = 128;
 
 /**
+ * `POST /v1/connectors/{id}/credential/revoke`: what became of the tokens at their provider. `not_named`: no revocation URL was
+ * stored with them; `nothing`: there is no token.
+ */
+export const revocationReply = z
+  .object({ outcome: z.enum(['revoked', 'failed', 'not_named', 'nothing']), message: z.string().nullable() })
+  .meta({ id: 'Revocation' });
+export type RevocationReply = z.infer<typeof revocationReply>;
+
+/**
  * The caller's name for the tool that the run is made for, recorded as given and used for nothing else. Allows the names of
  * MCP tools (letters, digits, `_`, `-`, `.`, `/`), and nothing that could be mistaken for something else in a log.
  */

@@ -45,6 +45,10 @@ export const pendingLogin = z
   .meta({ id: 'PendingLogin' });
 export type PendingLogin = z.output<typeof pendingLogin>;
 
+/** `DELETE /v1/pending-logins`: the ids of those that were deleted. */
+export const discardedLogins = z.object({ discarded: z.array(id('plg')) }).meta({ id: 'DiscardedLogins' });
+export type DiscardedLogins = z.output<typeof discardedLogins>;
+
 export const pendingLoginParams = z.strictObject({ id: id('plg') });
 
 /**

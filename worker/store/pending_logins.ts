@@ -19,6 +19,15 @@ export function deleteExpiredLogins(database: Database, nowSeconds: number): Sta
   return [database.read.delete(pendingLogins).where(lte(pendingLogins.expiresAt, nowSeconds))];
 }
 
+/** All of this user, also expired ones. */
+export function listLoginsOf(database: Database, userId: string): Promise<PendingLoginRow[]> {
+  return database.read.select().from(pendingLogins).where(eq(pendingLogins.userId, userId));
+}
+
+export function deleteLoginsOf(database: Database, userId: string): Statement[] {
+  return [database.read.delete(pendingLogins).where(eq(pendingLogins.userId, userId))];
+}
+
 type OfProgram = Pick<PendingLoginRow, 'userId' | 'program'>;
 
 /** How many of this user's other programs have not expired. */

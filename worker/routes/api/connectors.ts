@@ -7,6 +7,7 @@ import {
   connectorsPage,
   connectorsQuery,
   installReply,
+  revocationReply,
   runReply,
   runRequest,
   validateReply,
@@ -24,6 +25,7 @@ import {
   removeConnector,
   validateConnector,
 } from '../../services/connectors/connectors.ts';
+import { revokeConnectorTokens } from '../../services/oauth/oauth_revocation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { forUser } from '../http/operation.ts';
@@ -98,6 +100,17 @@ export const deleteConnectorCredential = forUser({
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
     return changeReply(await removeConnectorCredential(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const postConnectorRevocation = forUser({
+  summary: "Revoke a connector's tokens at their provider",
+  description:
+    'Sends the refresh token, else the access token, to the revocation URL that was stored with it (RFC 7009). Deletes nothing; if the provider revokes the tokens, they are not used any more.',
+  params: connectorParams,
+  replies: { 200: revocationReply },
+  async handle({ context, who, params }) {
+    return jsonReply(await revokeConnectorTokens(context, who, params.id));
   },
 });
 

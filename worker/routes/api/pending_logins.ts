@@ -2,11 +2,13 @@ import {
   pendingLogin,
   pendingLoginInput,
   pendingLoginParams,
+  discardedLogins,
   storeLoginInput,
   storeLoginReply,
 } from '../../../shared/wire/pending_logins.ts';
 import {
   discardPendingLogin,
+  discardPendingLogins,
   getPendingLogin as findPendingLogin,
   openPendingLogin,
   storePendingLogin,
@@ -31,6 +33,14 @@ export const getPendingLogin = forUser({
   replies: { 200: pendingLogin },
   async handle({ context, who, params }) {
     return jsonReply(await findPendingLogin(context, who, params.id));
+  },
+});
+
+export const deletePendingLogins = forUser({
+  summary: "Delete all of the caller's logins that wait, with their tokens",
+  replies: { 200: discardedLogins },
+  async handle({ context, who }) {
+    return jsonReply(await discardPendingLogins(context, who));
   },
 });
 

@@ -70,9 +70,15 @@ export function toSnapshotRecord(row: WithCredential<ConnectorRow>): SnapshotCon
     id: row.connector.id,
     owner,
     content_hash: row.connector.contentHash,
-    spec: parseStoredSpec(row.connector),
+    spec: withoutRevocation(parseStoredSpec(row.connector)),
     credential: { owner, path: credentialPath(row), state: stateOf(row) },
   };
+}
+
+/** No sidecar revokes tokens, and an earlier one would refuse all connectors because of a field that it does not know. */
+function withoutRevocation({ credential, ...rest }: ConnectorSpecRecord): ConnectorSpecRecord {
+  const { revocation_url: _, ...known } = credential;
+  return { ...rest, credential: known };
 }
 
 /** A connector as the engine uses it. */

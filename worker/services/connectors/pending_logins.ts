@@ -7,6 +7,7 @@ import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import {
+  type DiscardedLogins,
   HELD_LOGIN_TYP,
   LOGIN_TOKENS_TYP,
   loginKey,
@@ -22,11 +23,13 @@ import type { ConnectorRow } from '../../store/connectors.ts';
 import { listSentinels } from '../../store/host_bindings.ts';
 import {
   countOtherLogins,
+  deleteLoginsOf,
   deleteExpiredLogins,
   findLoginOfProgram,
   findPendingLogin,
   holdPendingLogin,
   insertPendingLogin,
+  listLoginsOf,
   type PendingLoginRow,
   takePendingLogin,
 } from '../../store/pending_logins.ts';
@@ -102,6 +105,20 @@ export async function discardPendingLogin(
     if (row === null) return err(loginNotFound(id));
     const events = row.state === 'held' ? [loginEvent('control.login.discarded', caller.userId, row)] : [];
     return ok({ statements: takePendingLogin(context.database, id), events, value: null });
+  });
+}
+
+/** Deletes all logins of the caller, with their tokens. */
+export async function discardPendingLogins(
+  context: ServiceContext,
+  caller: Caller,
+): Promise<Result<DiscardedLogins, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const rows = await listLoginsOf(context.database, caller.userId);
+    const held = rows.filter(({ state }) => state === 'held');
+    const events = held.map((row) => loginEvent('control.login.discarded', caller.userId, row));
+    const value = { discarded: rows.map(({ id }) => id) };
+    return ok({ statements: deleteLoginsOf(context.database, caller.userId), events, value });
   });
 }
 

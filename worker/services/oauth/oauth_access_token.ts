@@ -28,10 +28,10 @@ const MARGIN_MS = 10_000;
 /** Longer than any call takes. After that another worker may take over the lease. */
 export const LEASE_MS = 45_000;
 /** Pause after a failure of the provider, however many requests wait. */
-const BACKOFF_MS = 5_000;
+export const BACKOFF_MS = 5_000;
 /** The holder and end of a credential's lease. */
 export const BACKOFF = 'backoff';
-const LOOK_MS = 100;
+export const LOOK_MS = 100;
 const PATIENCE_MS = LEASE_MS + 5_000;
 
 type Token = Result<AccessToken, ApiError>;
@@ -90,7 +90,7 @@ function lifetimeMs({ expiresAt, updatedAt }: ConnectorCredentialRow): number {
 }
 
 /** True if this call now holds the lease: nobody held it, and the credential was not changed since it was read. */
-async function lease(context: ServiceContext, credential: ConnectorCredentialRow): Promise<boolean> {
+export async function lease(context: ServiceContext, credential: ConnectorCredentialRow): Promise<boolean> {
   const now = context.clock.now();
   if (credential.lease !== null && (credential.leaseUntil ?? 0) > now) return false;
   const taken = { id: randomToken(), until: now + LEASE_MS, now };

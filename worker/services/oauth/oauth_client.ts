@@ -15,6 +15,8 @@ export interface OAuthClient {
   /** `json`: the body of a token request is JSON, as the program whose login this is writes it. */
   readonly token_request?: 'json';
   readonly device_authorization_url: string | null;
+  /** Where its tokens are revoked (RFC 7009), on the origin of the token URL. Absent: the spec names none. */
+  readonly revocation_url?: string;
   readonly scopes: readonly string[];
   /** The resource of the tokens (RFC 8707), for an MCP server. */
   readonly resource?: string;
@@ -56,14 +58,31 @@ export function clientOf(
     return fieldError('authorization_url', 'is missing: the spec has no default, and no token was given');
   }
   const urls = { authorization_url: authorizationUrl, token_url: tokenUrl, device_authorization_url: deviceUrl };
-  for (const [field, url] of Object.entries(urls)) {
+  const revocation = revocationOf(input, tokenUrl, credential);
+  if (!revocation.ok) return revocation;
+  for (const [field, url] of Object.entries({ ...urls, ...revocation.value })) {
     const problem = url === null ? null : targetProblem(new URL(url), isLocal);
     if (problem !== null) return fieldError(field, `cannot be used: ${problem.message}`);
   }
   const { client_id, client_authentication } = input;
   const scopes = input.scopes ?? credential.scopes;
   const body = login?.tokenRequest === 'json' ? { token_request: 'json' as const } : {};
-  return ok({ client_id, client_authentication, ...urls, scopes, ...body });
+  return ok({ client_id, client_authentication, ...urls, ...revocation.value, scopes, ...body });
+}
+
+/** A token is sent to no other server than the one that issued it: the URL of the spec is for the server that the spec names. */
+function revocationOf(
+  { revocation_url: given }: ValidOAuth2Credential,
+  tokenUrl: string,
+  { revocationUrl, login }: ConnectorSpec['credential'],
+): Result<Pick<OAuthClient, 'revocation_url'>, ApiError> {
+  const isSame = (url: string): boolean => new URL(url).origin === new URL(tokenUrl).origin;
+  if (given !== undefined && !isSame(given)) return fieldError('revocation_url', 'must be on the server of token_url');
+  if (given !== undefined && login !== undefined && given !== revocationUrl) {
+    return fieldError('revocation_url', 'must be that of the spec');
+  }
+  const url = given ?? revocationUrl;
+  return ok(url !== undefined && isSame(url) ? { revocation_url: url } : {});
 }
 
 function fieldError(field: string, message: string): Result<never, ApiError> {

@@ -14,6 +14,7 @@ import {
   processGenericTokenEndpointResponse,
   refreshTokenGrantRequest,
   ResponseBodyError,
+  revocationRequest,
   validateAuthResponse,
 } from 'oauth4webapi';
 import { z } from 'zod';
@@ -104,6 +105,25 @@ export async function authoriseDevice(
       intervalSeconds: device.interval ?? DEFAULT_INTERVAL_SECONDS,
     };
   });
+}
+
+/** Asks the provider to revoke a token (RFC 7009 section 2). With a refresh token, most providers end its access tokens too. */
+export async function revokeToken(
+  grantee: Grantee,
+  revocationUrl: string,
+  { token, hint }: { readonly token: Secret; readonly hint: 'refresh_token' | 'access_token' },
+): Promise<Result<void, Failure<GrantFailureReason>>> {
+  const { server, client, auth, options } = partsOf(grantee);
+  const at = { ...server, revocation_endpoint: revocationUrl };
+  const revoking = { ...options, additionalParameters: { token_type_hint: hint } };
+  const { hostname } = new URL(revocationUrl);
+  try {
+    const { ok: isDone, status } = await revocationRequest(at, client, auth, token.reveal(), revoking);
+    if (isDone) return ok(undefined);
+    return err({ reason: 'failed', message: `${hostname} did not revoke them (status ${status})` });
+  } catch (error) {
+    return err(grantFailure(hostname, error));
+  }
 }
 
 /** A token for another resource: whoever receives it could use it there. */

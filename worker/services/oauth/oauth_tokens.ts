@@ -4,7 +4,7 @@ import { bumpPolicy } from '../../store/accounts.ts';
 import { changeCredential, type ConnectorCredentialRow } from '../../store/connectors.ts';
 import type { Statement } from '../../store/database.ts';
 import { findSealedSecret, type SecretRow } from '../../store/secrets.ts';
-import { commit } from '../../kernel/commit.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { nothingStoredError } from '../connectors/connector_problems.ts';
 import { type OAuthBundle, readBundle, writeBundle } from './oauth_bundle.ts';
 import { type OAuthClient, findStoredClient } from './oauth_client.ts';
@@ -63,7 +63,7 @@ export async function storeTokens(
     ...releasedLease(context, held),
   };
   const value = writeBundle({ ...bundle, accessToken: tokens.accessToken, refreshToken });
-  return changeHeld(context, held, by, async () => [
+  return changeHeld(context, held, [subject.event(by.change, by.actor)], async () => [
     ...(await vaultWrite(context, subject, value)),
     ...changeCredential(context.database, held.credential, change),
     ...by.more,
@@ -73,8 +73,14 @@ export async function storeTokens(
 /** Records that the provider no longer accepts the authorisation. False if the credential was replaced meanwhile. */
 export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
   const change = { state: 'reauthorisation_required' as const, ...releasedLease(context, held) };
-  const by = { change: 'reauthorisation_required' as const, actor: null };
-  return changeHeld(context, held, by, async () => changeCredential(context.database, held.credential, change));
+  const events = [held.subject.event('reauthorisation_required', null)];
+  return changeHeld(context, held, events, async () => changeCredential(context.database, held.credential, change));
+}
+
+/** Records that a person had the tokens revoked: no request is sent with them any more. False as in {@link markRevoked}. */
+export function markRevokedBy(context: ServiceContext, held: HeldCredential, event: AuditDraft): Promise<boolean> {
+  const change = { state: 'reauthorisation_required' as const, ...releasedLease(context, held) };
+  return changeHeld(context, held, [event], async () => changeCredential(context.database, held.credential, change));
 }
 
 function releasedLease(context: ServiceContext, { credential }: HeldCredential) {
@@ -84,13 +90,12 @@ function releasedLease(context: ServiceContext, { credential }: HeldCredential) 
 async function changeHeld(
   context: ServiceContext,
   { subject, credential }: HeldCredential,
-  by: { readonly change: OAuthChange; readonly actor: string | null },
+  events: readonly AuditDraft[],
   statements: () => Promise<readonly Statement[]>,
 ): Promise<boolean> {
   const changed = await commit(context, controlChain(subject), async () => {
     const now = await findOAuthSubject(context, subject.id);
     if (now?.credential?.updatedAt !== credential.updatedAt) return ok({ statements: [], events: [], value: false });
-    const events = [subject.event(by.change, by.actor)];
     return ok({ statements: [...(await statements()), bumpPolicy(context.database, subject)], events, value: true });
   });
   return changed.ok && changed.value;

@@ -1,0 +1,70 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { RevocationReply } from '../../../shared/wire/connectors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { ConnectorRow } from '../../store/connectors.ts';
+import { setLease } from '../../store/connectors.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { commit } from '../../kernel/commit.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { connectorEvent, writableConnector } from '../connectors/connectors.ts';
+import { BACKOFF, BACKOFF_MS, lease, LOOK_MS } from './oauth_access_token.ts';
+import { revokeToken } from './oauth_grants.ts';
+import { type HeldCredential, markRevokedBy, readHeld } from './oauth_tokens.ts';
+
+/** A refresh of another worker is waited for: the tokens that it brings are the ones to revoke. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Asks the provider to revoke the tokens of a connector, at the URL that was stored with them (decision 0068). If it does, the
+ * connector needs a new authorisation; if not, nothing is changed. Either is recorded. Refuses with `not_found`,
+ * `admin_required`, `binding_required` if it has no oauth2 credential.
+ */
+export async function revokeConnectorTokens(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<RevocationReply, ApiError>> {
+  const row = await writableConnector(context, caller, id);
+  if (!row.ok) return row;
+  const { connector } = row.value;
+  const held = await leaseHeld(context, id);
+  if (!held.ok) return held;
+  const { client, bundle } = held.value;
+  const token = bundle.refreshToken ?? bundle.accessToken;
+  if (client.revocation_url === undefined) return ok({ outcome: 'not_named', message: null });
+  if (token === null) return ok({ outcome: 'nothing', message: null });
+  const hint = bundle.refreshToken === null ? ('access_token' as const) : ('refresh_token' as const);
+  const grantee = { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
+  const revoked = await revokeToken(grantee, client.revocation_url, { token, hint });
+  if (!revoked.ok) return recordFailure(context, caller, connector, held.value, revoked.error.message);
+  const event = connectorEvent('control.connector.tokens_revoked', caller.userId, connector);
+  await markRevokedBy(context, held.value, event);
+  return ok({ outcome: 'revoked', message: null });
+}
+
+/** The credential, which nobody else refreshes now; or one that there is nothing to revoke of. */
+async function leaseHeld(context: ServiceContext, id: string): Promise<Result<HeldCredential, ApiError>> {
+  const ends = context.clock.now() + PATIENCE_MS;
+  for (;;) {
+    const held = await readHeld(context, id);
+    if (!held.ok || held.value.client.revocation_url === undefined) return held;
+    if (await lease(context, held.value.credential)) return held;
+    if (context.clock.now() >= ends) return err(apiError('conflict', 'its tokens are being refreshed: try again'));
+    await context.clock.sleep(LOOK_MS);
+  }
+}
+
+async function recordFailure(
+  context: ServiceContext,
+  caller: Caller,
+  connector: ConnectorRow,
+  { subject, credential }: HeldCredential,
+  message: string,
+): Promise<Result<RevocationReply, ApiError>> {
+  const until = context.clock.now() + BACKOFF_MS;
+  const events = [connectorEvent('control.connector.tokens_not_revoked', caller.userId, connector)];
+  const statements = setLease(context.database, credential, { id: BACKOFF, until });
+  const recorded = await commit(context, controlChain(subject), async () => ok({ statements, events, value: null }));
+  return recorded.ok ? ok({ outcome: 'failed', message }) : recorded;
+}
