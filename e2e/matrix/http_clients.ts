@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { pythonWith } from '../../tools/system_parts.mjs';
 import { PROXY, type MatrixClient } from './client.ts';
-import { HOSTS, ITEMS, PROGRAMS, type MatrixWorld } from './world.ts';
+import { HOSTS, ITEMS, ITEMS_OVER_HTTP2, PROGRAMS, type MatrixWorld } from './world.ts';
 
 type Command = readonly string[];
 
@@ -10,17 +10,22 @@ type Command = readonly string[];
 function itemsClient(
   row: Pick<MatrixClient, 'name' | 'probe' | 'packages' | 'sets' | 'note'>,
   command: Command | ((world: MatrixWorld) => Promise<Command>),
+  service: 'items' | 'itemsOverHttp2' = 'items',
 ): MatrixClient {
   const use = async (world: MatrixWorld): Promise<void> => {
     const said = await world.run(typeof command === 'function' ? await command(world) : command);
-    expectItemsCalls(world, said);
+    expectItemsCalls(world, said, service);
   };
-  return { ...row, tried: 'GET, POST', works: true, service: 'items', use };
+  return { ...row, tried: 'GET, POST', works: true, service, use };
 }
 
 /** Expects the calls that every client of the items makes, and the last reply in its output. */
-export function expectItemsCalls(world: MatrixWorld, said: string): void {
-  const calls = world.services.items.requests.map(({ method, path, query, body }) => {
+export function expectItemsCalls(
+  world: MatrixWorld,
+  said: string,
+  service: 'items' | 'itemsOverHttp2' = 'items',
+): void {
+  const calls = world.services[service].requests.map(({ method, path, query, body }) => {
     const sent: unknown = method === 'POST' ? JSON.parse(body.toString('utf8')) : query.get('page');
     return [method, path, sent];
   });
@@ -42,7 +47,7 @@ function pythonClient(module: string, name: string, variable: string, packages: 
   return itemsClient({ name, probe, packages, sets: [PROXY, variable] }, command);
 }
 
-async function buildGo(world: MatrixWorld): Promise<Command> {
+async function buildGo(world: MatrixWorld, url = ITEMS): Promise<Command> {
   const folder = world.folder('go');
   const binary = join(folder, 'items');
   const env = {
@@ -53,27 +58,30 @@ async function buildGo(world: MatrixWorld): Promise<Command> {
     GOTOOLCHAIN: 'local',
   };
   await world.run(['go', 'build', '-o', binary, script('items.go')], { env, timeoutMs: 240_000 });
-  return [binary, ITEMS];
+  return [binary, url];
 }
 
 const JSON_TYPE = 'content-type: application/json';
 const ITEM = '{"title":"a"}';
 const WGET = 'wget -q -O - --ca-certificate="$SSL_CERT_FILE"';
+const HTTPX = pythonWith('httpx') ?? 'python3';
 const DENO = ['deno', 'run', '--no-config', '--allow-net', script('items_fetch.mjs'), ITEMS];
 
+function curl(url: string): Command {
+  return ['curl', '-sS', `${url}?page=1`, '--next', '-sS', '-H', JSON_TYPE, '-d', ITEM, url];
+}
+
+async function useGrpc(world: MatrixWorld): Promise<void> {
+  const client = join(PROGRAMS, '..', '..', 'clients', 'grpc_client.mjs');
+  const said: unknown = JSON.parse(await world.run([process.execPath, client, `${HOSTS.grpc}:443`]));
+  expect(said).toMatchObject({ unary: { reply: 'echo a', tail: 'tail' }, both: [0, 20], fail: { code: 5 } });
+}
+
 export const HTTP_CLIENTS: readonly MatrixClient[] = [
-  itemsClient({ name: 'curl', probe: 'curl --version', packages: 'curl', sets: [PROXY, 'CURL_CA_BUNDLE'] }, [
-    'curl',
-    '-sS',
-    `${ITEMS}?page=1`,
-    '--next',
-    '-sS',
-    '-H',
-    JSON_TYPE,
-    '-d',
-    ITEM,
-    ITEMS,
-  ]),
+  itemsClient(
+    { name: 'curl', probe: 'curl --version', packages: 'curl', sets: [PROXY, 'CURL_CA_BUNDLE'] },
+    curl(ITEMS),
+  ),
   itemsClient(
     {
       name: 'wget',
@@ -108,6 +116,43 @@ export const HTTP_CLIENTS: readonly MatrixClient[] = [
   itemsClient({ name: 'Deno fetch', probe: 'deno --version', packages: null, sets: [PROXY, 'DENO_CERT'] }, DENO),
   itemsClient(
     { name: 'Go net/http', probe: 'go version', packages: 'golang-go', sets: [PROXY, 'SSL_CERT_FILE'] },
-    buildGo,
+    (world) => buildGo(world),
   ),
+  itemsClient(
+    {
+      name: 'curl, HTTP/2',
+      probe: 'curl --version | grep -qw HTTP2',
+      packages: 'curl',
+      sets: [PROXY, 'CURL_CA_BUNDLE'],
+    },
+    curl(ITEMS_OVER_HTTP2),
+    'itemsOverHttp2',
+  ),
+  itemsClient(
+    {
+      name: 'Python httpx, HTTP/2',
+      probe: `${HTTPX} -c 'import httpx, h2'`,
+      packages: 'python3-httpx python3-h2',
+      sets: [PROXY, 'SSL_CERT_FILE'],
+      note: 'with `http2=True`',
+    },
+    [HTTPX, script('items_httpx.py'), ITEMS_OVER_HTTP2, 'http2'],
+    'itemsOverHttp2',
+  ),
+  itemsClient(
+    { name: 'Go net/http, HTTP/2', probe: 'go version', packages: 'golang-go', sets: [PROXY, 'SSL_CERT_FILE'] },
+    (world) => buildGo(world, ITEMS_OVER_HTTP2),
+    'itemsOverHttp2',
+  ),
+  {
+    name: 'gRPC for Node (@grpc/grpc-js)',
+    probe: 'true',
+    packages: null,
+    sets: [PROXY, 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH'],
+    tried: 'a unary call, streams in one direction and in both, a status, a deadline',
+    note: 'with `body: stream` in the binding for streams in both directions',
+    works: true,
+    service: 'grpc',
+    use: useGrpc,
+  },
 ];

@@ -3,18 +3,23 @@ import { expect } from 'vitest';
 import { withoutNetlink } from '../support/chromium.ts';
 import type { MatrixClient } from './client.ts';
 import { expectItemsCalls } from './http_clients.ts';
-import { HOSTS, ITEMS, PROGRAMS, type MatrixWorld } from './world.ts';
+import { HOSTS, ITEMS, ITEMS_OVER_HTTP2, PROGRAMS, type MatrixWorld } from './world.ts';
 
 const JAVA = { probe: 'command -v javac && java --version', packages: 'default-jdk-headless' };
 const CHROMIUM = { probe: 'chromium --version', packages: 'chromium' };
 
-function java(client: string): readonly string[] {
-  return ['java', join(PROGRAMS, 'Items.java'), client, ITEMS];
+function java(client: string, url = ITEMS): readonly string[] {
+  return ['java', join(PROGRAMS, 'Items.java'), client, url];
 }
 
-function javaClient(name: string, client: string): MatrixClient {
+function javaClient(
+  name: string,
+  client: string,
+  service: 'items' | 'itemsOverHttp2' = 'items',
+  url = ITEMS,
+): MatrixClient {
   const use = async (world: MatrixWorld): Promise<void> =>
-    expectItemsCalls(world, await world.runWithRelay(java(client)));
+    expectItemsCalls(world, await world.runWithRelay(java(client, url)), service);
   return {
     name,
     ...JAVA,
@@ -22,7 +27,7 @@ function javaClient(name: string, client: string): MatrixClient {
     relay: true,
     tried: 'GET, POST',
     works: true,
-    service: 'items',
+    service,
     use,
   };
 }
@@ -60,6 +65,7 @@ function withoutRelay(
 
 export const RELAY_CLIENTS: readonly MatrixClient[] = [
   javaClient('Java HttpClient', 'HttpClient'),
+  javaClient('Java HttpClient, HTTP/2', 'HttpClient', 'itemsOverHttp2', ITEMS_OVER_HTTP2),
   javaClient('Java HttpsURLConnection', 'HttpsURLConnection'),
   withoutRelay(
     {

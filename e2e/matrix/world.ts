@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { startGitUpstream, type GitUpstream } from '../support/git_upstream.ts';
+import { startGrpcUpstream, type GrpcUpstream } from '../support/grpc_upstream.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, runOk, type RunOptions } from '../support/program.ts';
 import { startS3Upstream, type S3Upstream } from '../support/s3_upstream.ts';
@@ -14,6 +15,8 @@ import { githubApi, itemsApi, npmRegistry, pythonIndex } from './services.ts';
 export const PROGRAMS = join(import.meta.dirname, 'programs');
 export const HOSTS = {
   items: 'api.example.test',
+  itemsOverHttp2: 'http2.example.test',
+  grpc: 'grpc.example.test',
   github: 'github.example.test',
   npm: 'npm.example.test',
   python: 'pypi.example.test',
@@ -22,6 +25,7 @@ export const HOSTS = {
 } as const;
 export type ServiceName = keyof typeof HOSTS;
 export const ITEMS = `https://${HOSTS.items}/items`;
+export const ITEMS_OVER_HTTP2 = `https://${HOSTS.itemsOverHttp2}/items`;
 /** An agent's placeholders for the GitHub token and the AWS keys. */
 const GITHUB_PLACEHOLDER = 'ghp_SvcPlaceholder0000000000000000000000';
 const AWS_KEYS = { accessKeyId: 'AKIAE2EMATRIX0000001', secretAccessKey: plantSecret() };
@@ -32,7 +36,8 @@ export interface MatrixWorld {
   readonly svc: Svc;
   readonly git: GitUpstream;
   readonly s3: S3Upstream;
-  readonly services: Readonly<Record<Exclude<ServiceName, 'git' | 's3'>, Service>>;
+  readonly grpc: GrpcUpstream;
+  readonly services: Readonly<Record<Exclude<ServiceName, 'git' | 's3' | 'grpc'>, Service>>;
   /** A folder for one client, removed at the end. */
   folder(name: string): string;
   /** Runs a program with `svc run` and returns its standard output; fails unless it succeeds. */
@@ -53,13 +58,15 @@ export async function startMatrixWorld(env: Readonly<Record<string, string>> = {
   const certify = (name: ServiceName) => ca.issue([HOSTS[name]]);
   const services = {
     items: await startService(await certify('items'), `Bearer ${token}`, itemsApi),
+    itemsOverHttp2: await startService(await certify('itemsOverHttp2'), `Bearer ${token}`, itemsApi, 'HTTP/2'),
     github: await startService(await certify('github'), `token ${token}`, githubApi),
     npm: await startService(await certify('npm'), `Bearer ${token}`, npmRegistry()),
     python: await startService(await certify('python'), basic, pythonIndex('demo', await makeWheel(scratch))),
   };
   const git = await startGitUpstream(await certify('git'), BASIC_USER, token);
   const s3 = await startS3Upstream(await certify('s3'), AWS_KEYS, 'bucket');
-  const ports: Record<ServiceName, { port: number }> = { ...services, git, s3 };
+  const grpc = await startGrpcUpstream(await certify('grpc'));
+  const ports: Record<ServiceName, { port: number }> = { ...services, git, s3, grpc };
   const hosts = new Map<string, string>(Object.entries(HOSTS));
   const resolve = Object.entries(ports).map(([name, { port }]) => `${hosts.get(name)}:127.0.0.1:${port}`);
   const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve, env });
@@ -70,6 +77,7 @@ export async function startMatrixWorld(env: Readonly<Record<string, string>> = {
     svc,
     git,
     s3,
+    grpc,
     services,
     folder: (name) => mkdtempSync(join(scratch, `${name}-`)),
     run: (command, options) => runSvc([], command, options),
@@ -77,6 +85,7 @@ export async function startMatrixWorld(env: Readonly<Record<string, string>> = {
     tryRun: (command) => svc.cli(['run', '--', ...command], { cwd: scratch }),
     stop: async () => {
       await svc.stop();
+      grpc.close();
       await Promise.all([...Object.values(services), git, s3].map((service) => service.close()));
       rmSync(scratch, { recursive: true, force: true });
     },
@@ -88,6 +97,8 @@ async function bind(svc: Svc, token: string): Promise<void> {
   await svc.secret('user/aws', AWS_KEYS.secretAccessKey);
   const credential_ref = 'vault://user/token';
   await svc.binding({ host: HOSTS.items, scheme: 'bearer', credential_ref });
+  await svc.binding({ host: HOSTS.itemsOverHttp2, scheme: 'bearer', credential_ref });
+  await svc.binding({ host: HOSTS.grpc, scheme: 'bearer', credential_ref, body: 'stream' });
   await svc.binding({
     host: HOSTS.github,
     scheme: 'header-template',
@@ -123,6 +134,12 @@ export function credentialsSeen(world: MatrixWorld, name: ServiceName): { seen: 
     return { seen: world.s3.verdicts, wanted };
   }
   if (name === 'git') return { seen: world.git.authorizations, wanted: world.services.python.wanted };
+  if (name === 'grpc') {
+    return {
+      seen: world.grpc.calls.map(({ metadata }) => metadata['authorization']),
+      wanted: world.services.items.wanted,
+    };
+  }
   const service = world.services[name];
   return { seen: service.requests.map(({ authorization }) => authorization), wanted: service.wanted };
 }
@@ -131,6 +148,7 @@ export function credentialsSeen(world: MatrixWorld, name: ServiceName): { seen: 
 export function forgetRequests(world: MatrixWorld): void {
   for (const service of Object.values(world.services)) service.requests.length = 0;
   world.git.authorizations.length = 0;
+  world.grpc.calls.length = 0;
   world.s3.verdicts.length = 0;
   world.s3.tls.requests.length = 0;
 }

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { listen } from '../../machine/connection/listen.ts';
 import type { DataPlane, StreamHandler } from '../testing/data_plane.ts';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { fieldOf } from '../../shared/net/http2_head.ts';
 import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
@@ -335,6 +336,40 @@ describe('with a binding', () => {
       await expect.poll(() => got.slice(5)).toBe(text);
     }
     stream.close(CANCEL);
+  });
+
+  test('a call of gRPC is the operation of its path, and a decision is told as its status', async () => {
+    const create = sampleOperation({
+      name: 'create-item',
+      method: 'POST',
+      path: '/acme.v1.Items/Create',
+      effect: 'write',
+      approval: 'required',
+      inputs: [],
+    });
+    plane.policy.use([], [sampleConnector([create], { hosts: [HOST] })]);
+    plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, SECRET);
+    await serve((stream) => {
+      stream.resume();
+      stream.on('end', () => reply(stream, 'created'));
+    });
+    const session = await plane.openSession(HOST);
+    const call = (path: string): Promise<Got> =>
+      ask(session, fieldsOf('POST', ['content-type', 'application/grpc'], path), 'message');
+    expect((await call('/acme.v1.Items/Create')).body).toBe('created');
+    plane.approvals.decision = 'approval_denied';
+    const denied = await call('/acme.v1.Items/Create');
+    expect([fieldOf(denied.fields, 'grpc-status'), fieldOf(denied.fields, 'grpc-message')?.split(':')[0]]).toEqual([
+      '7',
+      'approval_denied',
+    ]);
+    expect((await call('/acme.v1.Items/List')).body).toBe('created');
+    expect(seen.map((fields) => fieldOf(fields, 'authorization'))).toEqual([`Bearer ${SECRET}`, undefined]);
+    expect(plane.audit.events.map(({ data }) => data['svc.connector.operation'])).toEqual([
+      'create-item',
+      'create-item',
+      undefined,
+    ]);
   });
 
   test('messages of gRPC are asked for uncompressed where they are searched', async () => {
