@@ -7,6 +7,7 @@ import { Fleet } from './servers/fleet.ts';
 import { Forwarder } from './routing/forwarder.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
 import type { GatewayPorts } from './gateway_ports.ts';
+import type { KeptLists } from './routing/kept_lists.ts';
 import type { Launcher } from './servers/launcher.ts';
 import { PromptRouter } from './routing/prompt_router.ts';
 import { ResourceRouter } from './routing/resource_router.ts';
@@ -19,6 +20,7 @@ import { ToolRouter } from './routing/tool_router.ts';
 interface GatewayOptions {
   readonly ports: GatewayPorts;
   readonly launcher: Pick<Launcher, 'launch'>;
+  readonly keptLists: Pick<KeptLists, 'read' | 'write'>;
   /** Tools of the gateway itself. */
   readonly sources: readonly ToolSource[];
   readonly limits: GatewayLimits;
@@ -62,7 +64,7 @@ export class Gateway {
     const now = (): number => ports.clock.now();
     const { fleet } = this;
     const registry = this.#registry;
-    const catalog = new ServerCatalog({ fleet, limits, now });
+    const catalog = new ServerCatalog({ fleet, limits, now, kept: options.keptLists });
     this.#catalog = catalog;
     const forwarder = new Forwarder({ limits, registry, held: this.#held });
     this.resources = new ResourceRouter({ catalog, forwarder, limits });

@@ -229,6 +229,14 @@ describe('a sweep', () => {
     expect(folders().map((name) => join(packagesFolder(), name))).toEqual([folder]);
   });
 
+  test('leaves an install in progress alone', async () => {
+    const npm: Npm = async (args, folder, signal) => {
+      await open().sweep();
+      return fakeNpm(args, folder, signal);
+    };
+    expect(await install(open(npm))).toMatchObject({ ok: true });
+  });
+
   test('leaves a replaced package alone while a server runs', async () => {
     const { folder } = await installed();
     const running = join(home, 'mcp', 'running');

@@ -10,6 +10,8 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   type Result,
+  SdkError,
+  SdkErrorCode,
   SdkHttpError,
   type Tool,
 } from '@modelcontextprotocol/client';
@@ -23,8 +25,9 @@ import type { GatewayLimits } from '../gateway_limits.ts';
 import { isLogged } from '../fronts/log_levels.ts';
 import { isUnauthorised } from '../servers/launcher.ts';
 import { maskError } from '../servers/mask_error.ts';
-import { ServerUnavailable } from '../servers/server_unavailable.ts';
+import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 
 /** A request to one server that may need input from the client before it is answered. */
 interface Target {
@@ -99,7 +102,7 @@ export class Forwarder {
     try {
       return await this.#step(leg, this.#begin(leg, held));
     } catch (error) {
-      if (!(await this.#isStale(target.supervised, connected, error))) return failLeg(leg, error);
+      if (!(await this.#isStale(target.supervised, connected, error))) return await failLeg(leg, error);
     }
     // The server did not know the session, so nothing was done: retry once with a new session.
     const downstream = await this.connection(target.supervised, request.round.signal).catch((error: unknown) =>
@@ -275,9 +278,15 @@ function outcomeOf(error: unknown): McpOutcome {
   return 'error';
 }
 
-/** The request is over. */
-function failLeg({ finished, downstream: { mask } }: Leg, error: unknown): never {
+/** The request is over. If its server has ended, the error says how, with its last output. */
+async function failLeg({ finished, downstream }: Leg, error: unknown): Promise<never> {
   finished(outcomeOf(error));
   if (error instanceof CallEnded || error instanceof ServerUnavailable) throw error;
-  throw maskError(error, mask);
+  const isClosed = SdkError.isInstance(error) && error.code === SdkErrorCode.ConnectionClosed;
+  const ending = isClosed ? await waitUnlessAborted(downstream.closed, AbortSignal.timeout(ENDING_MS)) : null;
+  if (ending !== null) throw new DownstreamError(ending.message);
+  throw maskError(error, downstream.mask);
 }
+
+/** How long the end of a server may take to be known after its connection has closed. */
+const ENDING_MS = 2_000;

@@ -2,6 +2,7 @@ import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
+import type { KeptLists } from './kept_lists.ts';
 import { type Listable, type Listed, ServerLists } from './server_lists.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
@@ -18,9 +19,13 @@ interface ServerCatalogOptions {
   readonly fleet: Fleet;
   readonly limits: GatewayLimits;
   readonly now: () => number;
+  readonly kept: Pick<KeptLists, 'read' | 'write'>;
 }
 
-/** The lists of a caller's servers. A dead or slow server is left out after the time limit. */
+/**
+ * The lists of a caller's servers. A server that is still starting has the list of its last run; one without such a list, and a
+ * dead one, is left out after the time limit.
+ */
 export class ServerCatalog {
   readonly #options: ServerCatalogOptions;
   readonly #lists = new WeakMap<Downstream, ServerLists>();
@@ -38,10 +43,23 @@ export class ServerCatalog {
     const { fleet, limits } = this.#options;
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]);
     await waitUnlessAborted(fleet.listed, deadline);
-    const listings = fleet
-      .serversOf(caller)
-      .map((supervised) => waitUnlessAborted(this.#listOf(kind, supervised), deadline));
+    const listings = fleet.serversOf(caller).map((supervised) => this.#listSoon(kind, supervised, deadline));
     return (await Promise.all(listings)).filter((listing) => listing !== null);
+  }
+
+  /** A client must not wait long for a slow start: it gets the list of the last run, and is notified of the new one. */
+  async #listSoon<K extends Listable>(
+    kind: K,
+    supervised: SupervisedServer,
+    deadline: AbortSignal,
+  ): Promise<ServerListing<K> | null> {
+    const items = supervised.current === null ? this.#options.kept.read(kind, supervised.server) : null;
+    const listing = this.#listOf(kind, supervised);
+    if (items === null) return waitUnlessAborted(listing, deadline);
+    const patience = AbortSignal.any([deadline, AbortSignal.timeout(this.#options.limits.keptListMs)]);
+    const listed = await waitUnlessAborted(listing, patience);
+    if (listed !== null || !supervised.isStarting) return listed;
+    return { supervised, name: this.#options.fleet.nameOf(supervised.server.id), items };
   }
 
   /** The list of one server; null if it cannot be asked now. */
@@ -76,7 +94,9 @@ export class ServerCatalog {
       const items = lists.isSlow(kind)
         ? await waitUnlessAborted(list, AbortSignal.timeout(SLOW_PATIENCE_MS))
         : await list;
-      return items === null ? null : { supervised, name, items };
+      if (items === null) return null;
+      void this.#options.kept.write(kind, supervised.server, items);
+      return { supervised, name, items };
     } catch {
       // A server that fails to list has no items for now; it is asked again next time.
       return null;

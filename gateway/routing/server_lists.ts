@@ -58,6 +58,11 @@ const FACTS: { readonly [K in Listable]: ListFacts<K> } = {
   },
 };
 
+/** True for a valid item of a list. */
+export function isListed<K extends Listable>(kind: K, item: unknown): item is Listed[K] {
+  return FACTS[kind].isOne(item);
+}
+
 /** One raw page: an invalid item must not drop the others. */
 const page = z.looseObject({ nextCursor: z.string().optional() });
 

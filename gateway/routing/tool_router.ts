@@ -192,10 +192,13 @@ export class ToolRouter {
 
   /** Only a listed tool can be called. */
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
-    const { fleet, catalog } = this.#options;
+    const { fleet, catalog, limits } = this.#options;
     const serverName = splitToolName(name)?.server;
     const supervised = fleet.serversOf(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
     if (supervised === undefined || serverName === undefined) throw unknownToolError(name);
+    // A tool of the last run may be called while its server still starts.
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.startMs)]);
+    await waitUnlessAborted(supervised.connectPatiently(), deadline);
     const tool = await this.#findListed(supervised, serverName, name, signal);
     if (tool !== null) return { supervised, tool };
     if (supervised.current === null) {

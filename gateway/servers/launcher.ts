@@ -206,8 +206,8 @@ function maskEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEven
 }
 
 function describeEnd(how: string, stderr: StderrRing): string {
-  const said = stderr.findLastLine();
-  return `it ended (${how})${said === null ? '' : `; its last output was: ${said}`}`;
+  const said = stderr.findLastLines();
+  return `it ended (${how})${said.length === 0 ? '' : `; its last output was: ${said.join(' | ')}`}`;
 }
 
 async function localFailure(

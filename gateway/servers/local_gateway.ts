@@ -6,6 +6,7 @@ import { DEFAULT_RUNTIME_IMAGES, type RuntimeImages } from './container_command.
 import { Gateway } from '../gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
+import { KeptLists } from '../routing/kept_lists.ts';
 import { Launcher } from './launcher.ts';
 import { LocalLaunch } from './local_launch.ts';
 import { PackageStore } from '../packages/package_store.ts';
@@ -50,7 +51,8 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   const findEngine = () => engineOf(env);
   const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, packages, findEngine });
   const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots });
-  const gateway = new Gateway({ ports, launcher, sources, limits, version, pause: pauseInBackground });
+  const keptLists = new KeptLists(mcpHome);
+  const gateway = new Gateway({ ports, launcher, keptLists, sources, limits, version, pause: pauseInBackground });
   gateway.start();
   return {
     gateway,

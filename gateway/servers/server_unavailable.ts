@@ -8,6 +8,6 @@ export class ServerUnavailable extends Error {
 /** A failure between gateway and server, with secrets masked. */
 export class DownstreamError extends Error {
   constructor(why: string) {
-    super(`the MCP server did not answer: ${why.slice(0, 500)}`);
+    super(`the MCP server did not answer: ${why.slice(0, 1_000)}`);
   }
 }

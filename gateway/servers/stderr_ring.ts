@@ -1,10 +1,12 @@
 import { LINES } from '../../shared/inject/scrub/reply_format.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import type { SecretMask } from './secret_mask.ts';
-import { replaceHidden } from '../../shared/model/shown_text.ts';
+import { cutShownText, replaceHidden } from '../../shared/model/shown_text.ts';
 
 const CAPACITY_BYTES = 64 * 1024;
-const LOG_PLACE = /^npm (?:error|ERR!) A complete log of this run can be found in/;
+const NOISE = /^(?:npm (?:error|ERR!) A complete log of this run can be found in|at |Node\.js v\d|[\^~{}[\]()]+$)/;
+const MOST_LINES = 4;
+const MOST_LINE_CHARACTERS = 200;
 
 /** The last 64 KiB of a server's stderr, masked before it is stored. */
 export class StderrRing {
@@ -29,14 +31,18 @@ export class StderrRing {
     return replaceHidden(text.replaceAll(/\r\n?/g, '\n'), { keepsLines: true, write: () => '' });
   }
 
-  /** The last meaningful line, for a message. npm prints the path of its log after the reason, so that line is skipped. */
-  findLastLine(): string | null {
+  /**
+   * The last meaningful lines, for a message. npm prints the path of its log after the reason, and Node its stack and version:
+   * such lines are skipped if there are others.
+   */
+  findLastLines(): readonly string[] {
     const lines = this.text()
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '');
-    const line = lines.findLast((each) => !LOG_PLACE.test(each)) ?? lines.at(-1);
-    return line?.slice(0, 300) ?? null;
+    const meaningful = lines.filter((line) => !NOISE.test(line));
+    const kept = meaningful.length === 0 ? lines.slice(-1) : meaningful.slice(-MOST_LINES);
+    return kept.map((line) => cutShownText(line, MOST_LINE_CHARACTERS));
   }
 
   /** Keeps an incomplete last line. */

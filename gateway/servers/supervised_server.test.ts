@@ -132,3 +132,23 @@ test('a start that finishes after the server was stopped leaves nothing behind',
   expect((await starting).ok).toBe(false);
   expect([late.facts.isClosed, supervised.current]).toEqual([true, null]);
 });
+
+test('a call waits for a slow start', async () => {
+  const { supervised, clock, outcomes, launches } = world();
+  const slow = connection();
+  outcomes.push(ok(slow.downstream));
+  const starting = supervised.connect();
+  expect(supervised.isStarting).toBe(true);
+  clock.time += DEFAULT_GATEWAY_LIMITS.listWaitMs + 1;
+  expect(await supervised.connect()).toMatchObject({ ok: false, error: { reason: 'start_timeout' } });
+  expect(await supervised.connectPatiently()).toEqual(ok(slow.downstream));
+  await starting;
+  expect([supervised.isStarting, launches.length]).toEqual([false, 1]);
+});
+
+test('a call does not wait for a server that failed repeatedly', async () => {
+  const { supervised, pauses } = world();
+  await supervised.connect();
+  while (pauses.length < 2) await settle();
+  expect(await supervised.connectPatiently()).toEqual(err(EXITED));
+});

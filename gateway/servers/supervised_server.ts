@@ -78,6 +78,17 @@ export class SupervisedServer {
     return this.#begin(0);
   }
 
+  /** As {@link connect}, but waits for a running start however long it takes, unless the server failed repeatedly. */
+  connectPatiently(): Promise<Connected> {
+    const connecting = this.connect();
+    return this.#starting !== null && this.#failures <= 1 ? this.#starting : connecting;
+  }
+
+  /** True while it starts, or waits to be started again. */
+  get isStarting(): boolean {
+    return this.#starting !== null;
+  }
+
   /** Takes a new configuration. The server is restarted if its program or address changed. */
   async update(known: GatewayServer): Promise<void> {
     const before = this.#known;

@@ -27,9 +27,18 @@ const knownServer = (more: Partial<KnownServer> = {}): KnownServer => ({
   ...more,
 });
 
+const reported = (state: McpHealthState): ReportedServer => ({
+  id: SERVER_ID,
+  state,
+  last_error: null,
+  checked_at: '2026-01-02T03:04:05.678Z',
+  restarts: 0,
+  tools: null,
+  log: null,
+});
+
 function say(gatewayId: string, state: McpHealthState, more: Partial<ReportedServer> = {}): void {
-  const facts = { last_error: null, checked_at: '2026-01-02T03:04:05.678Z', restarts: 0, tools: null, log: null };
-  const servers = [{ id: SERVER_ID, state, ...facts, ...more }];
+  const servers = [{ ...reported(state), ...more }];
   board.take({ gateway: { id: gatewayId, kind: 'stdio', pid: 7 }, ended: false, servers });
 }
 
@@ -81,6 +90,20 @@ describe('the state of a server', () => {
     expect(board.stateOf(knownServer()).state).toBe('running');
     clock.advance(1);
     expect(board.stateOf(knownServer()).state).toBe('stopped');
+  });
+
+  test.each(['failed', 'starting'] as const)('keeps why it was %s when its gateway has ended', (state) => {
+    say('one', state, { last_error: 'it ended (exit code 1)', restarts: 2 });
+    const stopped = [{ ...reported('stopped'), log: ['the last words'] }];
+    board.take({ gateway: { id: 'one', kind: 'stdio', pid: 7 }, ended: true, servers: stopped });
+    board.end('one');
+    const known = { state: 'stopped', lastError: 'it ended (exit code 1)', restarts: 2, gateways: 0 };
+    expect(board.stateOf(knownServer())).toMatchObject(known);
+    expect(board.logsOf(SERVER_ID)).toMatchObject([{ lines: ['the last words'] }]);
+    clock.advance(1);
+    say('two', 'running');
+    board.end('two');
+    expect(board.stateOf(knownServer())).toMatchObject({ state: 'stopped', lastError: null, restarts: null });
   });
 
   test('is listed for every server, also those without a gateway', () => {

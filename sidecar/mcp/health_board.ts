@@ -27,6 +27,8 @@ interface Gateway {
   readonly identity: GatewayIdentity;
   readonly servers: Map<string, ReportedServer>;
   readonly logs: Map<string, readonly string[]>;
+  /** What it reported before it ended. */
+  readonly ended: Map<string, ReportedServer>;
   seenAt: number;
   gone: boolean;
 }
@@ -50,6 +52,9 @@ const RANK: readonly McpHealthState[] = [
   'disabled',
 ];
 
+/** A server in one of these states has a problem that a person should see also after its gateway has ended. */
+const FAILING: ReadonlySet<McpHealthState> = new Set(['failed', 'starting']);
+
 /** The gateways' reports about their servers. In memory only: a gateway repeats its full report. */
 export class HealthBoard {
   readonly #clock: Clock;
@@ -59,14 +64,15 @@ export class HealthBoard {
     this.#clock = clock;
   }
 
-  /** Takes a gateway's report on its servers. */
-  take({ gateway: identity, servers }: HealthInput): void {
+  /** Takes a gateway's report on its servers. The last report of one that ends only says that it has stopped them. */
+  take({ gateway: identity, servers, ended }: HealthInput): void {
     const gateway = this.#gateway(identity);
-    gateway.servers.clear();
+    if (!ended) gateway.servers.clear();
     for (const server of servers) {
-      gateway.servers.set(server.id, server);
+      if (!ended) gateway.servers.set(server.id, server);
       if (server.log !== null) gateway.logs.set(server.id, server.log);
     }
+    gateway.ended.clear();
     gateway.seenAt = this.#clock.now();
     gateway.gone = false;
     this.#sweep();
@@ -88,7 +94,9 @@ export class HealthBoard {
     if (standing !== null) return { ...standing, checkedAt: now, restarts: null, tools: null, gateways: 0 };
     const [first] = reports.toSorted((a, b) => RANK.indexOf(a.state) - RANK.indexOf(b.state));
     if (first === undefined) {
-      return { state: 'stopped', lastError: null, checkedAt: now, restarts: null, tools: null, gateways: 0 };
+      const problem = this.#findLastProblem(known.server.id);
+      const { lastError, restarts } = problem;
+      return { state: 'stopped', lastError, checkedAt: now, restarts, tools: null, gateways: 0 };
     }
     return {
       state: first.state,
@@ -98,6 +106,17 @@ export class HealthBoard {
       tools: first.tools,
       gateways: reports.filter(({ state }) => state === 'running').length,
     };
+  }
+
+  /** Why the server did not run in the gateway that ended last: its client may have ended because of it. */
+  #findLastProblem(serverId: string): Pick<ServerState, 'lastError' | 'restarts'> {
+    const ended = [...this.#gateways.values()].filter((gateway) => gateway.ended.has(serverId));
+    const last = ended
+      .toSorted((a, b) => a.seenAt - b.seenAt)
+      .at(-1)
+      ?.ended.get(serverId);
+    if (last === undefined || !FAILING.has(last.state)) return { lastError: null, restarts: null };
+    return { lastError: last.last_error, restarts: last.restarts };
   }
 
   /** A server's stderr output: from running gateways first, then from the last ended ones. */
@@ -121,13 +140,14 @@ export class HealthBoard {
   #gateway(identity: GatewayIdentity): Gateway {
     const found = this.#gateways.get(identity.id);
     if (found !== undefined) return found;
-    const made = { identity, servers: new Map(), logs: new Map(), seenAt: 0, gone: false };
+    const made = { identity, servers: new Map(), logs: new Map(), ended: new Map(), seenAt: 0, gone: false };
     this.#gateways.set(identity.id, made);
     return made;
   }
 
   #isGone(gateway: Gateway): void {
     gateway.gone = true;
+    for (const [id, server] of gateway.servers) gateway.ended.set(id, server);
     gateway.servers.clear();
   }
 

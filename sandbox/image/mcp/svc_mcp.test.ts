@@ -56,6 +56,7 @@ beforeEach(async () => {
   gateway = new Gateway({
     ports: noServers(),
     launcher: { launch: () => Promise.reject(new Error('nothing is launched')) },
+    keptLists: { read: () => null, write: () => Promise.resolve() },
     sources: [source],
     limits: DEFAULT_GATEWAY_LIMITS,
     version: '4.0.0',

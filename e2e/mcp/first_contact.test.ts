@@ -1,0 +1,287 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { installAgents } from '../agents/installed_agents.ts';
+import { countOf } from '../support/full_counts.ts';
+import { foundIn, plantSecret } from '../support/planted_secret.ts';
+import { kill } from '../support/process.ts';
+import { ROOT, run, runOk, shellEnvironment, SVC } from '../support/program.ts';
+import { Svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { earlierClient, type GatewayEndpoint, modernClient, type TestClient } from './gateway/test_clients.ts';
+import { releasesInstalled, startTestRegistry, type TestRegistry } from './npm_registry.ts';
+
+// What a person meets who adds a server to a new machine: an empty home, an empty cache, a registry on this machine.
+
+const DOCS_PACKAGE = '@modelcontextprotocol/server-filesystem';
+/** Only ends what hangs; npm starts several programs on a busy machine. */
+const HANGS_MS = 600_000;
+const SECRET = plantSecret();
+const status = z.object({
+  items: z.array(
+    z.looseObject({
+      name: z.string(),
+      health: z.looseObject({ state: z.string(), last_error: z.string().nullable(), restarts: z.number().nullable() }),
+    }),
+  ),
+});
+
+let registry: TestRegistry;
+let svc: Svc;
+/** The person's home directory. */
+let person: string;
+const clients: TestClient[] = [];
+
+const environment = () => ({
+  HOME: person,
+  npm_config_registry: registry.url,
+  npm_config_fetch_retries: '0',
+  SVC_HOME: svc.home,
+});
+
+async function newMachine(): Promise<void> {
+  person = mkdtempSync(join(tmpdir(), 'svc-e2e-person-'));
+  svc = await Svc.up();
+}
+
+async function endMachine(): Promise<void> {
+  for (const open of clients.splice(0)) await open.close().catch(() => undefined);
+  await svc.stop();
+  rmSync(person, { recursive: true, force: true });
+}
+
+const cli = (...args: string[]) => svc.ok(args, { env: environment(), timeoutMs: HANGS_MS });
+
+async function client(make = earlierClient): Promise<TestClient> {
+  const variables = Object.entries(environment()).map(([name, value]) => `${name}=${value}`);
+  const endpoint: GatewayEndpoint = { kind: 'stdio', command: 'env', args: [...variables, SVC, 'mcp', 'gateway'] };
+  const made = await make(endpoint);
+  clients.push(made);
+  return made;
+}
+
+const packagesFolder = () => join(svc.home, 'mcp', 'packages');
+const packageFolders = () => readdirSync(packagesFolder()).filter((name) => !name.endsWith('.json'));
+
+async function healthOf(name: string) {
+  const { items } = status.parse(JSON.parse(await cli('mcp', 'status', '--json')));
+  const found = items.find((item) => item.name === name);
+  if (found === undefined) throw new Error(`no server ${name}`);
+  return found.health;
+}
+
+const greets = async (over: TestClient) => (await over.callTool('slow__greet')).content[0]?.text;
+
+/** The command of the documents, as it is there. */
+function documentedCommand(): string {
+  const text = readFileSync(join(ROOT, 'docs', 'mcp.md'), 'utf8');
+  const line = text.split('\n').find((each) => each.startsWith('./bin/svc mcp add') && each.includes(DOCS_PACKAGE));
+  if (line === undefined) throw new Error('docs/mcp.md adds no such server');
+  return line;
+}
+
+describe('the example of the documents, from an empty cache', { timeout: HANGS_MS }, () => {
+  beforeAll(async () => {
+    registry = await startTestRegistry(releasesInstalled(ROOT, DOCS_PACKAGE));
+  });
+  afterAll(() => registry.stop());
+  beforeEach(newMachine);
+  afterEach(endMachine);
+
+  it.each(Array.from({ length: countOf(20, 1) }, (_, index) => index + 1))('works at the first try (%i)', async () => {
+    const shell = { cwd: dirname(dirname(SVC)), env: environment(), timeoutMs: HANGS_MS };
+    const added = await runOk('sh', ['-c', documentedCommand()], shell);
+    expect(added.stderr).toMatch(
+      /installs @modelcontextprotocol\/server-filesystem@[\d.]+, \d+ packages, [\d.]+ MB to download/,
+    );
+    expect(added.stderr).toMatch(/installed .* MB on disk/);
+    const requests = registry.requests.length;
+    const over = await client((place) => modernClient(place, 'auto'));
+    const tools = await over.listTools();
+    expect(tools.map(({ name }) => name)).toContain('files__read_text_file');
+    expect(registry.requests).toHaveLength(requests);
+    const agents = await installAgents();
+    if (agents === null) return;
+    const claude = {
+      env: { ...environment(), PATH: `${agents}:${shellEnvironment()['PATH']}` },
+      cwd: person,
+      timeoutMs: HANGS_MS,
+    };
+    await runOk('claude', ['mcp', 'add', 'svc', '--', SVC, 'mcp', 'gateway'], claude);
+    const listed = await runOk('claude', ['mcp', 'list'], claude);
+    expect(listed.stdout).toMatch(/svc: .* Connected\n/);
+    expect(registry.requests).toHaveLength(requests);
+  });
+});
+
+describe('a server from a package', { timeout: HANGS_MS }, () => {
+  let folder: string;
+  const place = (name: string) => join(folder, name);
+
+  beforeAll(async () => {
+    const program = readFileSync(join(import.meta.dirname, 'slow_server.js'), 'utf8');
+    const files = Array.from({ length: 300 }, (_, index) => ({ path: `package/data/${index}.js`, content: '0;\n' }));
+    registry = await startTestRegistry([
+      {
+        manifest: { name: '@acme/slow', version: '1.0.0', bin: 'cli.js', dependencies: { greeting: '1.0.0' } },
+        entries: [{ path: 'package/cli.js', content: program }],
+      },
+      {
+        manifest: { name: 'greeting', version: '1.0.0' },
+        entries: [{ path: 'package/index.js', content: 'module.exports = "hello";\n' }, ...files],
+      },
+    ]);
+    await newMachine();
+    folder = mkdtempSync(join(tmpdir(), 'svc-e2e-slow-'));
+    writeFileSync(place('says'), 'one');
+  });
+  afterEach(async () => {
+    registry.beforeAnswer = () => Promise.resolve();
+    for (const open of clients.splice(0)) await open.close().catch(() => undefined);
+    for (const name of ['hold', 'crash', 'waiting']) rmSync(place(name), { force: true });
+  });
+  afterAll(async () => {
+    await endMachine();
+    await registry.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const add = (name: string, ...options: string[]) =>
+    cli('mcp', 'add', name, ...options, '--', 'npx', '-y', '@acme/slow@1.0.0', folder);
+
+  it('is not added silently without its registry, and is installed when it is back', async () => {
+    registry.beforeAnswer = () => Promise.reject(new Error('gone'));
+    const env = { ...environment(), npm_config_registry: 'http://127.0.0.1:9/' };
+    const command = ['mcp', 'add', 'slow', '--', 'npx', '-y', '@acme/slow@1.0.0', folder];
+    const added = await svc.cli(command, { env, timeoutMs: HANGS_MS });
+    expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(/not installed: .*ECONNREFUSED/)]);
+    expect(readdirSync(packagesFolder())).toEqual([]);
+    registry.beforeAnswer = () => Promise.resolve();
+    const over = await client();
+    await waitFor('the tools', async () => (await over.listTools()).some(({ name }) => name === 'slow__greet'));
+    expect(await greets(over)).toBe('hello');
+    expect(packageFolders()).toHaveLength(1);
+  });
+
+  it('is shared with another server, and needs no registry any more', async () => {
+    const requests = registry.requests.length;
+    await add('second');
+    const over = await client();
+    expect((await over.listTools()).map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['second__greet', 'slow__greet']),
+    );
+    expect([registry.requests.length, packageFolders().length]).toEqual([requests, 1]);
+    await cli('mcp', 'remove', 'second');
+  });
+
+  it('lists the tools of its last run while it starts, marked as such; a call waits for the start', async () => {
+    writeFileSync(place('hold'), '');
+    writeFileSync(place('says'), 'two');
+    const over = await client();
+    const kept = await over.listTools();
+    expect(kept).toMatchObject([
+      { name: 'slow__greet', description: 'hello one', _meta: { 'svc/starting': true } },
+      { name: 'slow__wait' },
+    ]);
+    const changes = over.toolChanges();
+    const answer = greets(over);
+    rmSync(place('hold'));
+    expect(await answer).toBe('hello');
+    await waitFor('list_changed', () => over.toolChanges() > changes);
+    const [fresh] = await over.listTools();
+    expect([fresh?.description, JSON.stringify(fresh).includes('svc/starting')]).toEqual(['hello two', false]);
+  });
+
+  it('says why a call failed that was running when it was killed, and is there for the next call', async () => {
+    const over = await client();
+    const waiting = over.callTool('slow__wait');
+    await waitFor('the call', () => existsSync(place('waiting')));
+    kill(Number(readFileSync(place('pid'), 'utf8')), 'SIGKILL');
+    const failed = await waiting;
+    expect(failed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('SIGKILL') }] });
+    expect(await greets(over)).toBe('hello');
+    expect(await healthOf('slow')).toMatchObject({ state: 'running' });
+    await waitFor('the count', async () => (await healthOf('slow')).restarts === 1);
+  });
+
+  it('shows a crash with its last output, masked, in the status, to the client, and after the client has ended', async () => {
+    await cli('mcp', 'update', 'slow', '--env', 'LOG_LEVEL=again');
+    await svc.ok(['mcp', 'credential', 'set', 'slow', 'TOKEN', '--stdin'], { input: SECRET, env: environment() });
+    writeFileSync(place('crash'), '');
+    const over = await client();
+    await over.listTools();
+    const said = 'it ended (exit code 3); its last output was: reading ';
+    const failed = await over.callTool('slow__greet').then(JSON.stringify, String);
+    const health = await waitFor('the failure', async () => {
+      const found = await healthOf('slow');
+      return (found.restarts ?? 0) > 1 && found;
+    });
+    expect(health.last_error).toContain(said);
+    expect(health.last_error).toContain('[2Jno port again');
+    expect(failed).toContain(said);
+    for (const text of [failed, JSON.stringify(health)]) {
+      expect(foundIn(text, SECRET)).toEqual([]);
+      expect(text).not.toContain('\u001b');
+    }
+    for (const open of clients.splice(0)) await open.close();
+    const left = await waitFor('the end of the gateway', async () => {
+      const found = await healthOf('slow');
+      return found.state === 'stopped' && found;
+    });
+    expect(left.last_error).toContain(said);
+  });
+
+  it('is repaired when it is started after somebody removed a file of it', async () => {
+    const over = await client();
+    expect(await greets(over)).toBe('hello');
+    for (const open of clients.splice(0)) await open.close();
+    rmSync(join(packagesFolder(), packageFolders()[0] ?? '', 'node_modules', 'greeting', 'index.js'));
+    const next = await client();
+    expect(await greets(next)).toBe('hello');
+  });
+
+  it('is whole or absent when its install is killed at any moment', async () => {
+    const command = ['mcp', 'consent', 'slow', '--yes'];
+    const env = { ...shellEnvironment(), ...environment() };
+    const startedAt = performance.now();
+    rmSync(packagesFolder(), { recursive: true });
+    await cli(...command);
+    const wholeMs = performance.now() - startedAt;
+    const counts = { absent: 0, whole: 0 };
+    for (let turn = 0; turn < countOf(50, 3); turn += 1) {
+      rmSync(packagesFolder(), { recursive: true, force: true });
+      const installing = spawn(SVC, command, { env, stdio: 'ignore', detached: true });
+      const ended = new Promise((resolve) => installing.once('close', resolve));
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * wholeMs));
+      kill(-(installing.pid ?? 0), 'SIGKILL');
+      await ended;
+      const isWhole =
+        existsSync(packagesFolder()) && readdirSync(packagesFolder()).some((name) => name.endsWith('.json'));
+      counts[isWhole ? 'whole' : 'absent'] += 1;
+      const over = await client();
+      expect(await greets(over)).toBe('hello');
+      for (const open of clients.splice(0)) await open.close();
+    }
+    // What the killed ones left behind goes with the next install.
+    rmSync(join(packagesFolder(), readdirSync(packagesFolder()).find((name) => name.endsWith('.json')) ?? ''));
+    await cli(...command);
+    expect(packageFolders()).toHaveLength(1);
+    process.stdout.write(`killed installs: ${JSON.stringify(counts)}\n`);
+  });
+
+  it('leaves nothing behind on a full disk, says so, and is installed once there is room', async () => {
+    rmSync(packagesFolder(), { recursive: true });
+    mkdirSync(packagesFolder(), { mode: 0o700 });
+    const inSmallSpace =
+      'mount -t tmpfs -o size=300k,mode=0700 none "$1" && shift && "$@" && ls -A "$SVC_HOME/mcp/packages"';
+    const words = ['-rm', 'sh', '-c', inSmallSpace, 'sh', packagesFolder(), SVC, 'mcp', 'consent', 'slow', '--yes'];
+    const done = await run('unshare', words, { env: environment(), timeoutMs: HANGS_MS });
+    expect([done.code, done.stderr]).toEqual([0, expect.stringMatching(/not installed: .*ENOSPC/)]);
+    expect(done.stdout).toBe('');
+    await cli('mcp', 'consent', 'slow', '--yes');
+    expect(await greets(await client())).toBe('hello');
+  });
+});
