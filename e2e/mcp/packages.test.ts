@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -41,13 +41,14 @@ function greeting(version: string, more: object = {}): TestRelease {
   return { manifest: { name: 'greeting', version, ...more }, entries: [{ path: 'package/index.js', content }] };
 }
 
-function open(): PackageStore {
+function open(more: Readonly<Record<string, string>> = {}): PackageStore {
   const env = {
     PATH: process.env['PATH'],
     HOME: home,
     npm_config_registry: registry.url,
     npm_config_cache: join(home, 'cache'),
     npm_config_fetch_retries: '0',
+    ...more,
   };
   return new PackageStore({ mcpHome: join(home, 'mcp'), env, pid: process.pid });
 }
@@ -152,6 +153,15 @@ describe('an install that fails leaves nothing behind', { timeout: HANGS_MS }, (
     const found = readdirSync(packagesFolder(), { recursive: true, withFileTypes: true });
     const linked = found.filter((entry) => entry.isSymbolicLink());
     expect(linked.map(({ parentPath }) => parentPath.endsWith('.bin'))).toEqual(linked.map(() => true));
+  });
+
+  test('npm starts no git for a dependency from a repository', async () => {
+    const [bin, mark] = [join(home, 'bin'), join(home, 'ran')];
+    mkdirSync(bin);
+    writeFileSync(join(bin, 'git'), `#!/bin/sh\ntouch ${mark}\nexit 1\n`, { mode: 0o755 });
+    registry.publish(serverRelease({ dependencies: { greeting: 'git+file:///nonexistent/repository' } }));
+    expect(await install(open({ PATH: `${bin}:${process.env['PATH']}` }))).toMatchObject({ ok: false });
+    expect(existsSync(mark)).toBe(false);
   });
 
   test('it is stopped', async () => {

@@ -186,7 +186,10 @@ describe('a damaged package', () => {
     ['its program is gone', (_, program) => rmSync(program)],
     ['a file of a dependency is gone', (folder) => rmSync(join(folder, 'node_modules/greeting/index.js'))],
     ['a file is cut short', (folder) => truncateSync(join(folder, 'node_modules/@acme/server/cli.js'), 3)],
-    ['its lock file has changed', (folder) => writeFileSync(join(folder, 'package-lock.json'), '{}')],
+    [
+      'its lock file has changed',
+      (folder) => writeFileSync(join(folder, 'package-lock.json'), lockOf().replace('A', 'B')),
+    ],
     ['its list of files has changed', (folder) => writeFileSync(join(folder, 'svc-files.json'), '[]')],
     [
       'its program is a link to another place',
