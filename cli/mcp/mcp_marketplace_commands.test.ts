@@ -29,6 +29,7 @@ const item: MarketplaceItem = {
   updated_at: null,
   repository_url: null,
   website_url: null,
+  has_icon: false,
   packages: [
     {
       registry_type: 'npm',

@@ -121,6 +121,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
 /** URLs that browsers load and people do not view. */
 export const NO_PAGES: readonly string[] = [
   '/assets/{file}',
+  '/marketplace-icons/{registryId+}',
   '/openapi.json',
   '/schemas/connector-spec-1.json',
   // Redirects to a provider; its error page is that of the callback.

@@ -52,6 +52,8 @@ export interface RegistryEntry {
   readonly updatedAt: string | null;
   readonly repositoryUrl: string | null;
   readonly websiteUrl: string | null;
+  /** Addresses of its raster images; others could hold scripts. */
+  readonly icons: readonly string[];
   readonly packages: readonly RegistryPackage[];
   readonly remotes: readonly RegistryRemote[];
   /** What was omitted from the entry, and why; bounded. */
@@ -61,6 +63,7 @@ export interface RegistryEntry {
 const MAX_ENTRY_NAME = 200;
 const MAX_PACKAGES = 50;
 const MAX_REMOTES = 50;
+const MAX_ICONS = 8;
 const MAX_LINE = 512;
 const MAX_DESCRIPTION = 4_000;
 const MAX_URL = 2_048;
@@ -126,6 +129,7 @@ function readServer(name: string, server: LooseObject, meta: LooseObject): Regis
     updatedAt: looseText(readMember(meta, 'updatedAt', 'updated_at'), MAX_LINE),
     repositoryUrl: webAddress(readMember(repository, 'url')),
     websiteUrl: webAddress(readMember(server, 'websiteUrl', 'website_url')),
+    icons: readIcons(readMember(server, 'icons'), reading),
     packages: readPackages(readMember(server, 'packages'), reading),
     remotes: readRemotes(readMember(server, 'remotes'), reading),
     problems: reading.problems,
@@ -201,6 +205,21 @@ function readRemote(object: LooseObject, reading: EntryReading): RegistryRemote 
   if (url === null || url === '' || transport === undefined || transport === 'stdio') return null;
   const headers = readInputs(readMember(object, 'headers'), 'header', reading);
   return { transport, url, headers, variables: readVariables(readMember(object, 'variables'), reading) };
+}
+
+const RASTER_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/jpg', 'image/webp', 'image/gif']);
+
+/** Only https addresses that do not say to be something else than a raster image. What they serve is checked again. */
+function readIcons(value: unknown, reading: EntryReading): readonly string[] {
+  return reading.items(value, 'icons', MAX_ICONS).flatMap((item) => {
+    const object = looseObject(item) ?? {};
+    const src = webAddress(readMember(object, 'src'));
+    const type = readMember(object, 'mimeType', 'mime_type');
+    const isRaster = type === undefined || RASTER_TYPES.has(String(looseText(type, MAX_LINE)).toLowerCase());
+    if (src === null || !isRaster || !URL.canParse(src)) return [];
+    const { protocol, pathname } = new URL(src);
+    return protocol === 'https:' && !/\.svgz?$/i.test(pathname) ? [src] : [];
+  });
 }
 
 /** Only web addresses: an entry's link is shown to people in a browser. */

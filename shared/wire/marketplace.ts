@@ -80,6 +80,8 @@ const entryFields = {
   updated_at: z.string().nullable(),
   repository_url: z.string().nullable(),
   website_url: z.string().nullable(),
+  /** Whether the console can show an image for it. */
+  has_icon: z.boolean().default(false),
   packages: z.array(packageFields),
   remotes: z.array(remote),
   /** The parts of the entry that could not be read. */

@@ -53,8 +53,9 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
   return {
     async call(request) {
       const url = new URL(request.url);
-      const problem = targetProblem(url, options.isLocal);
-      return problem === null ? send(options, url, request) : err(problem);
+      const isLocal = options.isLocal && request.isStrangers !== true;
+      const problem = targetProblem(url, isLocal);
+      return problem === null ? send({ ...options, isLocal }, url, request) : err(problem);
     },
   };
 }

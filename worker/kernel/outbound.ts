@@ -17,6 +17,8 @@ export interface OutboundRequest {
   readonly body: Uint8Array<ArrayBuffer> | null;
   /** Default: {@link CALL_LIMITS}. */
   readonly limits?: CallLimits;
+  /** The URL is a stranger's: local mode allows no more than a hosted control plane does. */
+  readonly isStrangers?: boolean;
 }
 
 /** A complete reply. Redirects are returned as replies and never followed. */

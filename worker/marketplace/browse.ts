@@ -56,7 +56,10 @@ export async function browse(
   const installed = await findInstalledNames(context, caller, names);
   const { next, fetchedAt, stale, partial } = listed.value;
   return ok({
-    items: entries.map((entry) => toItem(entry, entryRisks(entry, context.clock.now()), installed.has(entry.name))),
+    items: entries.map((entry) => {
+      const risks = entryRisks(entry, context.clock.now());
+      return toItem(entry, risks, { caller, installed: installed.has(entry.name) });
+    }),
     next_cursor: next === null ? null : encodeCursor(next),
     fetched_at: fetchedAt,
     stale,

@@ -18,7 +18,11 @@ export async function findInstalledNames(
 }
 
 /** An entry in the marketplace's format. */
-export function toItem(entry: RegistryEntry, risks: readonly EntryRisk[], installed: boolean): MarketplaceItem {
+export function toItem(
+  entry: RegistryEntry,
+  risks: readonly EntryRisk[],
+  { caller, installed }: { readonly caller: Caller | null; readonly installed: boolean },
+): MarketplaceItem {
   return {
     name: entry.name,
     title: entry.title,
@@ -29,6 +33,8 @@ export function toItem(entry: RegistryEntry, risks: readonly EntryRisk[], instal
     updated_at: entry.updatedAt,
     repository_url: entry.repositoryUrl,
     website_url: entry.websiteUrl,
+    // The control plane calls publishers' addresses only for its own users.
+    has_icon: caller !== null && entry.icons.length > 0,
     packages: entry.packages.map((each) => ({
       registry_type: each.registryType,
       registry_base_url: each.registryBaseUrl,

@@ -1,6 +1,7 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { Flights } from './flights.ts';
+import { Icons } from './icons.ts';
 import type { RegistryPage, RegistryFailure } from './registry_client.ts';
 import { ServerIndex } from './server_index.ts';
 
@@ -17,6 +18,7 @@ export interface Registry {
   readonly index: ServerIndex;
   readonly syncs: Syncs;
   readonly known: KnownMirror;
+  readonly icons: Icons;
 }
 
 export function openRegistry(url: string, syncMs: number | null): Registry {
@@ -29,6 +31,7 @@ export function openRegistry(url: string, syncMs: number | null): Registry {
     index: new ServerIndex(),
     syncs: new Syncs(),
     known: new KnownMirror(),
+    icons: new Icons(),
   };
 }
 

@@ -28,7 +28,7 @@ export async function showEntry(
   const options = installationOptions(entry);
   const plan = options.map((option) => option.plan).find(({ ok: isInstallable }) => isInstallable);
   return ok({
-    ...toItem(entry, entryRisks(entry, context.clock.now(), plan), rows.length > 0),
+    ...toItem(entry, entryRisks(entry, context.clock.now(), plan), { caller, installed: rows.length > 0 }),
     installed_servers: rows.map((row) => {
       return { id: row.id, name: row.name, owner: ownerName(row.ownerId), version: configurationOf(row).version };
     }),

@@ -15,6 +15,7 @@ const item: MarketplaceItem = {
   updated_at: null,
   repository_url: null,
   website_url: null,
+  has_icon: false,
   packages: [],
   remotes: [],
   problems: [],

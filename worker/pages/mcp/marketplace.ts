@@ -13,7 +13,15 @@ import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ecosystemName, entryKinds, entryPath, entryState, freshnessWords, riskLine } from './marketplace_words.ts';
+import {
+  ecosystemName,
+  entryKinds,
+  entryPath,
+  entryState,
+  freshnessWords,
+  iconPath,
+  riskLine,
+} from './marketplace_words.ts';
 
 export interface MarketplaceView {
   /** The query in the URL. */
@@ -136,7 +144,7 @@ function partialWords(): Html {
 function result(item: MarketplaceItem): Html {
   const { name, title, description, version } = item;
   return html`<li class="result">
-    ${initials(name)}
+    ${initials(name, item.has_icon ? iconPath(name) : null)}
     <div>
       <h2>
         <a href="${entryPath(name)}" data-result>${foreignText(title ?? name.split('/').at(-1) ?? name)}</a>

@@ -13,7 +13,15 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ecosystemName, entryPath, entryState, freshnessWords, riskLine, wizardPath } from './marketplace_words.ts';
+import {
+  ecosystemName,
+  entryPath,
+  entryState,
+  freshnessWords,
+  iconPath,
+  riskLine,
+  wizardPath,
+} from './marketplace_words.ts';
 import { publisherOf } from '../../../shared/mcp/publisher.ts';
 import { publisherCommand } from '../../../shared/mcp/publisher_command.ts';
 import { replaceHidden, showHidden } from '../../../shared/model/shown_text.ts';
@@ -33,7 +41,9 @@ export function marketplaceEntryPage(view: EntryView): Page {
   const { entry, nowMs } = view;
   const title = entry.title ?? entry.name.split('/').at(-1) ?? entry.name;
   const content = html`${pageHeader({
-      title: html`<span class="titled">${initials(entry.name)} <span>${foreignText(title)}</span></span>`,
+      title: html`<span class="titled"
+        >${initials(entry.name, entry.has_icon ? iconPath(entry.name) : null)} <span>${foreignText(title)}</span></span
+      >`,
       lead: foreignText(entry.description),
       above: ABOVE,
       actions: entry.preview === null ? '' : installButton(view),

@@ -16,6 +16,11 @@ export function entryPath(name: string): string {
   return `/marketplace/${isPlain ? whole.replaceAll('%2F', '/') : whole}`;
 }
 
+/** The path of the image of an entry, which the control plane fetches. */
+export function iconPath(name: string): string {
+  return `/marketplace-icons/${encodeURIComponent(name)}`;
+}
+
 /** How current a registry reply is, in words. */
 export function freshnessWords(
   { fetched_at: fetchedAt, stale }: { readonly fetched_at: string; readonly stale: boolean },

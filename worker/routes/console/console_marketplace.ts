@@ -1,6 +1,7 @@
-import { ERROR_STATUS } from '../../../shared/wire/errors.ts';
+import { apiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { marketplaceDetailQuery, marketplaceQuery } from '../../../shared/wire/marketplace.ts';
 import { browse } from '../../marketplace/browse.ts';
+import { findIcon } from '../../marketplace/find_icon.ts';
 import { showEntry } from '../../marketplace/show_entry.ts';
 import { type MarketplaceView, marketplacePage } from '../../pages/mcp/marketplace.ts';
 import { marketplaceEntryPage } from '../../pages/mcp/marketplace_entry.ts';
@@ -12,7 +13,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser } from '../http/authenticate.ts';
 import type { PageRoute } from './console.ts';
-import { invalidInput } from '../http/error_reply.ts';
+import { errorReply, invalidInput } from '../http/error_reply.ts';
 import { browsingContext } from '../api/marketplace.ts';
 import { consolePage, page } from './pages.ts';
 
@@ -64,6 +65,23 @@ export const getMarketplaceEntry = forVisitor(async (c, caller) => {
   const view = { entry: entry.value, isSignedIn: caller !== null, nowMs: context.value.clock.now() };
   return { view: marketplaceEntryPage(view), error: null };
 });
+
+/** No script runs in an image, and it can be used by our own pages only. */
+const ICON_HEADERS = {
+  'content-security-policy': "default-src 'none'; sandbox",
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'private, max-age=86400',
+};
+
+/** `GET /marketplace-icons/{registryId}`: the image of an entry, which the control plane fetches for its users. */
+export async function getMarketplaceIcon(c: AppContext): Promise<Response> {
+  const caller = await callerOfBrowser(c);
+  const icon = caller === null ? null : await findIcon(c.get('context'), c.req.param('registryId') ?? '');
+  if (icon === null) return errorReply(c, apiError('not_found', 'this server has no image'));
+  for (const [name, value] of Object.entries(ICON_HEADERS)) c.header(name, value);
+  c.header('content-type', icon.type);
+  return c.body(icon.bytes, 200);
+}
 
 function answerRefusal(c: AppContext, error: ApiError) {
   return { view: problemPage(sentence(error.message), c.get('requestId')), error };

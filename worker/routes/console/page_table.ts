@@ -15,7 +15,7 @@ import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
 import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getNewSecret, getSecretsPage, secretDeletion, submitSecret } from './console_secrets.ts';
-import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
+import { getMarketplace, getMarketplaceEntry, getMarketplaceIcon } from './console_marketplace.ts';
 import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_new_and_edit.ts';
 import { getMcpSignIn, mcpSignInForgetting, submitMcpSignIn } from './console_mcp_sign_in.ts';
 import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
@@ -80,6 +80,7 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
 
     ['get', '/marketplace', getMarketplace],
     ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
+    ['get', '/marketplace-icons/{registryId+}', getMarketplaceIcon],
     ['get', '/mcp-servers', getMcpServersPage],
     ['get', '/mcp-servers/install', getMcpInstall],
     ['post', '/mcp-servers/install', submitMcpInstall],
