@@ -33,7 +33,15 @@ function read(file: string): unknown {
   return parse(readFileSync(new URL(file, folder), 'utf8'));
 }
 
+const installed = new Map<string, InstalledConnector>();
+
 function installedConnector(file: string): InstalledConnector {
+  const made = installed.get(file) ?? install(file);
+  installed.set(file, made);
+  return made;
+}
+
+function install(file: string): InstalledConnector {
   const spec = toConnectorSpec(connectorSpec.parse(read(file)));
   const credential = { owner: 'personal', path: connectorVaultPath(spec.fqn) } as const;
   return { id: `con_${file}`, owner: 'personal', spec, contentHash: '0'.repeat(64), credential };

@@ -1,16 +1,19 @@
-// `npm test`: every check, the unit tests and the end-to-end tests; `--quick` leaves the end-to-end tests out.
+// `npm test`: every check, the unit tests and the end-to-end tests; `--quick` leaves out the end-to-end tests, and unit
+// tests that passed and have not changed since; `--quick --all` only the end-to-end tests.
 // The last line is `N passed, N failed, N skipped`, each test counted once and each check as one. With CI=true a skip fails.
 // Plain JavaScript: the system's Node (20) starts it, and it restarts under the locked Node.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { missingParts, succeeds, withSystemFolders } from './system_parts.mjs';
+import { keyTests, PassedTests, readFiles } from './unchanged_tests.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BIN = join(ROOT, 'node_modules', '.bin');
 const QUICK = process.argv.includes('--quick');
+const ALL = !QUICK || process.argv.includes('--all');
 const CI = process.env.CI === 'true';
 const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'e2e', 'bench'];
 
@@ -34,7 +37,15 @@ const CHECKS = [
 ];
 
 const counts = { passed: 0, failed: 0, skipped: 0 };
-const environment = { ...process.env, PATH: withSystemFolders(`${BIN}${delimiter}${process.env.PATH}`) };
+/** Node's compile cache of the checks and of the processes that run test files: what a run loads, the next one need not compile again. */
+const COMPILED = join(ROOT, 'node_modules', '.cache', 'svc', 'tests');
+/** Each run adds an entry for every test file, because vitest gives it a new address. */
+const MOST_COMPILED = 10_000;
+const environment = {
+  ...process.env,
+  PATH: withSystemFolders(`${BIN}${delimiter}${process.env.PATH}`),
+  NODE_COMPILE_CACHE: COMPILED,
+};
 const say = (line) => process.stdout.write(`${line}\n`);
 
 /** Runs a command in the project's folder. With `show` its output is printed line by line, otherwise it is collected. */
@@ -80,13 +91,12 @@ function report(name, result) {
   if (!result.ok) say(result.output.trimEnd());
 }
 
-/** Runs the checks, two at a time; each reports when it ends. */
+/** Runs the checks, two at a time, and the unit tests beside the last of them; each reports when it ends. */
 async function runChecks() {
-  const queue = [...CHECKS];
+  const checks = CHECKS.map((check) => async () => report(check.name, await run(check.command, check.args)));
+  const queue = [...checks, runUnitTests];
   const lane = async () => {
-    for (let check = queue.shift(); check !== undefined; check = queue.shift()) {
-      report(check.name, await run(check.command, check.args));
-    }
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await next();
   };
   await Promise.all([lane(), lane()]);
 }
@@ -124,11 +134,34 @@ async function runTests(project, timeoutSeconds, ...options) {
     env: { TMPDIR: folder },
   });
   const found = countTests(file);
+  const passed = result.ok ? passedFiles(file) : new Set();
   // A program that is still ending may write to it.
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
   if (!result.ok && found.failed === 0) found.failed = 1;
   for (const key of Object.keys(counts)) counts[key] += found[key];
   say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);
+  return passed;
+}
+
+const passedWhole = ({ status, assertionResults }) =>
+  status === 'passed' && assertionResults.every((test) => test.status === 'passed');
+
+/** The test files of a report whose tests all passed, by their paths in the project. */
+function passedFiles(file) {
+  const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
+  return new Set(testResults.filter(passedWhole).map(({ name }) => relative(ROOT, name)));
+}
+
+/** Runs the unit tests; with `--quick` only the files that have not passed yet as they are now. */
+async function runUnitTests() {
+  const keys = keyTests(readFiles(ROOT), process.version);
+  const before = new PassedTests(join(ROOT, 'node_modules', '.cache', 'svc', 'passed_tests.json'));
+  const ran = new Set([...keys.keys()].filter((test) => ALL || !before.has(test, keys.get(test))));
+  const left = keys.size - ran.size;
+  if (left > 0)
+    say(`\n${left} unit test files passed as they are now, and are not run again (npm run ok -- --all runs them)`);
+  const passed = ran.size === 0 ? new Set() : await runTests('unit', 900, ...(left > 0 ? ran : []));
+  before.keep(keys, ran, passed);
 }
 
 /** Why the missing programs cannot be installed; null if they can. */
@@ -165,6 +198,11 @@ async function provideSystemParts() {
   report('system parts', { ...result, ok: still.length === 0, output });
 }
 
+function emptyFullCache() {
+  const full = existsSync(COMPILED) && readdirSync(COMPILED, { recursive: true }).length > MOST_COMPILED;
+  if (full) rmSync(COMPILED, { recursive: true, force: true });
+}
+
 /** Restarts under the locked Node if this is another one; then it does not return. */
 function useLockedNode() {
   const locked = join(BIN, 'node');
@@ -178,10 +216,10 @@ function useLockedNode() {
  * the checks, the unit tests and the other end-to-end tests. vitest.config.ts lists the tests that run alone, at the end.
  */
 async function main() {
+  emptyFullCache();
   const parts = QUICK ? null : provideSystemParts();
   const containers = parts?.then(() => runTests('containers', 3_600));
   await runChecks();
-  await runTests('unit', 900);
   await parts;
   // These tests wait for other programs half of the time.
   if (!QUICK) await runTests('e2e*', 3_600, `--maxWorkers=${Math.ceil(availableParallelism() * 1.5)}`);
