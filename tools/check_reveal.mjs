@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 export const MAY_REVEAL = {
   'shared/inject/inject.ts': 'writes the credential onto a request',
   'shared/inject/scrub/scrub_secrets.ts': 'makes the patterns that mask it in a reply',
+  'shared/net/upstream_proxy.ts': 'writes the credentials of the upstream proxy onto a CONNECT request to it',
   'cli/agents/account_login.ts': "stores the tokens of an agent's own login in the control plane",
   'gateway/servers/fill_launch.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',

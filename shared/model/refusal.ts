@@ -38,6 +38,7 @@ export const REFUSALS = {
   signing_form_unsupported: { status: 501, event: 'sandbox.proxy.rejected' },
   passthrough_target_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },
   egress_address_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  upstream_proxy_failed: { status: 502, event: 'sandbox.proxy.rejected' },
   upstream_unreachable: { status: 502, event: 'sandbox.proxy.rejected' },
   upstream_tls_failed: { status: 502, event: 'sandbox.proxy.rejected' },
   upstream_invalid_reply: { status: 502, event: 'sandbox.proxy.rejected' },

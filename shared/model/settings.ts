@@ -33,6 +33,7 @@ export interface Settings {
   readonly registryUrl?: string;
   readonly signIn: SignInSettings;
   readonly upstreamCaFiles: readonly string[];
+  readonly privateHosts: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
   readonly sandboxImage?: string;
   readonly agentBaseImage?: string;
@@ -124,7 +125,31 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: '--upstream-ca',
     default: 'none',
     meaning: 'PEM files with extra roots for upstreams, separated by `:`',
-    readBy: ['sidecar', 'control'],
+    readBy: ['sidecar', 'control', 'cli'],
+  },
+  {
+    name: 'SVC_UPSTREAM_PROXY',
+    flag: null,
+    default: '`HTTPS_PROXY`, if set',
+    meaning:
+      'URL of the http or https proxy for all outgoing connections, with user and password if it asks for them; `NO_PROXY` exempts hosts; off: none',
+    readBy: ['sidecar', 'control', 'cli'],
+  },
+  {
+    name: 'SVC_UPSTREAM_PROXY_PUBLIC_ONLY',
+    flag: null,
+    default: 'off',
+    meaning:
+      'on: that proxy itself reaches public addresses only, so names that svc cannot resolve are sent to it where private addresses are not allowed',
+    readBy: ['sidecar', 'control', 'cli'],
+  },
+  {
+    name: 'SVC_PRIVATE_HOSTS',
+    flag: null,
+    default: 'none',
+    meaning:
+      'host names, separated by `,`, that a hosted control plane may call at a private address, such as an internal OpenID provider',
+    readBy: ['control'],
   },
   {
     name: 'SVC_SANDBOX_PROXY',
@@ -195,6 +220,7 @@ export function parseSettings(
   const databaseReplicaUrl = read('SVC_DATABASE_REPLICA_URL', parseReplicaUrl);
   const signIn = readSignInSettings(read);
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
+  const privateHosts = read('SVC_PRIVATE_HOSTS', parseHostNames) ?? [];
   const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
   const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
   const agentBaseImage = read('SVC_AGENT_BASE_IMAGE', parseImageReference);
@@ -220,6 +246,7 @@ export function parseSettings(
     ...(registryUrl !== undefined && { registryUrl }),
     signIn,
     upstreamCaFiles,
+    privateHosts,
     ...(sandboxProxy !== undefined && { sandboxProxy }),
     ...(sandboxImage !== undefined && { sandboxImage }),
     ...(agentBaseImage !== undefined && { agentBaseImage }),
@@ -251,6 +278,17 @@ function parsePath(text: string): Result<string, string> {
 function parsePathList(text: string): Result<readonly string[], string> {
   const paths = text.split(':');
   return paths.includes('') ? err('has an empty entry: separate the files with one `:` each') : ok(paths);
+}
+
+const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/;
+
+function parseHostNames(text: string): Result<readonly string[], string> {
+  const hosts = text.split(',').map((host) => host.trim().toLowerCase());
+  const wrong = hosts.find((host) => !HOST_NAME.test(host) || /\.\d+$/.test(host));
+  if (wrong === undefined) return ok(hosts);
+  return err(
+    `contains ${JSON.stringify(wrong)}: use full host names such as idp.corp.example.com, separated by commas`,
+  );
 }
 
 /** `auto`, `on` or `off`, spelled exactly so. */

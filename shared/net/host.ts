@@ -81,7 +81,8 @@ function lookAlikeFix(ascii: string | null): string {
   return ascii === null ? fix : `${fix}, or write ${ascii} if that host is really meant`;
 }
 
-function canonicalHost(text: string): Result<string, Problem<HostProblemReason>> {
+/** The canonical form of a host that a program wrote: see {@link Authority}. */
+export function canonicalHost(text: string): Result<string, Problem<HostProblemReason>> {
   const lower = text.toLowerCase();
   if (lower === '') return invalidHost('is empty');
   if (!NAME.test(lower) && !BRACKETED.test(lower)) {

@@ -68,6 +68,19 @@ export function canonicalIpLiteral(host: string): string | null {
   return name !== null && (name.startsWith('[') || isDottedDecimal(name)) ? name : null;
 }
 
+/** Whether an address is in a network: `10.0.0.0/8`, `fd00::/8`, or one address. False if either text is not valid. */
+export function isInNetwork(ip: string, network: string): boolean {
+  const [first = '', lengthText] = network.split('/');
+  const [address, start] = [parseAddress(ip), parseAddress(first)];
+  if (address === null || start === null || address.version !== start.version) return false;
+  const most = address.version === 4 ? 32 : 128;
+  const length = lengthText === undefined ? most : Number(lengthText);
+  if (!(length >= 0 && length <= most)) return false;
+  if (address.version === 6 && start.version === 6) return isWithin(address.groups, start.groups, length);
+  if (address.version === 6 || start.version === 6) return false;
+  return length === 0 || address.bits >>> (32 - length) === start.bits >>> (32 - length);
+}
+
 /** The network that one customer gets: the first 64 bits of an IPv6 address; an IPv4 address itself, also if mapped into IPv6. */
 export function networkOf(ip: string): string {
   const address = parseAddress(ip);

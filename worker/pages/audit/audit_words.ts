@@ -149,7 +149,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   signing_form_unsupported: 'The client used a form of signature that cannot be re-signed.',
   passthrough_target_not_allowed: 'The target is a private address, which passthrough refuses.',
   egress_address_not_allowed:
-    'The name resolves to a private address or to this machine, which a sealed session reaches only by named hosts.',
+    'The name resolves to a private address or to this machine, or a proxy resolves it, so a sealed session reaches it only as a named host.',
+  upstream_proxy_failed: 'The upstream proxy did not open a connection to the host.',
   upstream_unreachable: 'The upstream could not be reached.',
   upstream_tls_failed: 'The upstream’s certificate could not be verified.',
   upstream_invalid_reply: 'The upstream’s reply was not valid HTTP.',
