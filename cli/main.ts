@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import type { CliContext } from './context.ts';
+import { createTrustedFetch } from './terminal/trusted_fetch.ts';
 import { isInForeground } from '../machine/foreground.ts';
 import { pause } from '../machine/pause.ts';
 
@@ -37,19 +38,6 @@ function onLostReader(error: NodeJS.ErrnoException): void {
   else process.exit(error.code === 'EPIPE' ? 0 : 1);
 }
 
-let trustsSystemRoots = false;
-
-/** Trusts a hosted control plane as the sidecar does. Reading the system's roots takes 0.2 s: a local call does without. */
-const fetchTrusted: typeof fetch = async (input, init) => {
-  const url = input instanceof Request ? input.url : String(input);
-  if (!trustsSystemRoots && url.startsWith('https:')) {
-    const { trustSystemRoots } = await import('../machine/trusted_roots.ts');
-    trustSystemRoots();
-    trustsSystemRoots = true;
-  }
-  return fetch(input, init);
-};
-
 async function main(): Promise<void> {
   // Halves the start-up time for what is imported after this. The cache is as protected as the code itself; it is skipped if it
   // cannot be written.
@@ -74,7 +62,7 @@ async function main(): Promise<void> {
     root,
     version: version(),
     compileCache,
-    fetch: fetchTrusted,
+    fetch: createTrustedFetch(process.env),
     now: () => Date.now(),
     pause,
     // Created only for long-running commands; signals end the others by default.

@@ -6,6 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { gatewayFacts } from '../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../shared/model/clock.ts';
+import { readUpstreamProxy } from '../shared/net/upstream_proxy.ts';
 import { HOST_CALLER } from '../machine/mcp_caller.ts';
 import { connectorCalls } from './sidecar/connector_calls.ts';
 import { connectorTools } from './routing/connector_tools.ts';
@@ -91,6 +92,9 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
   const localApi = new LocalApi(locate);
   const facts = await localApi.call('GET', '/v1/mcp/gateway', gatewayFacts);
   if (!facts.ok) return err(facts.error);
+  const proxy = readUpstreamProxy(facts.value.upstream_proxy);
+  // The sidecar does not start with one that cannot be read.
+  if (!proxy.ok) throw new Error(proxy.error);
   let gateway: Gateway | null = null;
   const identity = { id: randomBytes(16).toString('base64url'), kind, pid: run.pid };
   const detailOf = (serverId: string): ServerDetail | null => (gateway === null ? null : readDetail(gateway, serverId));
@@ -103,6 +107,7 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
     version,
     isLocal: facts.value.is_local,
     extraRoots: facts.value.extra_roots,
+    proxy: proxy.value,
   });
   gateway = local.gateway;
   setInterval(() => ports.refreshDetails(), DETAILS_MS).unref();

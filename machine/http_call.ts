@@ -2,8 +2,10 @@ import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { errorCode } from '../shared/model/error_code.ts';
+import { ProxyAgent, ProxyFailed } from './connection/proxy_agent.ts';
 import { createTrustingContext } from './trusted_roots.ts';
 import type { Failure } from '../shared/model/failure.ts';
+import type { UpstreamProxy } from '../shared/net/upstream_proxy.ts';
 
 export interface HttpCall {
   readonly method: 'GET' | 'POST';
@@ -34,10 +36,12 @@ interface HttpClientOptions {
   readonly baseUrl: URL;
   /** PEM certificates to trust in addition to the runtime's and the system's. */
   readonly extraCa?: readonly string[];
+  /** The proxy that calls over https go through, but for exempt hosts. */
+  readonly proxy?: UpstreamProxy | null;
   readonly maxReplyBytes: number;
 }
 
-/** A keep-alive client for one origin. It follows no redirects, keeps no cookies and ignores proxy variables. */
+/** A keep-alive client for one origin. It follows no redirects, keeps no cookies and reads no proxy variables. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const secure = options.baseUrl.protocol === 'https:';
   const agent = secure ? httpsAgent(options) : new HttpAgent({ keepAlive: true });
@@ -53,8 +57,9 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   };
 }
 
-function httpsAgent(options: HttpClientOptions): HttpsAgent {
-  return new HttpsAgent({ keepAlive: true, secureContext: createTrustingContext(options.extraCa ?? []) });
+function httpsAgent({ extraCa = [], proxy = null }: HttpClientOptions): HttpsAgent {
+  const kept = { keepAlive: true, secureContext: createTrustingContext(extraCa) };
+  return proxy === null ? new HttpsAgent(kept) : new ProxyAgent(proxy, kept);
 }
 
 function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent): RequestOptions {
@@ -79,15 +84,20 @@ type Request = ReturnType<typeof httpRequest>;
 function attempt(request: Request, call: HttpCall, maxReplyBytes: number): Promise<Attempt> {
   return new Promise((resolve) => {
     let failure: Failure<HttpFailureReason> | null = null;
+    // A request that still waits for its connection through the proxy does not report its end by itself.
     const stop = (reason: HttpFailureReason, message: string): void => {
       failure ??= { reason, message };
       request.destroy();
+      settle(err(failure));
     };
+    const cancel = (): void => stop('aborted', 'the call was cancelled');
     const timer = setTimeout(() => stop('timeout', `no reply within ${call.timeoutMs} ms`), call.timeoutMs);
     const settle = (result: Result<HttpReply, Failure<HttpFailureReason>>, staleConnection = false): void => {
       clearTimeout(timer);
+      call.signal?.removeEventListener('abort', cancel);
       resolve({ result, staleConnection });
     };
+    call.signal?.addEventListener('abort', cancel, { once: true });
     request.on('error', (error) => {
       const stale = failure === null && request.reusedSocket && errorCode(error) === 'ECONNRESET';
       settle(err(failure ?? failureOf(error)), stale);
@@ -130,6 +140,7 @@ const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO
 
 function failureOf(error: Error): Failure<HttpFailureReason> {
   const code = errorCode(error);
+  if (error instanceof ProxyFailed) return { reason: 'unreachable', message: error.message };
   if (code === 'ABORT_ERR') return { reason: 'aborted', message: 'the call was cancelled' };
   if (CERTIFICATE_CODES.test(code)) {
     return { reason: 'untrusted_certificate', message: `its certificate is not trusted (${code})` };

@@ -1,4 +1,4 @@
-import tls, { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
 /**
  * The PEM certificates that outgoing connections trust, without duplicates: Node's (with NODE_EXTRA_CA_CERTS), the system
@@ -11,12 +11,4 @@ export function trustedRoots(extra: readonly string[]): string[] {
 /** One TLS context for many connections: parsing the roots takes about 40 ms, and a connection that gets PEM text does it each time. */
 export function createTrustingContext(extra: readonly string[]): SecureContext {
   return createSecureContext({ ca: trustedRoots(extra), minVersion: 'TLSv1.2' });
-}
-
-/**
- * Makes `fetch` trust the system store too, in this whole process. Node before 22.19 and 24.5 cannot: NODE_EXTRA_CA_CERTS is then
- * the only way.
- */
-export function trustSystemRoots(): void {
-  if ('setDefaultCACertificates' in tls) tls.setDefaultCACertificates(trustedRoots([]));
 }

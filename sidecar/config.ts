@@ -5,10 +5,12 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import type { Limits } from '../shared/model/limits.ts';
+import { isLoopbackHostname } from '../shared/model/loopback_hostname.ts';
 import { err, ok } from '../shared/model/result.ts';
 import type { Result } from '../shared/model/result.ts';
 import { DEFAULT_PROXY_PORT, parseControlUrl, parseSettings } from '../shared/model/settings.ts';
 import { normaliseHost } from '../shared/net/host.ts';
+import { readUpstreamProxy, type UpstreamProxy } from '../shared/net/upstream_proxy.ts';
 import type { PinnedAddress } from './upstream/dialer.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 
@@ -23,6 +25,7 @@ export interface SidecarConfig {
   readonly inheritsSocket: boolean;
   readonly upstreamRoots: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  readonly proxy: UpstreamProxy | null;
   readonly denyPrivateUpstreams: boolean;
   readonly name: string;
   readonly limits: Limits;
@@ -63,6 +66,7 @@ export function readConfig(
   const pinned = new Map((values.resolve ?? []).map((text) => take(pinOf(text), NO_PIN)));
   const caFiles = [...settings.value.upstreamCaFiles, ...(values['upstream-ca'] ?? [])];
   const upstreamRoots = caFiles.map((file) => take(rootsIn(file), ''));
+  const proxy = take(proxyOf(env, port), null);
   if (problems.length > 0) return err(problems);
   return ok({
     home: resolve(values.home ?? settings.value.home ?? join(homedir(), '.svc')),
@@ -72,6 +76,7 @@ export function readConfig(
     inheritsSocket: values['listen-fds'] === '1',
     upstreamRoots,
     pinned,
+    proxy,
     denyPrivateUpstreams: values['deny-private-upstreams'] ?? false,
     name: values.name ?? hostName,
     limits: settings.value.limits,
@@ -101,6 +106,16 @@ function portOf(text: string | undefined): Result<number, string> {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return ok(port);
   return err(`--port is ${JSON.stringify(text)}: give a number from 0 (any free port) to 65535`);
+}
+
+/** Refuses the sidecar's own port, where each connection would come back as a new one. */
+function proxyOf(env: Parameters<typeof readUpstreamProxy>[0], ownPort: number): Result<UpstreamProxy | null, string> {
+  const proxy = readUpstreamProxy(env);
+  if (!proxy.ok || proxy.value === null) return proxy;
+  const { host, port, source } = proxy.value;
+  return isLoopbackHostname(host) && port === ownPort
+    ? err(`${source} is this sidecar itself: name another proxy`)
+    : proxy;
 }
 
 function addressOf(text: string): Result<string, string> {

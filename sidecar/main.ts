@@ -53,6 +53,7 @@ import { createDialer } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 import { openUpstream } from './upstream/open_upstream.ts';
 import { errorCode } from '../shared/model/error_code.ts';
+import { proxyOrigin, upstreamProxyVariables } from '../shared/net/upstream_proxy.ts';
 
 /** Composition root of the sidecar: the only file that reads its arguments and environment. */
 
@@ -177,6 +178,7 @@ async function serve(
     approvals,
     isLocal: config.controlUrl.startsWith('http:'),
     extraRoots: config.upstreamRoots,
+    upstreamProxy: upstreamProxyVariables(process.env),
     env: process.env,
     execArgv: process.execArgv,
     clock,
@@ -261,6 +263,7 @@ function apiParts(
     policy: control.policy,
     credentials: control.credentials,
     audit: control.audit,
+    upstreamProxy: config.proxy === null ? null : proxyOrigin(config.proxy),
     link: control.link,
     witness: control.witness,
     sessions,
@@ -291,6 +294,7 @@ function tunnelPortsOf(
   const dialer = createDialer({
     roots: trustedRoots(config.upstreamRoots),
     pinned: config.pinned,
+    proxy: config.proxy,
     denyPrivate: config.denyPrivateUpstreams,
     timeoutSeconds: config.limits.connectTimeoutSeconds,
     limits: config.limits,

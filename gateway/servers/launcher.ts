@@ -14,6 +14,7 @@ import type { SecretMask } from './secret_mask.ts';
 import type { ServerProcess } from './server_process.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
+import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
@@ -28,6 +29,7 @@ interface LauncherOptions {
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
   readonly extraRoots: readonly string[];
+  readonly proxy?: UpstreamProxy | null;
 }
 
 /** One start of one server. */
@@ -99,12 +101,13 @@ export class Launcher {
   }
 
   async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
-    const { isLocal, extraRoots, limits, ports } = this.#options;
+    const { isLocal, extraRoots, proxy = null, limits, ports } = this.#options;
     const { mask } = filled;
     const ended = Promise.withResolvers<Failure<ServerFailureReason>>();
     const opened = openRemote(request.server, filled, {
       isLocal,
       extraRoots,
+      proxy,
       limits,
       now: () => ports.clock.now(),
       onFault: (message) => ended.resolve({ reason: 'output_limit', message }),

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Result } from '../../shared/model/result.ts';
+import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { isRunning } from '../../machine/process_identity.ts';
 import { findDockerEndpoint } from '../../sandbox/engine/docker_endpoint.ts';
 import { DEFAULT_RUNTIME_IMAGES, type RuntimeImages } from './container_command.ts';
@@ -28,6 +29,7 @@ interface LocalGatewayOptions {
   readonly isLocal: boolean;
   /** Additional PEM roots to trust for remote servers. */
   readonly extraRoots: readonly string[];
+  readonly proxy?: UpstreamProxy | null;
   readonly limits?: Partial<GatewayLimits>;
   readonly images?: RuntimeImages;
 }
@@ -40,7 +42,7 @@ export interface LocalGateway {
 
 /** A gateway whose local servers are processes and containers of this machine. At start it ends leftovers of a killed gateway. */
 export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
-  const { ports, sources, mcpHome, env, version, isLocal, extraRoots } = options;
+  const { ports, sources, mcpHome, env, version, isLocal, extraRoots, proxy = null } = options;
   const limits = { ...DEFAULT_GATEWAY_LIMITS, ...options.limits };
   const gatewayMark = randomBytes(12).toString('hex');
   const guard = new ProcessGuard(gatewayMark, env);
@@ -50,7 +52,7 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   const packages = new PackageStore({ mcpHome, env, pid: process.pid });
   const findEngine = () => engineOf(env);
   const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, packages, findEngine });
-  const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots });
+  const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots, proxy });
   const keptLists = new KeptLists(mcpHome);
   const gateway = new Gateway({ ports, launcher, keptLists, sources, limits, version, pause: pauseInBackground });
   gateway.start();

@@ -1,7 +1,11 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
+import { startCompanyProxy } from '../../e2e/support/company_proxy.ts';
+import { createTestCa } from '../../e2e/support/test_ca.ts';
 import { listen } from '../../e2e/support/tls_upstream.ts';
+import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { createRemoteFetch, type RemoteFetch, type RemoteFetchOptions } from './remote_fetch.ts';
 
 type LookupDone = (error: null, addresses: readonly { readonly address: string; readonly family: number }[]) => void;
@@ -105,4 +109,32 @@ test('refuses a compressed reply', async () => {
     response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
   );
   await expect(remote!.fetch(origin)).rejects.toThrow('compressed');
+});
+
+test('a server behind the upstream proxy is called through it only if local, or if the proxy reaches public addresses only', async () => {
+  const ca = await createTestCa();
+  const secure = createSecureServer(await ca.issue(['mcp.example.test']), (_request, response) =>
+    response.end('there'),
+  );
+  const port = await listen(secure);
+  const proxy = await startCompanyProxy({ leadTo: () => port });
+  const origin = 'https://mcp.example.test';
+  const fetchWith = async (isLocal: boolean, publicOnly: string): Promise<string> => {
+    const found = readUpstreamProxy({ SVC_UPSTREAM_PROXY: proxy.url, SVC_UPSTREAM_PROXY_PUBLIC_ONLY: publicOnly });
+    if (!found.ok) throw new Error(found.error);
+    const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, onFault };
+    const through = createRemoteFetch({ origin, isLocal, extraRoots: [ca.pem], proxy: found.value, ...limits });
+    const reply = await through.fetch(origin);
+    const text = await reply.text();
+    through.close();
+    return text;
+  };
+  expect(await fetchWith(true, 'off')).toBe('there');
+  expect(await fetchWith(false, 'on')).toBe('there');
+  expect(proxy.heads).toHaveLength(2);
+  await expect(fetchWith(false, 'off')).rejects.toMatchObject({ code: 'EUNCHECKED' });
+  expect(proxy.heads).toHaveLength(2);
+  await proxy.close();
+  secure.closeAllConnections();
+  secure.close();
 });

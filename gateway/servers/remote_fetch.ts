@@ -6,7 +6,10 @@ import { Readable } from 'node:stream';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { isLoopbackHostname } from '../../shared/model/loopback_hostname.ts';
 import { createTrustingContext } from '../../machine/trusted_roots.ts';
-import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import { canonicalHost } from '../../shared/net/host.ts';
+import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
+import { ProxyAgent } from '../../machine/connection/proxy_agent.ts';
+import { isIpLiteral, isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { pause } from '../../machine/pause.ts';
 
 export interface RemoteFetchOptions {
@@ -16,6 +19,7 @@ export interface RemoteFetchOptions {
   readonly isLocal: boolean;
   /** Additional PEM roots to trust. */
   readonly extraRoots: readonly string[];
+  readonly proxy?: UpstreamProxy | null;
   readonly maxMessageBytes: number;
   readonly maxBytesPerSecond: number;
   /** Called if a reply was ended for its size; otherwise its reader would wait forever. */
@@ -42,15 +46,24 @@ export function createRemoteFetch(options: RemoteFetchOptions): RemoteFetch {
   };
 }
 
-function agentOf({ origin, extraRoots }: RemoteFetchOptions): HttpAgent {
+function agentOf({ origin, extraRoots, proxy = null }: RemoteFetchOptions): HttpAgent {
   const kept = { keepAlive: true, maxSockets: 256, maxFreeSockets: 4, timeout: 600_000 };
   if (new URL(origin).protocol === 'http:') return new HttpAgent(kept);
-  return new HttpsAgent({ ...kept, secureContext: createTrustingContext(extraRoots) });
+  const secure = { ...kept, secureContext: createTrustingContext(extraRoots) };
+  return proxy === null ? new HttpsAgent(secure) : new ProxyAgent(proxy, secure);
+}
+
+/** Whether the upstream proxy resolves the name, so that its address is unknown here. */
+function isUnchecked({ isLocal, proxy = null }: RemoteFetchOptions, url: URL): boolean {
+  const host = canonicalHost(url.hostname);
+  if (isLocal || proxy === null || proxy.isPublicOnly || !host.ok || isIpLiteral(host.value)) return false;
+  return goesThrough(proxy, { host: host.value, port: url.port === '' ? 443 : Number(url.port) });
 }
 
 async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, init: RequestInit): Promise<Response> {
   if (url.origin !== options.origin) throw new TypeError(`${url.origin} is not the origin of this server`);
   if (!options.isLocal && isRefusedLiteral(url.hostname)) throw new PrivateAddress();
+  if (isUnchecked(options, url)) throw new UncheckedAddress();
   const headers = new Headers(init.headers);
   headers.set('accept-encoding', 'identity');
   const body = init.body ?? null;
@@ -65,15 +78,22 @@ async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, ini
     ...(init.signal ? { signal: init.signal } : {}),
     ...(options.isLocal ? {} : { lookup: publicLookup(options.lookup ?? systemLookup) }),
   };
-  return responseOf(await replyTo(url, what, body), options);
+  return responseOf(await replyTo(url, what, body, init.signal ?? null), options);
 }
 
-function replyTo(url: URL, what: RequestOptions, body: string | null): Promise<IncomingMessage> {
+function replyTo(
+  url: URL,
+  what: RequestOptions,
+  body: string | null,
+  signal: AbortSignal | null,
+): Promise<IncomingMessage> {
   const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
   return new Promise((resolve, reject) => {
     const outgoing = open(url, what, resolve);
     // The listener stays: an unhandled 'error' event of a request ends the process.
     outgoing.on('error', reject);
+    // A request that still waits for its connection through the proxy does not report its end by itself.
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
     outgoing.on('upgrade', (_reply, socket) => socket.destroy());
     outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
     outgoing.end(body ?? undefined);
@@ -150,6 +170,13 @@ function isRefusedLiteral(hostname: string): boolean {
 /** The name resolves to a private address. */
 class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
+}
+
+/** The upstream proxy resolves the name, and the control plane is not this machine's own. */
+class UncheckedAddress extends Error {
+  readonly code = 'EUNCHECKED';
+  override readonly message =
+    'the upstream proxy resolves its name, so its address is unknown here: SVC_UPSTREAM_PROXY_PUBLIC_ONLY=on states that the proxy reaches public addresses only';
 }
 
 /** Refuses a name if any of its addresses is private, so that no fallback address can be. */

@@ -6,6 +6,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { FilledLaunch } from './fill_launch.ts';
 import { createRemoteFetch } from './remote_fetch.ts';
@@ -18,6 +19,7 @@ interface RemoteLaunchOptions {
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
   readonly extraRoots: readonly string[];
+  readonly proxy?: UpstreamProxy | null;
   readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
   readonly now: () => number;
   /** Called when the connection can no longer be used. */
@@ -46,8 +48,8 @@ export function openRemote(
     return err({ reason: 'url_refused', message: problem ?? 'the server has no url' });
   }
   const url = new URL(filled.values.url);
-  const { isLocal, extraRoots, limits, onFault } = options;
-  const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, onFault, ...limits });
+  const { isLocal, extraRoots, proxy = null, limits, onFault } = options;
+  const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, proxy, onFault, ...limits });
   const settings = {
     fetch: remote.fetch,
     requestInit: { headers: { ...filled.values.headers }, redirect: 'error' as const },

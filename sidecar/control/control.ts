@@ -17,6 +17,7 @@ import { createSnapshotFile } from './snapshot_file.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { readPrivateFile } from '../../machine/state_file.ts';
 import type { Problem } from '../../shared/model/problem.ts';
+import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 
 export interface ControlOptions {
   /** `$SVC_HOME`. */
@@ -31,6 +32,7 @@ export interface ControlOptions {
   readonly warn: (message: string) => void;
   /** PEM certificates trusted for the control plane besides the system's. */
   readonly extraCa?: readonly string[];
+  readonly proxy?: UpstreamProxy | null;
 }
 
 /** Every part of the sidecar that talks to the control plane. */
@@ -60,6 +62,7 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
     baseUrl: baseUrl.value,
     maxReplyBytes: MAX_REPLY_BYTES,
     extraCa: options.extraCa ?? [],
+    proxy: options.proxy ?? null,
   });
   const identity = await openIdentity(options, http, baseUrl.value);
   if (!identity.ok) {

@@ -329,6 +329,7 @@ describe('health', () => {
         last_error: { reason: 'clock_skew', message: 'clocks', server_time: '2030-01-01T00:00:00.000Z' },
       },
       audit_log: { remembers: true, heads: [], mismatches: [] },
+      upstream_proxy: null,
       sessions: 1,
     });
   });

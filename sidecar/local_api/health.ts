@@ -40,7 +40,7 @@ export function sessionHealth(options: LocalApiOptions, session: Session): objec
 
 /** The fields for the host's user. */
 export function hostHealth(options: LocalApiOptions): object {
-  const { policy, audit, link, sessions, witness } = options;
+  const { policy, audit, link, sessions, witness, upstreamProxy = null } = options;
   const snapshot = policy.status();
   const current = policy.current();
   const { bytes, events, dropped } = audit.pending;
@@ -54,6 +54,7 @@ export function hostHealth(options: LocalApiOptions): object {
       last_error: error && { reason: error.reason, message: error.message, server_time: error.serverTime ?? null },
     },
     audit_log: { remembers: witness.isKept, heads: witness.heads, mismatches: witness.mismatches },
+    upstream_proxy: upstreamProxy,
     sessions: sessions.count,
   };
 }

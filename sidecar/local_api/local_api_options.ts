@@ -37,6 +37,8 @@ export interface LocalApiOptions {
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
   /** The remembered heads of the control plane's audit log. */
   readonly witness: Pick<AuditWitness, 'heads' | 'mismatches' | 'isKept' | 'accept'>;
+  /** The origin of the upstream proxy, without its password. */
+  readonly upstreamProxy?: string | null;
   readonly link: Pick<Link, 'state' | 'lastError'>;
   readonly sessions: Sessions;
   readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;

@@ -23,6 +23,8 @@ interface SidecarMcpOptions {
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
   readonly extraRoots: readonly string[];
+  /** The settings of the upstream proxy, for the gateways. */
+  readonly upstreamProxy: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly execArgv: readonly string[];
   readonly clock: Clock;
@@ -75,7 +77,11 @@ export function openSidecarMcp(options: SidecarMcpOptions): SidecarMcp {
       credentials: control.credentials,
       approve: (request, gone) => approvals.approveTool(request, gone),
       gateway,
-      facts: { is_local: options.isLocal, extra_roots: [...options.extraRoots] },
+      facts: {
+        is_local: options.isLocal,
+        extra_roots: [...options.extraRoots],
+        upstream_proxy: { ...options.upstreamProxy },
+      },
     },
     async stop() {
       homes.stop();

@@ -46,7 +46,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
     },
     onApproval: () => Promise.resolve(ok('apr_1')),
     gateway: { socket: () => Promise.resolve(err('there is no gateway in this test')) },
-    facts: { is_local: true, extra_roots: [] },
+    facts: { is_local: true, extra_roots: [], upstream_proxy: {} },
     asked,
     healthChanges: () => changes,
     use: (next) => {

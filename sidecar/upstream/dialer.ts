@@ -1,4 +1,4 @@
-import type { LookupFunction } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { isIP } from 'node:net';
 import { lookup as systemLookup } from 'node:dns';
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
@@ -6,6 +6,7 @@ import { checkServerIdentity, connect, createSecureContext } from 'node:tls';
 
 import { HTTP_1_1, HTTP_2 } from '../../shared/net/client_hello.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
@@ -13,6 +14,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import { type SessionLimits, UpstreamSession } from './upstream_session.ts';
 import { type OwnAddresses, readOwnAddresses } from './own_addresses.ts';
+import { dialProxied } from './proxied_dial.ts';
 
 /** Where a host is dialled in place of its resolved address. Its certificate is still checked for the host. */
 export interface PinnedAddress {
@@ -24,6 +26,8 @@ export interface DialerOptions {
   /** The PEM roots to trust; no others are. */
   readonly roots: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  /** The proxy that connections go through, but for hosts that it is not used for (decision 0069). */
+  readonly proxy?: UpstreamProxy | null;
   /** Refuses private addresses; checks the address that is actually dialled. */
   readonly denyPrivate: boolean;
   readonly timeoutSeconds: number;
@@ -32,7 +36,7 @@ export interface DialerOptions {
 
 /** A pending connection. */
 export interface Dialling<Connected = Connection> {
-  /** Refuses with `upstream_unreachable`, `upstream_tls_failed` or `egress_address_not_allowed`. */
+  /** Refuses with `upstream_unreachable`, `upstream_proxy_failed`, `upstream_tls_failed` or `egress_address_not_allowed`. */
   readonly connected: Promise<Result<Connected, Refusal>>;
   /** Stops dialling. */
   readonly cancel: () => void;
@@ -87,6 +91,8 @@ function mapDialling<Connected>(
 interface DeniedAddresses {
   has(address: string): boolean;
   refusalOf(host: string): Refusal;
+  /** The refusal for a name that the upstream proxy resolves, so that its address is unknown here. */
+  uncheckedRefusalOf(host: string): Refusal;
 }
 
 function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
@@ -94,9 +100,14 @@ function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): Denie
     // Read after the name was resolved, and once for all of its addresses.
     let own: OwnAddresses | null = null;
     const isOwn = (address: string): boolean => (own ??= readOwnAddresses()).has(address);
-    return { has: (address) => isRefusedAddress(address) || isOwn(address), refusalOf: notAllowedRefusal };
+    return {
+      has: (address) => isRefusedAddress(address) || isOwn(address),
+      refusalOf: notAllowedRefusal,
+      uncheckedRefusalOf: notCheckedRefusal,
+    };
   }
-  return denyPrivate ? { has: isRefusedAddress, refusalOf: privateAddress } : null;
+  if (!denyPrivate) return null;
+  return { has: isRefusedAddress, refusalOf: privateAddress, uncheckedRefusalOf: privateUnchecked };
 }
 
 interface Wanted {
@@ -117,28 +128,58 @@ function dialOnce(
   if (denied !== null && isIP(address) !== 0 && denied.has(address)) {
     return { connected: Promise.resolve(err(denied.refusalOf(host))), cancel: () => undefined };
   }
-  const session = tickets.get(host);
-  const connection: ConnectionOptions & { allowHalfOpen: true } = {
-    host: address,
-    port: pinned?.port ?? 443,
-    servername: isIP(name) === 0 ? name : '',
-    ALPNProtocols: [...protocols],
-    secureContext,
-    allowHalfOpen: true,
-    ...(denied === null ? {} : { lookup: lookupWithout(denied) }),
-    ...(session === undefined ? {} : { session }),
-    ...(pinned === undefined ? {} : { checkServerIdentity: identityOf(name) }),
+  const port = pinned?.port ?? 443;
+  const proxy = proxyFor(options, host, port, address);
+  if (proxy !== null && denied !== null && isIP(address) === 0 && !proxy.isPublicOnly) {
+    return { connected: Promise.resolve(err(denied.uncheckedRefusalOf(host))), cancel: () => undefined };
+  }
+  const dialTls = (over: Socket | null, timeoutSeconds: number): Dialling<TLSSocket> => {
+    const session = tickets.get(host);
+    const connection: ConnectionOptions & { allowHalfOpen: true } = {
+      host: address,
+      port,
+      servername: isIP(name) === 0 ? name : '',
+      ALPNProtocols: [...protocols],
+      secureContext,
+      allowHalfOpen: true,
+      ...(over === null ? {} : { socket: over }),
+      ...(denied === null ? {} : { lookup: lookupWithout(denied) }),
+      ...(session === undefined ? {} : { session }),
+      ...(pinned === undefined ? {} : { checkServerIdentity: identityOf(name) }),
+    };
+    const socket = connect(connection);
+    socket.setNoDelay(true);
+    socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
+    const connected = verifyPeer(socket, timeoutSeconds).then((error) => {
+      if (error === null) return ok(socket);
+      tickets.forget(host);
+      if (denied !== null && error instanceof DeniedAddress) return err(denied.refusalOf(host));
+      return err(dialRefusal(host, socket, error));
+    });
+    return { connected, cancel: () => void socket.destroy(new DialCancelled()) };
   };
-  const socket = connect(connection);
-  socket.setNoDelay(true);
-  socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
-  const connected = verifyPeer(socket, options.timeoutSeconds).then((error) => {
-    if (error === null) return ok(socket);
-    tickets.forget(host);
-    if (denied !== null && error instanceof DeniedAddress) return err(denied.refusalOf(host));
-    return err(dialRefusal(host, socket, error));
-  });
-  return { connected, cancel: () => void socket.destroy(new DialCancelled()) };
+  const { timeoutSeconds } = options;
+  if (proxy === null) return dialTls(null, timeoutSeconds);
+  return dialProxied(
+    { proxy, host, target: { host: bracketed(address), port }, secureContext, timeoutSeconds },
+    dialTls,
+  );
+}
+
+/** The proxy for a connection; null if it is dialled directly: the host or the address that stands for it is exempt. */
+function proxyFor(
+  { proxy = null }: Pick<DialerOptions, 'proxy'>,
+  host: string,
+  port: number,
+  address: string,
+): UpstreamProxy | null {
+  if (proxy === null) return null;
+  const hosts = [host, bracketed(address)];
+  return hosts.every((each) => goesThrough(proxy, { host: each, port })) ? proxy : null;
+}
+
+function bracketed(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
 }
 
 /** Resolves with null once the handshake is done and the certificate verified, or with the error. */
@@ -212,6 +253,20 @@ function notAllowedRefusal(host: string): Refusal {
   return refusal(
     'egress_address_not_allowed',
     `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, add it to a binding's allowed hosts, or start the session with --allow ${host}`,
+  );
+}
+
+function privateUnchecked(host: string): Refusal {
+  return refusal(
+    'upstream_unreachable',
+    `the upstream proxy resolves ${host}, so its address is unknown here, and --deny-private-upstreams refuses it; SVC_UPSTREAM_PROXY_PUBLIC_ONLY=on states that the proxy itself reaches public addresses only`,
+  );
+}
+
+function notCheckedRefusal(host: string): Refusal {
+  return refusal(
+    'egress_address_not_allowed',
+    `the upstream proxy resolves ${host}, so whether it leads to a private address is unknown here, and a sealed session reaches such hosts only if they are named; bind the host by its exact name, add it to a binding's allowed hosts, or start the session with --allow ${host}`,
   );
 }
 

@@ -156,6 +156,8 @@ export const gatewayFacts = z.object({
   is_local: z.boolean(),
   /** PEM roots trusted for remote servers, besides the system's. */
   extra_roots: z.array(z.string()),
+  /** The variables that set the upstream proxy, with its password. Only the user of this machine is told. */
+  upstream_proxy: z.record(z.string(), z.string()).default({}),
 });
 export type GatewayFacts = z.output<typeof gatewayFacts>;
 

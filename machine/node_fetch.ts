@@ -1,0 +1,79 @@
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Readable } from 'node:stream';
+import type { UpstreamProxy } from '../shared/net/upstream_proxy.ts';
+import { ProxyAgent } from './connection/proxy_agent.ts';
+import { createTrustingContext } from './trusted_roots.ts';
+
+interface NodeFetchOptions {
+  /** PEM certificates to trust in addition to the runtime's and the system's. */
+  readonly extraCa: readonly string[];
+  /** The proxy for https, but for exempt hosts. */
+  readonly proxy: UpstreamProxy | null;
+}
+
+/**
+ * `fetch` with the same roots and the same proxy as the sidecar's calls. It ignores proxy variables, also where Node's own
+ * would obey them. A body is text, redirects are not followed, and nothing is compressed.
+ */
+export function createNodeFetch({ extraCa, proxy }: NodeFetchOptions): typeof fetch {
+  let secure: HttpsAgent | null = null;
+  const plain = new HttpAgent({ keepAlive: true });
+  const agentFor = (url: URL): HttpAgent => {
+    if (url.protocol === 'http:') return plain;
+    const kept = { keepAlive: true, secureContext: createTrustingContext(extraCa) };
+    return (secure ??= proxy === null ? new HttpsAgent(kept) : new ProxyAgent(proxy, kept));
+  };
+  return async (input, init = {}) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    const body = init.body ?? null;
+    if (body !== null && typeof body !== 'string') throw new TypeError('the body of a request is not text');
+    const headers = { 'accept-encoding': 'identity', ...Object.fromEntries(new Headers(init.headers)) };
+    const what: RequestOptions = {
+      method: init.method ?? 'GET',
+      headers: body === null ? headers : { ...headers, 'content-length': Buffer.byteLength(body) },
+      agent: agentFor(url),
+      ...(init.signal ? { signal: init.signal } : {}),
+    };
+    try {
+      return responseOf(await replyTo(url, what, body, init.signal ?? null));
+    } catch (cause) {
+      throw init.signal?.aborted === true ? init.signal.reason : new TypeError('fetch failed', { cause });
+    }
+  };
+}
+
+function replyTo(
+  url: URL,
+  what: RequestOptions,
+  body: string | null,
+  signal: AbortSignal | null,
+): Promise<IncomingMessage> {
+  const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
+  return new Promise((resolve, reject) => {
+    const outgoing = open(url, what, resolve);
+    // The listener stays: an unhandled 'error' event of a request ends the process.
+    outgoing.on('error', reject);
+    // A request that still waits for its connection through the proxy does not report its end by itself.
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+    if (signal?.aborted === true) reject(signal.reason);
+    outgoing.on('upgrade', (_reply, socket) => socket.destroy());
+    outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
+    outgoing.end(body ?? undefined);
+  });
+}
+
+const NO_BODY = new Set([204, 205, 304]);
+
+function responseOf(reply: IncomingMessage): Response {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(reply.headersDistinct)) {
+    for (const value of values ?? []) headers.append(name, value);
+  }
+  const { statusCode: status = 502 } = reply;
+  if (NO_BODY.has(status)) {
+    reply.resume();
+    return new Response(null, { status, headers });
+  }
+  return new Response(Readable.toWeb(reply) as ReadableStream<Uint8Array>, { status, headers });
+}
