@@ -19,6 +19,7 @@ import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { databaseInHome, homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
+import { readUpstreamProxy, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { openableConnections } from '../../shared/net/connection_gate.ts';
 import { guardConnections, serverDeadlines } from './guard_connections.ts';
 import { listenAt, type Listening, listenOnInherited, listenOnLoopback } from './node_listen.ts';
@@ -48,17 +49,20 @@ interface Options {
   readonly upstreamCaFiles: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
   readonly registryUrl: string | undefined;
+  readonly proxy: UpstreamProxy | null;
   readonly settings: Settings;
 }
 
 async function main(): Promise<void> {
   const options = readOptions();
-  trustRoots(options.upstreamCaFiles);
+  const trust = trustRoots(options.upstreamCaFiles);
+  // Reading the system's roots takes 0.2 s, so a local control plane does it with its first call.
+  if (!options.local || options.settings.databaseUrl !== undefined) trust();
   if (writesHome(options)) makeHome(options.home);
   const clients = await openClients(options.settings, options.home);
   const lifetime = new ProgramLifetime(logDeferredFailure);
   const version = keyVersion(options.home);
-  const context = await startServices(options, clients, lifetime);
+  const context = await startServices(options, clients, { lifetime, trust });
   const isFile = options.settings.vaultKey === undefined;
   const current = isFile ? followKeys(options, clients, { context, version }) : () => context;
   const isOther = detectOtherUsers(process.getuid?.());
@@ -103,7 +107,14 @@ function readOptions(): Options {
     throw new ProgramError('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home', EXIT_USAGE);
   }
   const localKey = local && !isNamed ? readLocalKey() : null;
-  return { local, home, localKey, port, listen, inherited, upstreamCaFiles, pinned, registryUrl, settings };
+  const proxy = readProxy();
+  return { local, home, localKey, port, listen, inherited, upstreamCaFiles, pinned, registryUrl, proxy, settings };
+}
+
+function readProxy(): UpstreamProxy | null {
+  const proxy = readUpstreamProxy(process.env);
+  if (proxy.ok) return proxy.value;
+  throw new ProgramError('invalid_setting', proxy.error, EXIT_USAGE);
 }
 
 /** The local key from the environment; null if it is not set. */
@@ -171,15 +182,23 @@ function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string,
   );
 }
 
-/** Adds trusted roots for the program's outgoing calls. */
-function trustRoots(files: readonly string[]): void {
-  if (files.length === 0) return;
+/**
+ * Reads the given roots, and returns the function that makes all outgoing calls trust them, the runtime's and the system's,
+ * as the sidecar does.
+ */
+function trustRoots(files: readonly string[]): () => void {
   const roots = files.map((file) => readPem(file));
-  if (!('setDefaultCACertificates' in tls)) {
+  let isDone = !('setDefaultCACertificates' in tls);
+  if (isDone && roots.length > 0) {
     const message = `--upstream-ca needs Node 22.19 or 24.5, and this is ${process.version}: set NODE_EXTRA_CA_CERTS to the file instead`;
     throw new ProgramError('invalid_flag', message, EXIT_USAGE);
   }
-  tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...roots]);
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    const known = [...tls.getCACertificates('default'), ...tls.getCACertificates('system')];
+    tls.setDefaultCACertificates([...new Set([...known, ...roots])]);
+  };
 }
 
 function readPem(file: string): string {
@@ -190,7 +209,11 @@ function readPem(file: string): string {
   }
 }
 
-async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ProgramContext> {
+async function startServices(
+  options: Options,
+  clients: Clients,
+  { lifetime, trust }: { readonly lifetime: ProgramLifetime; readonly trust: () => void },
+): Promise<ProgramContext> {
   const files = homeFiles(options.home);
   const localKey = options.local
     ? (options.localKey ?? valueOrProgramError('local_key_damaged', await openLocalKey(files)))
@@ -200,7 +223,13 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
-    outbound: nodeOutbound({ isLocal: options.local, pinned: options.pinned }),
+    outbound: nodeOutbound({
+      isLocal: options.local,
+      pinned: options.pinned,
+      proxy: options.proxy,
+      privateHosts: options.settings.privateHosts,
+      prepareTrust: trust,
+    }),
     ...(await masterKeys(options.settings, options.home)),
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     rereadMasterKey: async () => (await masterKeys(options.settings, options.home)).masterKey,

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { isIP } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type CompanyProxy, startCompanyProxy } from '../../e2e/support/company_proxy.ts';
 import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
 import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
+import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
 import { CALL_LIMITS } from '../kernel/outbound.ts';
 import { nodeOutbound, type NodeOutboundOptions, parsePin } from './node_outbound.ts';
@@ -181,6 +184,92 @@ describe('a host name called by a hosted control plane', () => {
     expect(called).toMatchObject({ error: { message: expect.not.stringContaining('private') } });
     expect(resolved).toEqual([HOST]);
   });
+});
+
+const call = (options: Partial<NodeOutboundOptions>) => get(`https://${HOST}/a?b`, { pinned: new Map(), ...options });
+
+describe('through an upstream proxy', () => {
+  let proxy: CompanyProxy;
+  beforeAll(async () => {
+    proxy = await startCompanyProxy({ leadTo: () => upstream.port });
+  });
+  afterAll(() => proxy.close());
+  beforeEach(() => {
+    proxy.heads.length = 0;
+    proxy.answer = null;
+  });
+
+  const settings = (more: Record<string, string> = {}) => {
+    const url = proxy.url.replace('//', '//worker:planted@');
+    const read = readUpstreamProxy({ SVC_UPSTREAM_PROXY: url, ...more });
+    if (!read.ok) throw new Error(read.error);
+    return read.value;
+  };
+  const PUBLIC = { SVC_UPSTREAM_PROXY_PUBLIC_ONLY: 'on' };
+  test('a call is verified for its host, and the proxy gets the host and our credentials alone', async () => {
+    expect(await call({ proxy: settings() })).toMatchObject({ ok: true, value: { status: 200 } });
+    expect(upstream.last()).toMatchObject({ serverName: HOST, target: '/a?b' });
+    const credentials = `Proxy-Authorization: Basic ${btoa('worker:planted')}`;
+    expect(proxy.heads).toEqual([`CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n${credentials}\r\n\r\n`]);
+    const stranger = await createTestCa();
+    expect(await call({ proxy: settings(), roots: [stranger.pem] })).toMatchObject({
+      error: { reason: 'upstream_tls_failed' },
+    });
+    for (const socket of proxy.open) await once(socket, 'close');
+  });
+
+  test('a refusal of the proxy is told without its password', async () => {
+    proxy.answer = (socket) => void socket.end('HTTP/1.1 407 x\r\n\r\n');
+    expect(await call({ proxy: settings() })).toEqual({
+      ok: false,
+      error: {
+        reason: 'upstream_unreachable',
+        message: `${HOST} could not be reached (the upstream proxy does not accept the user name and password (407))`,
+      },
+    });
+  });
+
+  test('a proxy that does not answer holds no call beyond its time limit', async () => {
+    for (const text of ['', 'HTTP/1.1 200 OK\r\n\r\n']) {
+      proxy.answer = (socket) => void socket.write(text);
+      expect(await call({ proxy: settings(), timeoutMs: 200 })).toMatchObject({
+        error: { message: `${HOST} could not be reached (no complete answer in time)` },
+      });
+    }
+    for (const socket of proxy.open) await once(socket.resume(), 'close');
+  });
+
+  test('an exempt host is called directly', async () => {
+    const pinned = new Map([[HOST, { address: '127.0.0.1', port: upstream.port }]]);
+    expect(await call({ proxy: settings({ NO_PROXY: HOST }), pinned })).toMatchObject({ ok: true });
+    expect(proxy.heads).toEqual([]);
+  });
+
+  test('a hosted control plane sends no name to it whose address it cannot check', async () => {
+    const refused = await call({ isLocal: false, proxy: settings() });
+    expect(refused).toMatchObject({ error: { reason: 'upstream_unreachable' } });
+    expect(refused.ok ? '' : refused.error.message).toContain('SVC_PRIVATE_HOSTS');
+    expect(proxy.heads).toEqual([]);
+  });
+
+  test.each<[string, () => Partial<NodeOutboundOptions>]>([
+    ['the proxy is said to reach public addresses only', () => ({ proxy: settings(PUBLIC) })],
+    ['the host is a named private one', () => ({ proxy: settings(), privateHosts: [HOST] })],
+  ])('but does if %s', async (_, options) => {
+    expect(await call({ isLocal: false, ...options() })).toMatchObject({ ok: true });
+  });
+});
+
+const toLoopback: NodeOutboundOptions['resolve'] = (_hostname, _options, callback) =>
+  callback(null, [{ address: '127.0.0.1', family: 4 }]);
+
+test('a hosted control plane calls a named private host, and no other name that leads there', async () => {
+  const options = { isLocal: false, timeoutMs: 1_000, resolve: toLoopback, privateHosts: ['localhost.example.test'] };
+  expect(await get(`https://${HOST}/`, options)).toMatchObject({
+    error: { message: `${HOST} could not be reached (it resolves to a private address)` },
+  });
+  const named = await get('https://localhost.example.test/', options);
+  expect(named.ok ? '' : named.error.message).not.toContain('private');
 });
 
 test.each(['localhost', 'localhost.', 'vault', 'vault.'])(

@@ -1,11 +1,12 @@
 import { type LookupAddress, type LookupAllOptions, lookup as systemLookup } from 'node:dns';
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
-import { request as httpsRequest, type RequestOptions } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
+import { request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { checkServerIdentity, connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { normaliseHost } from '../../shared/net/host.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import {
   CALL_LIMITS,
   carryHeaders,
@@ -20,6 +21,7 @@ import {
   type OutboundFailureReason,
 } from '../kernel/outbound.ts';
 import type { Failure } from '../../shared/model/failure.ts';
+import { dialProxy, ProxyFailed } from './proxy_dial.ts';
 
 /** Another dial address for a host; its certificate is still checked for the host name. */
 export interface PinnedAddress {
@@ -39,6 +41,12 @@ export interface NodeOutboundOptions {
   readonly isLocal: boolean;
   /** By canonical host; only in local mode. */
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  /** The proxy that calls go through, but for exempt hosts. It resolves their names. */
+  readonly proxy?: UpstreamProxy | null;
+  /** Hosts that a hosted control plane may call at a private address, because its operator named them. */
+  readonly privateHosts?: readonly string[];
+  /** Called before each call over TLS. */
+  readonly prepareTrust?: () => void;
   /** PEM roots that replace the default ones. */
   readonly roots?: readonly string[];
   readonly timeoutMs?: number;
@@ -63,17 +71,38 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
 async function send(options: NodeOutboundOptions, url: URL, request: OutboundRequest): Promise<Called> {
   const { maxReplyBytes, timeoutMs } = request.limits ?? CALL_LIMITS;
   const deadline = AbortSignal.timeout(options.timeoutMs ?? timeoutMs);
-  const outgoing = open(options, url, request, deadline);
   const host = url.hostname;
+  let outgoing: ClientRequest | null = null;
   try {
+    if (url.protocol === 'https:') options.prepareTrust?.();
+    const through = await dialAround(options, url, deadline);
+    outgoing = open(options, url, request, { signal: deadline, through });
     const reply = await responseOf(outgoing, request.body);
     return await read(host, reply, { deadline, maxReplyBytes });
   } catch (error) {
     if (!isErrno(error)) throw error;
     return err(toFailure(host, error, deadline));
   } finally {
-    outgoing.destroy();
+    outgoing?.destroy();
   }
+}
+
+/** The socket through the upstream proxy; null if the call goes directly. Refuses a name that only the proxy resolves. */
+async function dialAround(options: NodeOutboundOptions, url: URL, signal: AbortSignal): Promise<Socket | null> {
+  const { proxy = null, roots } = options;
+  if (proxy === null || url.protocol === 'http:') return null;
+  const { address, port } = options.isLocal ? (options.pinned.get(url.hostname) ?? UNPINNED) : UNPINNED;
+  const host = address === '' ? url.hostname : address.includes(':') ? `[${address}]` : address;
+  if (![url.hostname, host].every((each) => goesThrough(proxy, { host: each, port }))) return null;
+  if (checksAddress(options, url.hostname) && !proxy.isPublicOnly) throw new UncheckedAddress();
+  return dialProxy(proxy, { host, port }, { signal, roots });
+}
+
+const UNPINNED: PinnedAddress = { address: '', port: 443 };
+
+/** Whether the host may not lead to a private address. */
+function checksAddress({ isLocal, privateHosts = [] }: NodeOutboundOptions, host: string): boolean {
+  return !isLocal && !privateHosts.includes(host);
 }
 
 function responseOf(outgoing: ClientRequest, body: Uint8Array | null): Promise<IncomingMessage> {
@@ -91,16 +120,27 @@ function responseOf(outgoing: ClientRequest, body: Uint8Array | null): Promise<I
   });
 }
 
-function open(options: NodeOutboundOptions, url: URL, request: OutboundRequest, signal: AbortSignal): ClientRequest {
+function open(
+  options: NodeOutboundOptions,
+  url: URL,
+  request: OutboundRequest,
+  { signal, through }: { readonly signal: AbortSignal; readonly through: Socket | null },
+): ClientRequest {
   const length = request.body === null ? {} : { 'content-length': String(request.body.length) };
   const headers = { host: url.host, 'accept-encoding': 'identity', ...request.headers, ...length };
-  const what = { method: request.method, path: url.pathname + url.search, headers, agent: false, signal };
-  if (url.protocol === 'http:')
-    return httpRequest({ ...what, host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port });
-  return httpsRequest({ ...what, ...dialOptions(options, url.hostname) });
+  const what = { method: request.method, path: url.pathname + url.search, headers, signal };
+  if (url.protocol === 'http:') {
+    return httpRequest({ ...what, agent: false, host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port });
+  }
+  const dial = dialOptions(options, url.hostname);
+  if (through === null) return httpsRequest({ ...what, ...dial, agent: false });
+  return httpsRequest({ ...what, createConnection: () => connectTls({ ...dial, socket: through }) });
 }
 
-function dialOptions({ isLocal, pinned, roots, resolve }: NodeOutboundOptions, host: string): RequestOptions {
+type DialOptions = ConnectionOptions & { readonly lookup?: LookupFunction };
+
+function dialOptions(options: NodeOutboundOptions, host: string): DialOptions {
+  const { isLocal, pinned, roots, resolve } = options;
   const pin = isLocal ? pinned.get(host) : undefined;
   return {
     host: pin?.address ?? host,
@@ -108,7 +148,7 @@ function dialOptions({ isLocal, pinned, roots, resolve }: NodeOutboundOptions, h
     servername: host,
     minVersion: 'TLSv1.2',
     checkServerIdentity: (_dialled, certificate) => checkServerIdentity(host, certificate),
-    ...(isLocal ? {} : { lookup: publicLookup(resolve ?? systemLookup) }),
+    ...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup) } : {}),
     ...(roots === undefined ? {} : { ca: [...roots] }),
   };
 }
@@ -119,6 +159,8 @@ class SwitchedProtocol extends Error {}
 class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 }
+
+class UncheckedAddress extends Error {}
 
 /** Resolves once per call and refuses a name with any private address. The checked addresses are the dialled ones. */
 function publicLookup(resolve: ResolveName): LookupFunction {
@@ -170,12 +212,17 @@ function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSi
   const code = error.code ?? 'unknown';
   if (deadline.aborted) return timeoutFailure(host);
   if (error instanceof PrivateAddress) return unreachableHost(host, 'it resolves to a private address');
+  if (error instanceof ProxyFailed) return unreachableHost(host, error.message);
+  if (error instanceof UncheckedAddress) return unreachableHost(host, UNCHECKED);
   if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
   if (code.startsWith('HPE_')) return invalidReply(host, `is not valid HTTP (${code})`);
   if (!TLS_ERROR.test(code)) return unreachableHost(host, code);
   const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
   return { reason: 'upstream_tls_failed', message };
 }
+
+const UNCHECKED =
+  'the upstream proxy resolves its name, so whether it is private is unknown here; the operator can set SVC_UPSTREAM_PROXY_PUBLIC_ONLY or SVC_PRIVATE_HOSTS';
 
 function timeoutFailure(host: string): Failure<OutboundFailureReason> {
   return unreachableHost(host, 'no complete answer in time');
