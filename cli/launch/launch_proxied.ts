@@ -9,6 +9,7 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import { identify } from '../../machine/process_identity.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
+import { keptNoProxy } from './kept_no_proxy.ts';
 import { checkLaunchImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import { chooseSecrets } from './chosen_secrets.ts';
@@ -115,6 +116,7 @@ async function containerLaunch(
     env: await launchVariables(call, request.envNames),
     command,
     relay,
+    exempt: egress === 'open' ? await keptNoProxy(call) : [],
     tty: wantsTty(call, request),
   };
 }

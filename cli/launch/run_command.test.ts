@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { identify } from '../../machine/process_identity.ts';
 import { HOST_TOKEN, LOCAL_KEY, runCli, TestHome, type Answer, type SeenCall } from '../testing/run_cli.ts';
+import { CONNECTOR } from '../testing/connector_samples.ts';
 import { ME, SESSION } from '../testing/session_samples.ts';
 import { storedEvent } from '../testing/stored_event.ts';
 
@@ -11,6 +12,19 @@ beforeEach(() => {
   home = new TestHome();
 });
 afterEach(() => home.remove());
+
+const BINDING = {
+  id: 'bnd_01m7yjc1391a5krmyacsgq908t',
+  created_at: '2026-01-01T11:59:00.000Z',
+  updated_at: '2026-01-01T11:59:00.000Z',
+  owner: 'personal',
+  host: 'api.example.com',
+  credential_ref: 'vault://user/demo',
+  scheme: 'bearer',
+  emit_mechanism: 'inject',
+  allowed_hosts: [],
+  body: 'buffer',
+};
 
 const both: Answer = ({ method, url }) => {
   if (url.pathname === '/v1/me') return { status: 200, body: ME };
@@ -23,6 +37,14 @@ const listCalls = (calls: readonly SeenCall[]): string[] => calls.map((call) => 
 
 const controlAway: Answer = (call) => {
   if (call.url.port === '7420') throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+  return both(call);
+};
+
+const writtenOut = () => readFileSync(join(home.path, 'out'), 'utf8');
+const page = (items: readonly object[]) => ({ status: 200, body: { items, next_cursor: null } });
+const bound: Answer = (call) => {
+  if (call.url.pathname === '/v1/host-bindings') return page([BINDING]);
+  if (call.url.pathname === '/v1/connectors') return page([{ ...CONNECTOR, hosts: ['items.example.com'] }]);
   return both(call);
 };
 
@@ -49,6 +71,35 @@ describe('svc run', () => {
       ['7421', `Bearer ${HOST_TOKEN}`],
       ['7420', `Bearer ${LOCAL_KEY}`],
     ]);
+  });
+
+  describe("and the user's NO_PROXY", () => {
+    const OWN = 'localhost,127.0.0.1,::1';
+    const script = shellCommand('printf "%s %s" "$NO_PROXY" "$no_proxy" > out');
+    test('keeps what covers no bound host, and names the rest', async () => {
+      const env = { no_proxy: `${OWN},.corp.test,example.com,items.example.com,10.0.0.0/8` };
+      const run = await runCli(home, script, { answer: bound, env });
+      expect(writtenOut()).toBe(`${OWN},.corp.test,10.0.0.0/8 ${OWN},.corp.test,10.0.0.0/8`);
+      expect(run.stderr).toContain('without example.com, items.example.com, which may cover a bound host');
+    });
+
+    test('asks nothing without entries of its own', async () => {
+      const run = await runCli(home, script, { answer: bound, env: { NO_PROXY: OWN } });
+      expect(listCalls(run.calls)).not.toContain('GET /v1/host-bindings');
+      expect(writtenOut()).toBe(`${OWN} ${OWN}`);
+    });
+
+    test('keeps nothing if the bound hosts are not known, and says so', async () => {
+      const run = await runCli(home, script, { answer: controlAway, env: { NO_PROXY: '.corp.test' } });
+      expect(writtenOut()).toBe(`${OWN} ${OWN}`);
+      expect(run.stderr).toContain('NO_PROXY is not passed on');
+    });
+
+    test('keeps nothing where only some hosts are allowed', async () => {
+      const limited = ['run', '--allow-only', 'api.other.test', ...script.slice(1)];
+      await runCli(home, limited, { answer: bound, env: { NO_PROXY: '.corp.test' } });
+      expect(writtenOut()).toBe(`${OWN} ${OWN}`);
+    });
   });
 
   test("keeps keys and settings out of the command's environment", async () => {

@@ -7,6 +7,7 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import { homeOf } from '../up/home.ts';
 import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
 import { allowListFor } from './allowed_hosts.ts';
+import { keptNoProxy } from './kept_no_proxy.ts';
 import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { printRefusedHosts } from './refused_hosts.ts';
@@ -72,11 +73,12 @@ export async function runInSession(
     secrets,
     login: wanted.login,
   });
+  const exempt = allowList === undefined ? await keptNoProxy(call) : [];
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
   });
-  const environment = { ...sessionEnvironment(screened.env, session), ...relay.variables };
+  const environment = { ...sessionEnvironment(screened.env, session, exempt), ...relay.variables };
   const env = wanted.environment?.(environment, session) ?? environment;
   for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
     call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);

@@ -15,6 +15,8 @@ export interface ContainerSession {
   readonly listener: 'namespace' | 'gateway';
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
   readonly relay: boolean;
+  /** The entries of the user's NO_PROXY that cover no bound host, for a container with a network of its own. */
+  readonly exempt?: readonly string[];
 }
 
 /**
@@ -48,6 +50,7 @@ export function containerEnvironment(
   given: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const origin = new URL(session.proxyUrl).origin;
+  const notProxied = [NOT_PROXIED, ...(session.exempt ?? [])].join(',');
   const placeholders = session.sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByDocker(env));
   return {
     ...given,
@@ -55,8 +58,8 @@ export function containerEnvironment(
     ...(session.token === null ? {} : tokenVariables(session, session.token)),
     ...(session.relay ? relayVariables() : {}),
     ...(session.listener === 'namespace' ? { SVC_PROXY_WAIT: `127.0.0.1:${LISTENER_PORT}` } : {}),
-    NO_PROXY: NOT_PROXIED,
-    no_proxy: NOT_PROXIED,
+    NO_PROXY: notProxied,
+    no_proxy: notProxied,
     NODE_USE_ENV_PROXY: '1',
     GIT_HTTP_PROXY_AUTHMETHOD: 'basic',
     ...('GIT_CONFIG_COUNT' in given ? {} : OWN_REPOSITORIES),

@@ -30,6 +30,8 @@ export interface ContainerLaunch {
     session: Pick<SandboxSession, 'sentinels'>,
   ) => Record<string, string>;
   readonly relay: boolean;
+  /** See {@link ContainerSession}. */
+  readonly exempt?: readonly string[];
   readonly tty: boolean;
 }
 
@@ -127,7 +129,7 @@ function containerSpec(
   given: Readonly<Record<string, string>>,
 ): ContainerSpec {
   const { imageId, name, egress, detached } = launch.session;
-  const environment = containerEnvironment({ ...session, relay: launch.relay }, given);
+  const environment = containerEnvironment({ ...session, relay: launch.relay, exempt: launch.exempt ?? [] }, given);
   const env = launch.environment?.(environment, session) ?? environment;
   return {
     image: imageId,

@@ -73,8 +73,15 @@ export function environmentWithoutProxy(inherited: Environment): Record<string, 
   return Object.fromEntries(kept.filter(([name]) => !OURS.some((pattern) => pattern.test(name))));
 }
 
-/** The environment of a command inside a session (design section 9). A real credential in a placeholder's variable is replaced. */
-export function sessionEnvironment(inherited: Environment, session: SessionAccess): Record<string, string> {
+/**
+ * The environment of a command inside a session (design section 9). A real credential in a placeholder's variable is replaced.
+ * `exempt`: the entries of the user's NO_PROXY that cover no bound host.
+ */
+export function sessionEnvironment(
+  inherited: Environment,
+  session: SessionAccess,
+  exempt: readonly string[] = [],
+): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(inherited)) {
     if (value !== undefined && !isStripped(name)) environment[name] = value;
@@ -82,13 +89,14 @@ export function sessionEnvironment(inherited: Environment, session: SessionAcces
   for (const { env, value } of session.sentinels) {
     if (mayHoldSentinel(env)) environment[env] = value;
   }
-  return { ...environment, ...proxyVariables(session), ...caVariables(session.caBundlePath) };
+  return { ...environment, ...proxyVariables(session, exempt), ...caVariables(session.caBundlePath) };
 }
 
-function proxyVariables(session: SessionAccess): Record<string, string> {
+function proxyVariables(session: SessionAccess, exempt: readonly string[]): Record<string, string> {
+  const notProxied = [NOT_PROXIED, ...exempt].join(',');
   const variables: Record<string, string> = {
-    NO_PROXY: NOT_PROXIED,
-    no_proxy: NOT_PROXIED,
+    NO_PROXY: notProxied,
+    no_proxy: notProxied,
     // Node's fetch and https read the variables above only with this one.
     NODE_USE_ENV_PROXY: '1',
     // Otherwise git (libcurl) first sends no credentials, which costs a round trip for each connection.
