@@ -116,6 +116,13 @@ const run = (argv: readonly string[], env: Record<string, string> = {}): Promise
     env: { PATH: `${folder}:/usr/bin:/bin`, XDG_CONFIG_HOME: undefined, ...env },
   });
 
+/** Installs the service; its unit, and what the command said. */
+const unitFor = async (env: Record<string, string>) => {
+  const { stderr } = await run(['install'], env);
+  const [name = ''] = units();
+  return { stderr, text: readFileSync(join(home.path, '.config', 'systemd', 'user', name), 'utf8') };
+};
+
 describe.runIf(process.platform === 'linux')('svc service', () => {
   test('install writes a unit for this state directory and starts it; uninstall removes it', async () => {
     fakeSystemctl();
@@ -136,6 +143,20 @@ describe.runIf(process.platform === 'linux')('svc service', () => {
     expect(calls()).toContain(`--user disable --now ${name}`);
     expect(await run(['uninstall'])).toMatchObject({ code: 0, stdout: expect.stringContaining('not installed') });
     expect((await run(['status'])).code).toBe(1);
+  });
+
+  test('gets the upstream proxy of the shell, unless it has a password or is the one of a session', async () => {
+    fakeSystemctl();
+    const plain = await unitFor({ HTTPS_PROXY: 'http://proxy.test:3128', NO_PROXY: '.corp.test' });
+    expect(plain.text).toContain('"HTTPS_PROXY=http://proxy.test:3128"');
+    expect(plain.text).toContain('"NO_PROXY=.corp.test"');
+    expect(plain.stderr).not.toContain('PROXY');
+    const secret = await unitFor({ HTTPS_PROXY: 'http://worker:planted@proxy.test:3128' });
+    expect(secret.text).not.toMatch(/planted|proxy.test/);
+    expect(secret.stderr).toContain('HTTPS_PROXY is set here, but not for the service');
+    expect(secret.stderr).not.toContain('planted');
+    const session = 'http://ses_01hzy3v7q8w9x0y1z2a3b4c5d6:planted@127.0.0.1:7421';
+    expect((await unitFor({ HTTPS_PROXY: session })).text).not.toMatch(/planted|_PROXY/);
   });
 
   test('for the default state directory has the plain name', async () => {

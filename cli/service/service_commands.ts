@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT } from '../../shared/model/settings.ts';
 import { programFile } from '../../machine/program_file.ts';
+import { readUpstreamProxy, upstreamProxyVariables } from '../../shared/net/upstream_proxy.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
@@ -118,13 +119,28 @@ function planOf(
     name: serviceName(context, home),
     home,
     command: [...node, ...args],
-    environment: carriedVariables(context),
+    environment: { ...carriedVariables(context), ...proxyVariables(context) },
   };
 }
 
 /** Settings of this shell that the service does not get; `--home` is in its command line. */
 function settingsLeftOut({ env }: CliContext): readonly string[] {
-  return Object.keys(env).filter((name) => name.startsWith('SVC_') && name !== 'SVC_HOME' && env[name] !== '');
+  const carried = Object.keys(proxyVariables({ env }));
+  const set = Object.keys(env).filter((name) => name.startsWith('SVC_') && name !== 'SVC_HOME' && env[name] !== '');
+  const { source, hasPassword } = proxyOf({ env });
+  return [...new Set(hasPassword ? [...set, source] : set)].filter((name) => !carried.includes(name));
+}
+
+/** The settings of the upstream proxy; none if it has a password. */
+function proxyVariables({ env }: Pick<CliContext, 'env'>): Readonly<Record<string, string>> {
+  return proxyOf({ env }).hasPassword ? {} : upstreamProxyVariables(env);
+}
+
+function proxyOf({ env }: Pick<CliContext, 'env'>): { readonly source: string; readonly hasPassword: boolean } {
+  const proxy = readUpstreamProxy(env);
+  if (!proxy.ok) throw new CliError(EXIT.usage, proxy.error);
+  if (proxy.value === null) return { source: '', hasPassword: false };
+  return { source: proxy.value.source, hasPassword: proxy.value.authorization !== null };
 }
 
 /** Sessions keep the port of their proxy, so it has to be the same after each start. */

@@ -68,9 +68,14 @@ test('an svc that another command starts gets settings and paths, not the creden
     DOCKER_PASSWORD: 'planted',
     SVC_TOKEN: 'planted',
     NODE_OPTIONS: '--require=/x',
-    HTTPS_PROXY: 'planted',
+    // The proxy of the session that svc is started in.
+    HTTPS_PROXY: 'http://ses_01hzy3v7q8w9x0y1z2a3b4c5d6:planted@127.0.0.1:7421',
   };
   const context: Pick<CliContext, 'env'> = { env: { ...shells, ...own } };
   expect(environmentOfSvc(context)).toEqual(own);
+  expect(environmentOfSvc({ env: { HTTPS_PROXY: 'http://u:p@proxy.test:1', no_proxy: 'a.test' } })).toMatchObject({
+    HTTPS_PROXY: 'http://u:p@proxy.test:1',
+    NO_PROXY: 'a.test',
+  });
   expect(environmentOfSvc({ env: {} })).toEqual({ PATH: '/usr/local/bin:/usr/bin:/bin' });
 });

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { programFile } from '../../machine/program_file.ts';
 import { SETTINGS } from '../../shared/model/settings.ts';
+import { upstreamProxyVariables } from '../../shared/net/upstream_proxy.ts';
 import { toShownJson } from '../../shared/model/shown_text.ts';
 import { findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -106,7 +107,7 @@ const OF_SVC: ReadonlySet<string> = new Set(SETTINGS.map(({ name }) => name));
  */
 export function environmentOfSvc(context: Pick<CliContext, 'env'>): CliContext['env'] {
   const own = Object.entries(context.env).filter(([name]) => OF_SVC.has(name) || OF_MACHINE.test(name));
-  return { ...Object.fromEntries(own), ...carriedVariables(context) };
+  return { ...Object.fromEntries(own), ...upstreamProxyVariables(context.env), ...carriedVariables(context) };
 }
 
 /** Waits for the svc that another command has started. */

@@ -23,17 +23,12 @@ import { loadServices } from '../seal/services.ts';
 import { openSession } from '../launch/session_access.ts';
 import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
 import { requireFreePort } from './up_programs.ts';
+import type { Finding } from './finding.ts';
+import { proxyFindings } from './proxy_findings.ts';
+import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
-
-/** The result of one check. A `problem` makes `svc doctor` exit with 1. */
-export interface Finding {
-  readonly check: string;
-  readonly level: 'ok' | 'warning' | 'problem';
-  readonly text: string;
-  readonly fix?: string;
-}
 
 /** Every check of `svc doctor`. A check comes after those that it depends on. */
 export async function runChecks(call: Call, home: string): Promise<readonly Finding[]> {
@@ -44,6 +39,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     if (control.ok) findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
     if (sidecar.ok) findings.push(...(await clientFindings(call)));
     if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
+    findings.push(...(await proxyFindings(call, sidecar)));
   }
   findings.push(engineFinding(await openDockerRuntime(call.context.env)));
   findings.push(...(await credentialFindings(call.context, await placeholdersIfKnown(call))));
@@ -59,7 +55,13 @@ const KNOWN_ELSEWHERE = ['SVC_SESSION_ID', 'SVC_URL', 'SVC_TOKEN', 'SVC_TEST_INS
 export function settingFindings(env: CliContext['env']): readonly Finding[] {
   const check = 'settings';
   const parsed = parseSettings(env);
-  const bad = parsed.ok ? [] : parsed.error.map(({ message }) => ({ check, level: 'problem' as const, text: message }));
+  const proxy = readUpstreamProxy(env);
+  const problems = parsed.ok ? [] : parsed.error.map(({ message }) => message);
+  const bad = [...problems, ...(proxy.ok ? [] : [proxy.error])].map((text): Finding => ({
+    check,
+    level: 'problem',
+    text,
+  }));
   const known = new Set([...SETTINGS.map((setting) => setting.name), ...KNOWN_ELSEWHERE]);
   const unknown = Object.keys(env)
     .filter((name) => name.startsWith('SVC_') && !known.has(name))

@@ -1,4 +1,5 @@
-import { runChecks, type Finding } from './doctor_checks.ts';
+import { runChecks } from './doctor_checks.ts';
+import type { Finding } from './finding.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';

@@ -30,6 +30,8 @@ export const sidecarHealth = z.object({
       ),
     })
     .optional(),
+  /** The origin of the upstream proxy; null without one, absent from an older sidecar. */
+  upstream_proxy: z.string().nullable().optional(),
   sessions: z.number(),
 });
 export type SidecarHealth = z.infer<typeof sidecarHealth>;

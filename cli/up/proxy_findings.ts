@@ -1,0 +1,67 @@
+import { dialThroughProxy } from '../../machine/connection/dial_through_proxy.ts';
+import { createTrustingContext } from '../../machine/trusted_roots.ts';
+import { DEFAULT_REGISTRY_URL } from '../../shared/model/settings.ts';
+import {
+  goesThrough,
+  proxyOrigin,
+  type ProxyTarget,
+  readUpstreamProxy,
+  type UpstreamProxy,
+} from '../../shared/net/upstream_proxy.ts';
+import { controlUrlOf } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { settingsOf } from '../context.ts';
+import { CliError } from '../exit_codes.ts';
+import type { Finding } from './finding.ts';
+import { readRootFiles } from '../terminal/trusted_fetch.ts';
+import type { Asked, SidecarHealth } from './status_command.ts';
+
+const CHECK = 'upstream proxy';
+const TIMEOUT_MS = 10_000;
+
+/** Tries the upstream proxy of this environment, and compares it with the one that the running sidecar uses. */
+export async function proxyFindings(call: Call, sidecar: Asked<SidecarHealth>): Promise<readonly Finding[]> {
+  const proxy = readUpstreamProxy(call.context.env);
+  if (!proxy.ok) return [];
+  const differs = differenceFinding(proxy.value, sidecar);
+  return proxy.value === null ? differs : [await tryProxy(call, proxy.value, targetOf(call)), ...differs];
+}
+
+async function tryProxy(call: Call, proxy: UpstreamProxy, target: ProxyTarget): Promise<Finding> {
+  const origin = proxyOrigin(proxy);
+  const tried = `${target.host}:${target.port}`;
+  if (!goesThrough(proxy, target)) {
+    return { check: CHECK, level: 'ok', text: `${origin} was not tried: NO_PROXY exempts ${tried}` };
+  }
+  const secureContext = createTrustingContext(readRootFiles(call.context.env));
+  const dialled = await dialThroughProxy({ proxy, target, secureContext, timeoutMs: TIMEOUT_MS }).connected;
+  if (dialled.ok) {
+    dialled.value.destroy();
+    return { check: CHECK, level: 'ok', text: `${origin} opens connections, tried with ${tried}` };
+  }
+  const fix = /\((?:401|407)\)$/.test(dialled.error)
+    ? 'SVC_UPSTREAM_PROXY=http://USER:PASSWORD@HOST:PORT, with every special character of the password as %XX'
+    : `check ${proxy.source}, or set SVC_UPSTREAM_PROXY=off to connect without a proxy`;
+  return { check: CHECK, level: 'problem', text: `${origin}, tried with ${tried}: ${dialled.error}`, fix };
+}
+
+/** The hosted control plane; for a local one the registry, which svc itself asks. */
+function targetOf({ context, options }: Call): ProxyTarget {
+  try {
+    const control = new URL(controlUrlOf(context, options));
+    if (control.protocol === 'https:') return { host: control.hostname, port: Number(control.port || 443) };
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+  }
+  const registry = new URL(settingsOf(context).registryUrl ?? DEFAULT_REGISTRY_URL);
+  return { host: registry.hostname, port: Number(registry.port || 443) };
+}
+
+/** The sidecar keeps the environment that it was started with. */
+function differenceFinding(proxy: UpstreamProxy | null, sidecar: Asked<SidecarHealth>): readonly Finding[] {
+  const used = sidecar.ok ? sidecar.value.upstream_proxy : undefined;
+  const here = proxy === null ? null : proxyOrigin(proxy);
+  if (used === undefined || used === here) return [];
+  const text = `the running sidecar uses ${used ?? 'none'}, and the settings here name ${here ?? 'none'}`;
+  return [{ check: CHECK, level: 'warning', text, fix: 'start svc again with these settings' }];
+}
