@@ -13,6 +13,7 @@ import { HTTP2_MUTATIONS } from './mutations_http2.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
 import { SEAL_MUTATIONS } from './mutations_seal.ts';
+import { UPSTREAM_PROXY_MUTATIONS } from './mutations_upstream_proxy.ts';
 
 const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
 const TUNNEL = 'sidecar/tunnel/tunnel.test.ts';
@@ -1196,4 +1197,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SEAL_MUTATIONS,
   ...CONNECTION_MUTATIONS,
   ...HTTP2_MUTATIONS,
+  ...UPSTREAM_PROXY_MUTATIONS,
 ];

@@ -159,7 +159,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: outgoing calls',
     holds: 'a name that resolves to a private address is not called',
     file: 'worker/entries/node_outbound.ts',
-    text: '...(isLocal ? {} : { lookup: publicLookup(resolve ?? systemLookup) }),',
+    text: '...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup) } : {}),',
     replacement: '',
     tests: ['worker/entries/node_outbound.test.ts'],
   },
