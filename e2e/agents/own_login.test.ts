@@ -120,5 +120,13 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `svc login ${tried.agent}
     const events = eventList.parse(JSON.parse(await svc.ok(['audit', 'list', '--json', '--limit', '200'])));
     const answered = events.items.filter(({ data }) => data['svc.proxy.reason'] === 'answered_locally');
     expect(answered.some(({ data }) => data['svc.connector.fqn'] === `login/${agent}`)).toBe(true);
+
+    const removed = await run(['connector', 'rm', `login/${agent}`]);
+    expect(removed.code).toBe(0);
+    const host = tried.tokenUrl.split('/')[0] ?? '';
+    const told = tried.revocationUrl === null ? `stay valid at ${host}` : 'The provider has revoked the tokens';
+    expect(removed.stderr).toContain(told);
+    expect(issuer.isRevoked).toBe(tried.revocationUrl !== null);
+    expectNoToken();
   });
 });

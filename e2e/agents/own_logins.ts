@@ -20,6 +20,8 @@ export interface OwnLogin {
   readonly agent: 'claude' | 'codex';
   readonly file: string;
   readonly tokenUrl: string;
+  /** Null if the provider names none. */
+  readonly revocationUrl: string | null;
   readonly issuer: TokenIssuer;
   readonly shown: string;
   readonly args: readonly string[];
@@ -34,6 +36,7 @@ export const ownLogins = (): readonly OwnLogin[] => [
     agent: 'claude',
     file: '.claude/.credentials.json',
     tokenUrl: 'platform.claude.com/v1/oauth/token',
+    revocationUrl: null,
     issuer: new TokenIssuer(
       '9d1c250a-e61b-44d9-88ed-5944d1962f5e',
       () => `sk-ant-oat01-${randomBytes(70).toString('base64url')}AA`,
@@ -60,6 +63,7 @@ export const ownLogins = (): readonly OwnLogin[] => [
     agent: 'codex',
     file: '.codex/auth.json',
     tokenUrl: 'auth.openai.com/oauth/token',
+    revocationUrl: 'auth.openai.com/oauth/revoke',
     issuer: new TokenIssuer(
       'app_EMoamEEZ73f0CkXaXp7hrann',
       () => jwt({ exp: Math.floor(Date.now() / 1000) + 1, 'https://api.openai.com/auth': OPENAI_AUTH }),
@@ -99,5 +103,9 @@ export function currentTokens(logins: readonly OwnLogin[]): Readonly<Record<stri
 export function tokenEndpoints(
   logins: readonly OwnLogin[],
 ): Readonly<Record<string, (body: string) => ReturnType<TokenIssuer['answer']>>> {
-  return Object.fromEntries(logins.map(({ tokenUrl, issuer }) => [tokenUrl, (body: string) => issuer.answer(body)]));
+  const ofLogin = ({ tokenUrl, revocationUrl, issuer }: OwnLogin) => [
+    [tokenUrl, (body: string) => issuer.answer(body)] as const,
+    ...(revocationUrl === null ? [] : [[revocationUrl, (body: string) => issuer.revoke(body)] as const]),
+  ];
+  return Object.fromEntries(logins.flatMap(ofLogin));
 }

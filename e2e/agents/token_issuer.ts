@@ -16,6 +16,8 @@ const tokenRequest = z.object({
   redirect_uri: z.string().optional(),
 });
 
+const revocation = z.object({ token: z.string(), client_id: z.string() });
+
 /** A login that a person has confirmed in the browser. */
 interface Grant {
   readonly challenge: string;
@@ -88,6 +90,13 @@ export class TokenIssuer {
     this.refreshes += 1;
     this.#rotate();
     return { status: 200, body: this.#tokens() };
+  }
+
+  /** A revocation (RFC 7009): a token that is not known is answered like one that is. */
+  revoke(body: string): TokenReply {
+    const { token, client_id: client } = revocation.parse(JSON.parse(body));
+    if (client === this.#clientId && token === this.#refresh) this.isRevoked = true;
+    return { status: 200, body: {} };
   }
 
   #redeem({ code = '', code_verifier: verifier = '', redirect_uri: uri }: z.infer<typeof tokenRequest>): TokenReply {
