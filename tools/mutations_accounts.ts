@@ -289,4 +289,12 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
     replacement: 'serving',
     tests: ['cli/agents/agents_commands.test.ts'],
   },
+  {
+    row: ROW,
+    holds: 'nothing is explained for a choice that no session would start with',
+    file: 'worker/services/bindings/explain.ts',
+    text: '  if (!usable.ok) return usable;\n',
+    replacement: '',
+    tests: ['worker/services/bindings/explain.test.ts'],
+  },
 ];

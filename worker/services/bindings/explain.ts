@@ -9,7 +9,8 @@ import { findStored } from '../../store/secrets.ts';
 import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { stateOf, toInstalled } from '../connectors/connector_records.ts';
-import { credentialPaths, hostBindingsOn } from './host_bindings.ts';
+import { chooseAccounts } from '../../../shared/resolve/account_choice.ts';
+import { credentialPaths, hostBindingsOn, listAllHostBindings } from './host_bindings.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** Explains what the proxy would do with a caller's request, and why. Refuses with `invalid_input`. */
@@ -22,6 +23,8 @@ export async function explainRequest(
   const bare = explain({ bindings: [], isStored: () => false }, input);
   const chosen = chosenOf(input);
   const known = bare.ok ? await gatherKnown(context, caller, bare.value.host) : null;
+  const usable = known === null ? ok(undefined) : await checkChosen(context, caller, chosen);
+  if (!usable.ok) return usable;
   const explained = known === null ? bare : explain({ ...known, chosen }, input);
   if (explained.ok) return ok(explained.value);
   const { field, message } = explained.error;
@@ -33,6 +36,20 @@ function chosenOf({ use_secrets: wanted = [] }: ExplainInput): readonly ChosenSe
     const path = parseVaultReference(reference);
     return path.ok ? [{ path: path.value, by, from }] : [];
   });
+}
+
+/** A session would not start with a secret that no binding uses, so nothing is explained for it either. */
+async function checkChosen(
+  context: ServiceContext,
+  caller: Caller,
+  chosen: readonly ChosenSecret[],
+): Promise<Result<void, ApiError>> {
+  if (chosen.length === 0) return ok(undefined);
+  const bindings = await listAllHostBindings(context, visibleOwners(caller));
+  const choice = chooseAccounts(chosen, bindings.map(toHostBinding));
+  if (choice.ok) return ok(undefined);
+  const field = 'use_secrets';
+  return err(apiError('invalid_input', `${field} ${choice.error}`, { fields: [{ field, message: choice.error }] }));
 }
 
 /** The policy for a host: the bindings that may apply, every connector, and which of their credentials are usable. */
