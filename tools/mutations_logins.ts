@@ -433,4 +433,12 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     replacement: 'Math.min(9e9, ',
     tests: [OF_ROUTES],
   },
+  {
+    row: 'Agents: own logins',
+    holds: 'tokens are sealed to the key that the control plane made, not to one in the database',
+    file: PENDING,
+    text: 'loginKey.parse(publicPart((await openSealed(context, row)).reveal()));',
+    replacement: 'loginKey.parse(JSON.parse(row.publicKey));',
+    tests: [OF_PENDING],
+  },
 ];

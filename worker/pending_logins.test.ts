@@ -1,4 +1,4 @@
-import { CompactEncrypt, importJWK } from 'jose';
+import { CompactEncrypt, exportJWK, generateKeyPair, importJWK } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
@@ -17,6 +17,7 @@ import {
 } from '../shared/wire/pending_logins.ts';
 import { discardPendingLogins } from './services/connectors/pending_logins.ts';
 import { holdPendingLogin } from './store/pending_logins.ts';
+import { pendingLogins } from './store/tables.ts';
 
 const CLIENT = 'client-of-a-test';
 const TOKEN_URL = 'https://auth.example.test/token';
@@ -277,6 +278,16 @@ describe('tokens of a login', () => {
     expect(events.text).toContain('control.login.discarded');
     expect(events.text).not.toContain('dev@example.test');
   });
+});
+
+test('a sidecar is told the key that the control plane can open, whatever the database says', async () => {
+  const { login: before } = await tell();
+  const pair = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
+  const { database } = control.context;
+  const publicKey = JSON.stringify(await exportJWK(pair.publicKey));
+  expect(await database.write([database.read.update(pendingLogins).set({ publicKey })])).toMatchObject({ ok: true });
+  expect((await tell()).login.key).toEqual(before.key);
+  expect(await send(await seal(TOKENS))).toMatchObject({ status: 200 });
 });
 
 describe('a sidecar cannot send tokens', () => {

@@ -136,7 +136,9 @@ export async function tellPendingLogin(
   const row = await findPendingLogin(context.database, { id, userId: caller.userId }, nowSeconds(context));
   if (row?.state !== 'open') return err(loginNotFound(id));
   const { program, token_url, client_id, grants, expires_at } = toPendingLogin(row);
-  const login = { id, program, token_url, client_id, grants, key: JSON.parse(row.publicKey), expires_at };
+  // Not the column: whoever may write to the database could put a key of their own there, and read the tokens.
+  const key = loginKey.parse(publicPart((await openSealed(context, row)).reveal()));
+  const login = { id, program, token_url, client_id, grants, key, expires_at };
   return ok(
     await context.controlPlane.sign(PENDING_LOGIN_TYP, { sidecar_id: caller.sidecarId, nonce: caller.nonce, login }),
   );
@@ -257,6 +259,12 @@ async function toSecret(
 function endOf(context: ServiceContext, seconds: number): string {
   const left = Math.max(0, seconds - PENDING_LOGIN_SECONDS);
   return new Date(context.clock.now() + left * 1000).toISOString();
+}
+
+/** The public part of a private key. */
+function publicPart(privateKey: string): object {
+  const { kty, crv, x, y }: Readonly<Record<string, unknown>> = JSON.parse(privateKey);
+  return { kty, crv, x, y };
 }
 
 /** The vault place of a login's private key, and then of its tokens. */
