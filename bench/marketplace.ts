@@ -30,7 +30,7 @@ const COPY_LIMIT_MIB = 64;
 const PATIENCE_MS = 15 * 60_000;
 const LOOK_MS = 1_000;
 
-/** Typical searches: common words, parts of words, a name, a letter, and something that does not exist. */
+/** Typical searches: common words, words apart, parts of words, a name, a letter, misspelled ones, and something that does not exist. */
 const TEXTS = [
   'github',
   'mcp',
@@ -43,6 +43,10 @@ const TEXTS = [
   'zzz',
   'é',
   'al',
+  'github issues',
+  'file system',
+  'postgress',
+  'kubernets cluster',
 ];
 
 const ALL = { transport: null, registryType: null, needsSecret: null, publisher: null };
@@ -194,13 +198,12 @@ async function measure(runtime: string, start: (registry: RegistryServer) => Pro
       : [['its heap', `${figure(heap.usedMib)} MiB`, `${figure(heap.liveMib)} MiB without garbage`]]),
   ];
   process.stdout.write(`\n${runtime}, ${options.entries} entries\n${table(['', 'value', ''], rows)}\n`);
-  const searchMs = at(sorted, 0.5) - at(alone, 0.5);
   return [
     { what: `${runtime}: first browse, cold`, unit: 'ms', measured: first.ms, limit: FIRST_LIMIT_MS },
     {
-      what: `${runtime}: search, above a call that does nothing`,
+      what: `${runtime}: search p99`,
       unit: 'ms',
-      measured: searchMs,
+      measured: at(sorted, 0.99),
       limit: SEARCH_LIMIT_MS,
     },
     ...(heap === null ? [] : await memoryVerdicts(runtime, busy, heap)),

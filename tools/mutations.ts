@@ -7,6 +7,7 @@ import { CONNECTOR_MUTATIONS } from './mutations_connectors.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations_logins.ts';
+import { MARKETPLACE_MUTATIONS } from './mutations_marketplace.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
 import { HTTP2_MUTATIONS } from './mutations_http2.ts';
@@ -1190,6 +1191,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
+  ...MARKETPLACE_MUTATIONS,
   ...AGENT_MUTATIONS,
   ...LOGIN_MUTATIONS,
   ...AUDIT_MUTATIONS,

@@ -73,6 +73,16 @@ export function describeMarketplace(
       expect(registry.calls).toHaveLength(calls);
     });
 
+    test('finds words that are apart and misspelled ones, filters, and says what an install would risk', async () => {
+      for (const text of ['snow%20weather', 'wether', 'weather%20mcp%20server%20for%20rain', '@acme/weather']) {
+        expect([text, (await list(`?q=${text}&limit=1`)).items[0]?.name]).toEqual([text, ACME]);
+      }
+      const [only, ...others] = (await list('?publisher=IO.example.acme&needs_secret=true')).items;
+      expect([only?.name, others]).toEqual([ACME, []]);
+      expect(only?.risks.map(({ text }) => text)).toEqual(expect.arrayContaining(['runs code as you', '1 secret']));
+      expect((await list('?publisher=io.example.acme&needs_secret=false')).items).toEqual([]);
+    });
+
     test('pages through all of it', async () => {
       const names: string[] = [];
       let cursor = '';

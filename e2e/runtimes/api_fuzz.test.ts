@@ -97,6 +97,7 @@ const HINTS = {
   ConnectorRun: run.map((fields) => ({ connector_fqn: ITEMS_SPEC.connector.fqn, ...fields })),
   host: fc.constantFrom('a.example.test', 'b.example.test', 'B.example.test'),
   path: paths,
+  publisher: fc.constantFrom('io.example.n000001', 'IO.example.n000002', 'com.none'),
   reason: fc.stringMatching(/^[a-z ]{1,40}[a-z]$/),
   type: fc.constantFrom('sandbox.proxy.', 'control.secret.stored', 'nonsense'),
   url: fc.oneof(fc.webUrl({ withQueryParameters: true }), fc.constant('https://a.example.test/x')),
