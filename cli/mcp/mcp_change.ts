@@ -12,6 +12,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { giveConsentHere, hasConsentHere } from './mcp_consent_here.ts';
+import { removeUnusedPackages } from './mcp_package.ts';
 import {
   envOf,
   headersOf,
@@ -110,7 +111,12 @@ export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefine
   const client = controlClient(call.context, call.options);
   const { id, name, credentials } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}`);
-  await serversAfterChange(call);
+  const left = await serversAfterChange(call);
+  if (left !== null)
+    await removeUnusedPackages(
+      call,
+      left.map(({ server }) => server),
+    );
   const stored = credentials.filter(({ set }) => set).length;
   const entries = stored === 0 ? '' : ` and its ${stored === 1 ? 'credential' : `${stored} credentials`}`;
   if (call.print.person || call.print.json) call.print.data({ deleted: id }, () => `removed ${name}${entries}\n`);

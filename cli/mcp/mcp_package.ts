@@ -26,15 +26,25 @@ export interface PackageOffer {
 
 const PROGRESS_MS = 10_000;
 
+/** Removes the packages that no server of this machine uses any more. */
+export async function removeUnusedPackages(call: Call, servers: readonly McpServer[]): Promise<void> {
+  const specs = servers.flatMap(({ command }) => readNpmCommand(command)?.spec ?? []);
+  await storeOf(call).keepOnly(specs);
+}
+
+function storeOf({ context, options }: Call): PackageStore {
+  const { env, npm } = context;
+  const mcpHome = join(homeOf(context, options), 'mcp');
+  return new PackageStore({ mcpHome, env, pid: process.pid, ...(npm !== undefined && { npm }) });
+}
+
 /** Looks up what a server's package brings; null if this machine installs none for it. Nothing is installed. */
 export async function offerPackage(call: Call, server: McpServer): Promise<PackageOffer | null> {
-  const { context, options } = call;
+  const { context } = call;
   const command = server.mode === 'local' && server.isolation === 'process' ? readNpmCommand(server.command) : null;
   if (command === null) return null;
   const { spec } = command;
-  const { env, npm } = context;
-  const mcpHome = join(homeOf(context, options), 'mcp');
-  const store = new PackageStore({ mcpHome, env, pid: process.pid, ...(npm !== undefined && { npm }) });
+  const store = storeOf(call);
   const there = store.find(spec);
   if (there !== null) return { spec, store, plan: null, text: `nothing: ${installedText(spec, there)} is there` };
   const plan = await store.plan(spec, context.stop);

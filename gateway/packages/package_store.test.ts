@@ -64,8 +64,8 @@ function writeServer(folder: string, bin: unknown = { server: 'cli.js' }): void 
   symlinkSync('../@acme/server/cli.js', join(modules, '.bin/server'));
 }
 
-function open(npm: Npm = fakeNpm): PackageStore {
-  return new PackageStore({ mcpHome: join(home, 'mcp'), env: {}, pid: process.pid, npm });
+function open(npm: Npm = fakeNpm, pid = process.pid): PackageStore {
+  return new PackageStore({ mcpHome: join(home, 'mcp'), env: {}, pid, npm });
 }
 
 const install = (store: PackageStore, spec = SPEC) =>
@@ -230,6 +230,19 @@ describe('a sweep', () => {
     for (const name of [`${ended}.1.aa`, 'junk', `${process.pid}.0.bb`]) mkdirSync(join(packagesFolder(), name));
     await open().sweep();
     expect(folders().map((name) => join(packagesFolder(), name))).toEqual([folder]);
+  });
+
+  test('of the packages of removed servers keeps those of others', async () => {
+    const ended = spawnSync(process.execPath, ['-e', '']).pid;
+    const { folder } = await installed(open(fakeNpm, ended));
+    const other = { ...SPEC, version: '1.0', isExact: false };
+    await install(open(fakeNpm, ended), other);
+    expect(folders()).toHaveLength(2);
+    await open().keepOnly([SPEC]);
+    expect(folders().map((name) => join(packagesFolder(), name))).toEqual([folder]);
+    expect([open().find(SPEC) !== null, open().find(other)]).toEqual([true, null]);
+    await open().keepOnly([]);
+    expect(readdirSync(packagesFolder())).toEqual([]);
   });
 
   test('leaves an install in progress alone', async () => {

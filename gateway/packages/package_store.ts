@@ -70,6 +70,7 @@ interface PackageStoreOptions {
   readonly npm?: Npm;
 }
 
+const RECORD = /^npm-[0-9a-f]{24}\.json$/;
 const FILES = 'svc-files.json';
 const LOCK = 'package-lock.json';
 const INSTALL_MS = 600_000;
@@ -111,6 +112,15 @@ export class PackageStore {
     const installed = this.#install(spec, options).finally(() => this.#installing.delete(key));
     this.#installing.set(key, installed);
     return installed;
+  }
+
+  /** Removes every package but those of existing servers. */
+  async keepOnly(specs: readonly PackageSpec[]): Promise<void> {
+    if (lstatSync(this.#directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+    const kept = new Set(specs.map((spec) => `${keyOf(spec)}.json`));
+    const records = readdirSync(this.#directory).filter((name) => RECORD.test(name) && !kept.has(name));
+    for (const name of records) await remove(join(this.#directory, name));
+    await this.sweep();
   }
 
   /** Removes what ended programs left behind, and replaced packages once no server runs. */

@@ -50,6 +50,8 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   endAbandoned(records);
   const images = options.images ?? DEFAULT_RUNTIME_IMAGES;
   const packages = new PackageStore({ mcpHome, env, pid: process.pid });
+  // A failure leaves something behind until the next start.
+  void packages.sweep().catch(() => undefined);
   const findEngine = () => engineOf(env);
   const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, packages, findEngine });
   const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots, proxy });

@@ -1,0 +1,140 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Npm } from '../../gateway/packages/npm_program.ts';
+import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
+import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
+import { consentOf } from '../../sidecar/mcp/server_directory.ts';
+import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+
+const HASH = `sha512-${'A'.repeat(86)}==`;
+const TIME = '2026-01-01T12:00:00.000Z';
+const server = localServer();
+
+let home: TestHome;
+let npmCalls: string[];
+beforeEach(() => {
+  home = new TestHome();
+  npmCalls = [];
+});
+afterEach(() => home.remove());
+
+function lock(): string {
+  const own = { version: '1.0.0', resolved: 'https://r.example/demo.tgz', integrity: HASH, hasInstallScript: true };
+  const other = { version: '2.0.0', resolved: 'https://r.example/\u001b[2J', integrity: HASH };
+  const packages = { '': {}, 'node_modules/demo-mcp': own, 'node_modules/other': other };
+  return JSON.stringify({ lockfileVersion: 3, packages });
+}
+
+const npm: Npm = (args, folder) => {
+  npmCalls.push(args.join(' '));
+  if (args[0] === 'install') writeFileSync(join(folder, 'package-lock.json'), lock());
+  else {
+    mkdirSync(join(folder, 'node_modules/demo-mcp'), { recursive: true });
+    mkdirSync(join(folder, 'node_modules/.bin'));
+    writeFileSync(join(folder, 'node_modules/demo-mcp/package.json'), JSON.stringify({ bin: 'cli.js' }));
+    writeFileSync(join(folder, 'node_modules/demo-mcp/cli.js'), 'x'.repeat(1_500_000));
+    symlinkSync('../demo-mcp/cli.js', join(folder, 'node_modules/.bin/demo-mcp'));
+  }
+  return Promise.resolve({ ok: true, value: undefined });
+};
+
+const gone: Npm = () => Promise.resolve({ ok: false, error: 'no \u001b[2Jregistry' });
+
+function answering(consent: 'needed' | 'given', seen: string[], of = server): Answer {
+  const health = { state: 'stopped', last_error: null, checked_at: TIME, restarts: null, tools: null, gateways: 0 };
+  const item = {
+    server: snapshotRecord({ server: of, authorization: null }),
+    consent,
+    consent_hash: consentOf(of)?.hash ?? null,
+    last_consent: null,
+    missing: [],
+    credentials: '',
+    health,
+  };
+  return ({ url, method }) => {
+    if (url.pathname === '/v1/me') return { status: 200, body: ME };
+    if (url.host === 'r.example') return { status: 200, body: '' };
+    if (method === 'GET') return { status: 200, body: { version: 'v', items: [item], problems: [] } };
+    // The package is installed before the consent, because a gateway starts the server right after it.
+    seen.push(existsSync(packagesFolder()) ? `consent, ${readdirSync(packagesFolder()).length} entries` : 'consent');
+    return { status: 204 };
+  };
+}
+
+const ME = {
+  id: 'usr_01m7yjbz4dz98vffmftfxp52e5',
+  email: null,
+  display_name: 'Owner',
+  role: 'owner',
+  enterprise_id: 'ent_01m7yjbz4dz98vffmftfxp52e5',
+  policy_version: 42,
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+
+const packagesFolder = () => join(home.path, 'mcp', 'packages');
+const seen: string[] = [];
+beforeEach(() => seen.splice(0));
+
+function consentTo(
+  of: { readonly npm: Npm; readonly consent?: 'given' },
+  typed?: readonly string[],
+): Promise<RunResult> {
+  const answer = answering(of.consent ?? 'needed', seen);
+  const more = typed === undefined ? {} : { terminal: true, typed };
+  return runCli(home, ['mcp', 'consent', ...(typed === undefined ? ['--yes'] : [])], { answer, npm: of.npm, ...more });
+}
+
+describe('a consent to a server from a package', () => {
+  test('says what is installed, and installs it before the consent is given', async () => {
+    const done = await consentTo({ npm });
+    expect(done.stdout).toContain('  installs   demo-mcp@1.0.0, 2 packages, ');
+    expect(done.stdout).toContain('their install scripts are not run: demo-mcp@1.0.0\n');
+    expect(done.stderr).toContain('installing demo-mcp@1.0.0: 2 packages\n');
+    expect(done.stderr).toContain('installed demo-mcp@1.0.0 (2 packages, 1.5 MB on disk)\n');
+    expect(done.stderr).toContain('install scripts were not run: demo-mcp@1.0.0\n');
+    expect([done.code, seen, npmCalls]).toEqual([0, ['consent, 2 entries'], ['install --package-lock-only', 'ci']]);
+  });
+
+  test('installs nothing if the person says no', async () => {
+    const done = await consentTo({ npm }, ['n']);
+    expect(done.stdout).toContain('installs   demo-mcp@1.0.0');
+    expect([done.code, seen, npmCalls]).toEqual([1, [], ['install --package-lock-only']]);
+    expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+
+  test('is given also if the package cannot be installed now, and says why', async () => {
+    const done = await consentTo({ npm: gone });
+    expect(done.stdout).toContain('installs   could not be looked up: ');
+    expect(done.stderr).toContain('warning: not installed: the package demo-mcp@1.0.0 could not be resolved: no ');
+    expect(`${done.stdout}${done.stderr}`).not.toContain('\u001b');
+    expect([done.code, seen]).toEqual([0, ['consent, 0 entries']]);
+  });
+
+  test('installs nothing twice; asked again, it installs what is missing', async () => {
+    await consentTo({ npm: gone });
+    const again = await consentTo({ npm, consent: 'given' });
+    expect([again.stdout, npmCalls]).toEqual(['', []]);
+    const named = await runCli(home, ['mcp', 'consent', 'demo'], {
+      answer: answering('given', seen),
+      npm,
+      terminal: true,
+      typed: [],
+    });
+    expect(named.stderr).toContain('installed demo-mcp@1.0.0');
+    npmCalls = [];
+    const third = await consentTo({ npm });
+    expect(third.stdout).toContain('installs   nothing: demo-mcp@1.0.0 (2 packages, 1.5 MB on disk) is there\n');
+    expect(npmCalls).toEqual([]);
+  });
+
+  test.each([
+    ['in a container', { isolation: 'container' as const }],
+    ['of another program', { command: ['/usr/bin/node', '/opt/server.js'] }],
+  ])('installs nothing for a server %s', async (_, more) => {
+    const answer = answering('needed', seen, localServer({ id: SERVER_ID, ...more }));
+    const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer, npm });
+    expect([done.code, npmCalls]).toEqual([0, []]);
+    expect(done.stdout).not.toContain('installs');
+  });
+});
