@@ -20,6 +20,8 @@ import { ToolRouter } from './routing/tool_router.ts';
 interface GatewayOptions {
   readonly ports: GatewayPorts;
   readonly launcher: Pick<Launcher, 'launch'>;
+  /** The name or id of the only server that is served; null to serve all. */
+  readonly only?: string | null;
   readonly keptLists: Pick<KeptLists, 'read' | 'write'>;
   /** Tools of the gateway itself. */
   readonly sources: readonly ToolSource[];
@@ -56,6 +58,7 @@ export class Gateway {
       ports,
       launcher,
       limits,
+      only: options.only ?? null,
       pause,
       eventsOf: (serverId) => this.#eventsOf(serverId),
       onConnection: (serverId) => this.#onConnection(serverId),

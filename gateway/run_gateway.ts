@@ -30,6 +30,8 @@ export interface GatewayRun {
   /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly warn: (message: string) => void;
+  /** The name or id of the only server that is served; by default all servers and the tools of connectors are. */
+  readonly only?: string | null;
   /** Aborted when the program should end. */
   readonly stop: AbortSignal;
 }
@@ -88,7 +90,7 @@ interface OpenedGateway {
 }
 
 async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, LocalApiFailure>> {
-  const { locate, clock, pause, warn, mcpHome, env, version } = run;
+  const { locate, clock, pause, warn, mcpHome, env, version, only = null } = run;
   const localApi = new LocalApi(locate);
   const facts = await localApi.call('GET', '/v1/mcp/gateway', gatewayFacts);
   if (!facts.ok) return err(facts.error);
@@ -101,7 +103,8 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
   const ports = new SidecarPorts({ localApi, identity, clock, pause, warn, detailOf });
   const local = startLocalGateway({
     ports,
-    sources: [connectorTools({ sidecar: connectorCalls(localApi), pause })],
+    sources: only === null ? [connectorTools({ sidecar: connectorCalls(localApi), pause })] : [],
+    only,
     mcpHome,
     env,
     version,

@@ -4,10 +4,12 @@ import type { LocalApiAddress } from '../../gateway/sidecar/local_api.ts';
 import { sidecarClient, findRunning } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { machineServer, serversOfMachine } from './mcp_machine.ts';
 import { homeOf, readTokenFile } from '../up/home.ts';
 
 export interface GatewayOptions {
   readonly http?: boolean;
+  readonly server?: string;
 }
 
 /** `svc mcp gateway`: stdout carries only the protocol. */
@@ -17,6 +19,8 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
   // Fails with a fix if the sidecar does not run.
   const { origin } = sidecarClient(context, options);
   if (options.http === true) {
+    if (options.server !== undefined)
+      throw new CliError(EXIT.usage, '--server is only for clients that start the gateway');
     showHttp(call, origin, join(home, 'sidecar', 'host.token'));
     return undefined;
   }
@@ -24,6 +28,8 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
     print.note(
       'svc: this speaks MCP over stdin and stdout and is meant to be started by an MCP client; Ctrl-C ends it',
     );
+  // The id, because a name may belong to another server tomorrow. Fails for an unknown name, with the known ones.
+  const only = await onlyServer(call);
   const { stdin, stdout, stop } = context;
   const run = {
     mcpHome: join(home, 'mcp'),
@@ -31,6 +37,7 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
     env: context.env,
     version: context.version,
     pid: process.pid,
+    only,
     clock: { now: context.now },
     pause: context.pause,
     warn: (message: string) => print.warn(message),
@@ -40,6 +47,12 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
   stdin.destroy();
   if (!served.ok) throw new CliError(EXIT.unreachable, served.error.message);
   return undefined;
+}
+
+async function onlyServer(call: Call<GatewayOptions>): Promise<string | null> {
+  const { server } = call.options;
+  if (server === undefined) return null;
+  return machineServer((await serversOfMachine(call)).servers, server).server.id;
 }
 
 /** The current sidecar: it may have been restarted. */

@@ -10,6 +10,7 @@ export function addMcpGatewayCommands(line: CommandLine, mcp: Command): void {
   const gateway = mcp
     .command('gateway')
     .description('serve all servers to one MCP client over stdin and stdout; MCP clients start this command')
+    .option('--server <name>', 'serve only this server, with its own names of tools and prompts')
     .option('--http', 'print the URL where the sidecar serves them over HTTP, and exit');
   handle<GatewayOptions>(line, gateway, async (call) => (await import('./mcp_gateway.ts')).serveGateway(call));
   const consent = mcp

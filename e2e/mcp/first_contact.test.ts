@@ -55,9 +55,13 @@ async function endMachine(): Promise<void> {
 
 const cli = (...args: string[]) => svc.ok(args, { env: environment(), timeoutMs: HANGS_MS });
 
-async function client(make = earlierClient): Promise<TestClient> {
+async function client(make = earlierClient, ...options: string[]): Promise<TestClient> {
   const variables = Object.entries(environment()).map(([name, value]) => `${name}=${value}`);
-  const endpoint: GatewayEndpoint = { kind: 'stdio', command: 'env', args: [...variables, SVC, 'mcp', 'gateway'] };
+  const endpoint: GatewayEndpoint = {
+    kind: 'stdio',
+    command: 'env',
+    args: [...variables, SVC, 'mcp', 'gateway', ...options],
+  };
   const made = await make(endpoint);
   clients.push(made);
   return made;
@@ -116,6 +120,8 @@ describe('the example of the documents, from an empty cache', { timeout: HANGS_M
     expect(registry.requests).toHaveLength(requests);
   });
 });
+
+const tools = async (over: TestClient) => (await over.listTools()).map(({ name }) => name);
 
 describe('a server from a package', { timeout: HANGS_MS }, () => {
   let folder: string;
@@ -234,6 +240,18 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     expect(left.last_error).toContain(said);
   });
 
+  it('is served alone with its own names for tools', async () => {
+    await add('other');
+    const over = await client(earlierClient, '--server', 'slow');
+    expect(await tools(over)).toEqual(['greet', 'wait']);
+    expect((await over.callTool('greet')).content[0]?.text).toBe('hello');
+    await expect(over.callTool('other__greet')).rejects.toThrow('Unknown tool');
+    expect(await healthOf('other')).toMatchObject({ state: 'stopped' });
+    const unknown = await svc.cli(['mcp', 'gateway', '--server', 'slwo'], { env: environment() });
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('slow')]);
+    await cli('mcp', 'remove', 'other');
+  });
+
   it('is repaired when it is started after somebody removed a file of it', async () => {
     const over = await client();
     expect(await greets(over)).toBe('hello');
@@ -265,15 +283,15 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
       expect(await greets(over)).toBe('hello');
       for (const open of clients.splice(0)) await open.close();
     }
+    process.stdout.write(`killed installs: ${JSON.stringify(counts)}\n`);
     // What the killed ones left behind goes with the next install.
     rmSync(join(packagesFolder(), readdirSync(packagesFolder()).find((name) => name.endsWith('.json')) ?? ''));
     await cli(...command);
     expect(packageFolders()).toHaveLength(1);
-    process.stdout.write(`killed installs: ${JSON.stringify(counts)}\n`);
   });
 
   it('leaves nothing behind on a full disk, says so, and is installed once there is room', async () => {
-    rmSync(packagesFolder(), { recursive: true });
+    rmSync(packagesFolder(), { recursive: true, force: true });
     mkdirSync(packagesFolder(), { mode: 0o700 });
     const inSmallSpace =
       'mount -t tmpfs -o size=300k,mode=0700 none "$1" && shift && "$@" && ls -A "$SVC_HOME/mcp/packages"';

@@ -16,7 +16,7 @@ function routerWith(complete: () => Promise<unknown>): PromptRouter {
   const client = { getServerCapabilities: () => ({ completions: {} }), complete };
   type Options = ConstructorParameters<typeof PromptRouter>[0];
   return new PromptRouter({
-    fleet: z.custom<Options['fleet']>().parse({ serversOf: () => [supervised], nameOf: () => 'demo' }),
+    fleet: z.custom<Options['fleet']>().parse({ listed: Promise.resolve(), findByToolName: () => supervised }),
     catalog: z.custom<Options['catalog']>().parse({ listOne: () => Promise.resolve(listing) }),
     forwarder: z
       .custom<Options['forwarder']>()

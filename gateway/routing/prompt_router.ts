@@ -8,7 +8,7 @@ import {
   ProtocolErrorCode,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { formatToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
+import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Forwarder } from './forwarder.ts';
@@ -19,6 +19,7 @@ import { pageOf, sortBy } from './page.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 interface PromptRouterOptions {
@@ -105,12 +106,12 @@ export class PromptRouter {
   }
 
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
-    const { fleet, catalog } = this.#options;
-    const serverName = splitToolName(name)?.server;
-    const supervised = fleet.serversOf(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
-    const listing = supervised === undefined ? null : await catalog.listOne('prompts', supervised, signal);
+    const { fleet, catalog, limits } = this.#options;
+    await waitUnlessAborted(fleet.listed, AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]));
+    const supervised = fleet.findByToolName(name, caller);
+    const listing = supervised === null ? null : await catalog.listOne('prompts', supervised, signal);
     const prompt = listing?.items.find((item) => formatToolName(listing.name, item.name, sha256Hex) === name);
-    if (supervised !== undefined && prompt !== undefined) return { supervised, prompt: prompt.name };
+    if (supervised !== null && prompt !== undefined) return { supervised, prompt: prompt.name };
     const shown = JSON.stringify(name.slice(0, 128));
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${shown}`);
   }

@@ -10,7 +10,7 @@ import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 /** What one server listed. */
 export interface ServerListing<K extends Listable> {
   readonly supervised: SupervisedServer;
-  /** The server's name in the names of what it lists. */
+  /** The server's name in the names of what it lists; empty if it is the only one. */
   readonly name: string;
   readonly items: readonly Listed[K][];
 }
@@ -59,7 +59,7 @@ export class ServerCatalog {
     const patience = AbortSignal.any([deadline, AbortSignal.timeout(this.#options.limits.keptListMs)]);
     const listed = await waitUnlessAborted(listing, patience);
     if (listed !== null || !supervised.isStarting) return listed;
-    return { supervised, name: this.#options.fleet.nameOf(supervised.server.id), items };
+    return { supervised, name: this.#options.fleet.prefixOf(supervised.server.id), items };
   }
 
   /** The list of one server; null if it cannot be asked now. */
@@ -87,7 +87,7 @@ export class ServerCatalog {
   async #listOf<K extends Listable>(kind: K, supervised: SupervisedServer): Promise<ServerListing<K> | null> {
     const connected = await supervised.connect();
     if (!connected.ok) return null;
-    const name = this.#options.fleet.nameOf(supervised.server.id);
+    const name = this.#options.fleet.prefixOf(supervised.server.id);
     const lists = this.#listsOf(connected.value);
     const list = lists.list(kind);
     try {

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
-import { formatToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
+import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
 import { argumentsHash, callSummary } from './call_summary.ts';
@@ -193,9 +193,10 @@ export class ToolRouter {
   /** Only a listed tool can be called. */
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
     const { fleet, catalog, limits } = this.#options;
-    const serverName = splitToolName(name)?.server;
-    const supervised = fleet.serversOf(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
-    if (supervised === undefined || serverName === undefined) throw unknownToolError(name);
+    await waitUnlessAborted(fleet.listed, AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]));
+    const supervised = fleet.findByToolName(name, caller);
+    if (supervised === null) throw unknownToolError(name);
+    const serverName = fleet.prefixOf(supervised.server.id);
     // A tool of the last run may be called while its server still starts.
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.startMs)]);
     await waitUnlessAborted(supervised.connectPatiently(), deadline);
@@ -203,7 +204,7 @@ export class ToolRouter {
     if (tool !== null) return { supervised, tool };
     if (supervised.current === null) {
       const why = supervised.facts.problem?.message ?? 'it is still starting; try again later';
-      throw new ServerUnavailable(serverName, why);
+      throw new ServerUnavailable(fleet.nameOf(supervised.server.id), why);
     }
     catalog.forget('tools', supervised.server.id);
     const again = await this.#findListed(supervised, serverName, name, signal);

@@ -1,4 +1,5 @@
 import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
+import { splitToolName } from '../../shared/mcp/tool_names.ts';
 import { assignServerNames } from '../routing/assign_server_names.ts';
 import type { GatewayPorts, GatewayServer } from '../gateway_ports.ts';
 import { StartSlots } from './start_slots.ts';
@@ -6,6 +7,8 @@ import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts
 
 interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealth' | 'ports'> {
   readonly ports: GatewayPorts;
+  /** The name or id of the only server that is served, whose tools have no prefix; null to serve all. */
+  readonly only: string | null;
   /** Called when servers were added or removed or their names changed. */
   readonly onServers: () => void;
 }
@@ -43,7 +46,9 @@ export class Fleet {
 
   /** The enabled servers that a caller may use. */
   serversOf(caller: Caller): readonly SupervisedServer[] {
-    return Array.from(this.#servers.values()).filter(({ server }) => server.enabled && mayUse(caller, server.id));
+    return Array.from(this.#servers.values()).filter(
+      ({ server }) => server.enabled && mayUse(caller, server.id) && this.#isServed(server.id),
+    );
   }
 
   find(serverId: string): SupervisedServer | null {
@@ -55,9 +60,27 @@ export class Fleet {
     return Array.from(this.#servers.values()).filter(({ current }) => current !== null);
   }
 
-  /** The prefix of a server's tool names. */
+  /** A server's name, different for each server. */
   nameOf(serverId: string): string {
     return this.#names.get(serverId) ?? serverId;
+  }
+
+  /** The server in the names of what it lists; empty if it is the only one that is served. */
+  prefixOf(serverId: string): string {
+    return this.#options.only === null ? this.nameOf(serverId) : '';
+  }
+
+  /** The server that a tool or prompt belongs to, by its name for clients. */
+  findByToolName(name: string, caller: Caller): SupervisedServer | null {
+    const servers = this.serversOf(caller);
+    if (this.#options.only !== null) return servers[0] ?? null;
+    const wanted = splitToolName(name)?.server;
+    return servers.find(({ server }) => this.nameOf(server.id) === wanted) ?? null;
+  }
+
+  #isServed(serverId: string): boolean {
+    const { only } = this.#options;
+    return only === null || only === serverId || only === this.nameOf(serverId);
   }
 
   /** Ends every server. */

@@ -30,6 +30,8 @@ interface LocalGatewayOptions {
   /** Additional PEM roots to trust for remote servers. */
   readonly extraRoots: readonly string[];
   readonly proxy?: UpstreamProxy | null;
+  /** The name or id of the only server that is served; by default all are. */
+  readonly only?: string | null;
   readonly limits?: Partial<GatewayLimits>;
   readonly images?: RuntimeImages;
 }
@@ -42,7 +44,7 @@ export interface LocalGateway {
 
 /** A gateway whose local servers are processes and containers of this machine. At start it ends leftovers of a killed gateway. */
 export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
-  const { ports, sources, mcpHome, env, version, isLocal, extraRoots, proxy = null } = options;
+  const { ports, sources, mcpHome, env, version, isLocal, extraRoots, proxy = null, only = null } = options;
   const limits = { ...DEFAULT_GATEWAY_LIMITS, ...options.limits };
   const gatewayMark = randomBytes(12).toString('hex');
   const guard = new ProcessGuard(gatewayMark, env);
@@ -56,7 +58,7 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, packages, findEngine });
   const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots, proxy });
   const keptLists = new KeptLists(mcpHome);
-  const gateway = new Gateway({ ports, launcher, keptLists, sources, limits, version, pause: pauseInBackground });
+  const gateway = new Gateway({ ports, launcher, only, keptLists, sources, limits, version, pause: pauseInBackground });
   gateway.start();
   return {
     gateway,

@@ -21,6 +21,11 @@ describe('tool names for clients', () => {
     expect(splitToolName('a___b')).toEqual({ server: 'a', tool: '_b' });
   });
 
+  test('have no prefix without a server', () => {
+    expect([name('', 'create_issue'), name('', 'a__b')]).toEqual(['create_issue', 'a__b']);
+    expect(name('', 'x'.repeat(100))).toHaveLength(64);
+  });
+
   test('one that is too long, or has other characters, ends with its digest', () => {
     const long = name('github', 'x'.repeat(100));
     expect(long).toBe(`github__${'x'.repeat(43)}_${sha256Hex('x'.repeat(100)).slice(0, 12)}`);

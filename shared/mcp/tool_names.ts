@@ -15,12 +15,13 @@ type Sha256Hex = (text: string) => string;
 /**
  * A tool's name for clients: `<server>__<tool>`. If it is too long, or has characters that a provider refuses, the tool part
  * becomes `<beginning>_<12 digits of its SHA-256>`: always the same, whatever other tools there are. A server's name has no
- * `_`, so the first `__` ends it and two servers never share a name.
+ * `_`, so the first `__` ends it and two servers never share a name. Without a server (an empty text) the name has no prefix.
  */
 export function formatToolName(server: string, tool: string, sha256Hex: Sha256Hex): string {
-  const room = MAX_TOOL_NAME_CHARACTERS - server.length - SEPARATOR.length;
+  const prefix = server === '' ? '' : server + SEPARATOR;
+  const room = MAX_TOOL_NAME_CHARACTERS - prefix.length;
   const isPlain = tool.length <= room && PLAIN.test(tool) && !SHORTENED.test(tool);
-  return server + SEPARATOR + (isPlain ? tool : shortenTool(tool, room, sha256Hex));
+  return prefix + (isPlain ? tool : shortenTool(tool, room, sha256Hex));
 }
 
 /** The server and the rest of an exposed name; null if it is none. The rest may be a shortened name. */
