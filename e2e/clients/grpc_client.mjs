@@ -1,9 +1,9 @@
-// Calls of gRPC of every form with @grpc/grpc-js, configured by the environment alone. Its arguments: a target, and the number
-// of messages of the bidirectional call.
+// Calls of gRPC of every form with @grpc/grpc-js, configured by the environment alone. Its arguments: a target, the number of
+// messages of the bidirectional call, and the deadline of a call without a reply (0: none is made).
 import process from 'node:process';
 import grpc from '@grpc/grpc-js';
 
-const [target, messages = '20'] = process.argv.slice(2);
+const [target, messages = '20', deadlineMs = '300'] = process.argv.slice(2);
 const asBytes = (bytes) => bytes;
 
 function method(name, requestStream, responseStream) {
@@ -88,7 +88,11 @@ sendMore();
 const bothCode = await whenEnded(both);
 
 const fail = await whenDone((done) => client.fail(Buffer.from('x'), done));
-const wait = await whenDone((done) => client.wait(Buffer.from('x'), { deadline: Date.now() + 300 }, done));
+let wait;
+if (deadlineMs !== '0') {
+  const deadline = Date.now() + Number(deadlineMs);
+  wait = await whenDone((done) => client.wait(Buffer.from('x'), { deadline }, done));
+}
 client.close();
 process.stdout.write(
   JSON.stringify({ unary, down: [downCode, ...downReplies], up, both: [bothCode, received], fail, wait }),

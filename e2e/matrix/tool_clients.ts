@@ -53,8 +53,10 @@ async function useNpm(world: MatrixWorld): Promise<void> {
   writeFileSync(join(folder, 'npmrc'), `${settings.join('\n')}\n`);
   writeFileSync(join(made, 'package.json'), JSON.stringify({ name: 'made-here', version: '1.2.3' }));
   writeFileSync(join(made, 'data.bin'), randomBytes(2 * MIB));
+  // The tests' svc names no registry to npm; this client has one.
+  const env = { npm_config_registry: `https://${HOSTS.npm}/` };
   const npm = (cwd: string, ...args: string[]): Promise<string> =>
-    world.run(['npm', ...args, '--userconfig', join(folder, 'npmrc'), '--no-audit', '--no-fund'], { cwd });
+    world.run(['npm', ...args, '--userconfig', join(folder, 'npmrc'), '--no-audit', '--no-fund'], { cwd, env });
   await npm(made, 'publish');
   expect((await npm(folder, 'view', 'made-here', 'version')).trim()).toBe('1.2.3');
   await npm(folder, 'install', 'made-here', '--prefix', folder);

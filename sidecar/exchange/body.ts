@@ -64,6 +64,7 @@ interface BodyLimits {
 
 /** How long the next byte of a body may take. A held body uses budget that other requests need. */
 export const BODY_STALL_MS = 60_000;
+const STALLED = `no byte of it arrived for ${BODY_STALL_MS / 1000} s; a body that waits for its reply (gRPC streams) needs \`body: stream\` in its binding`;
 
 /** Whether a body's declared length is over the limit, so that the client need not send it. */
 export function refuseDeclared(framing: BodyFraming, limits: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal | null {
@@ -95,7 +96,7 @@ export async function bufferBody(
 async function collect(client: Connection, reader: BodyReader, reservation: Reservation): Promise<Refusal | null> {
   while (!reader.done) {
     const piece = client.take() ?? (await nextChunkOrEnd(client));
-    if (piece === 'late') return brokenBodyRefusal(`no byte of it arrived for ${BODY_STALL_MS / 1000} s`);
+    if (piece === 'late') return brokenBodyRefusal(STALLED);
     if (piece === 'lost' || (piece === null && !reader.end().ok)) {
       return brokenBodyRefusal('the client ended before the end of the body');
     }

@@ -607,4 +607,33 @@ describe('a stream that does not end', () => {
     expect(sent.at(-1)).toBeLessThan(4_000_000);
     slow.close(CANCEL);
   });
+
+  test('an upstream that does not read holds up its own stream alone, and its client', async () => {
+    await serve((stream, path) => {
+      if (path === '/fast') reply(stream, 'hi');
+      else stream.pause();
+    });
+    const session = await plane.openSession(HOST);
+    for (const bindings of [[], [bearerBinding(HOST, { body: 'stream' })]]) {
+      plane.policy.use(bindings);
+      const slow = session.request(fieldsOf('POST', [], '/slow'), { endStream: false });
+      slow.on('error', () => undefined);
+      let sent = 0;
+      const more = (): void =>
+        void slow.write(Buffer.alloc(16_384), (error) => {
+          if (error) return;
+          sent += 16_384;
+          more();
+        });
+      more();
+      const isStill = async (): Promise<boolean> => {
+        const before = sent;
+        await ask(session, fieldsOf('GET', [], '/fast'));
+        return sent === before && sent > 0;
+      };
+      await expect.poll(isStill, { timeout: 20_000, interval: 200 }).toBe(true);
+      expect(sent).toBeLessThan(2_000_000);
+      slow.close(CANCEL);
+    }
+  });
 });
