@@ -1,5 +1,6 @@
 import { CompactEncrypt, exportJWK, generateKeyPair, importJWK } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LOGIN_BINDING, LOGIN_SPEC } from '../e2e/runtimes/connector_samples.ts';
 import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
@@ -19,26 +20,12 @@ import { discardPendingLogins } from './services/connectors/pending_logins.ts';
 import { holdPendingLogin } from './store/pending_logins.ts';
 import { pendingLogins } from './store/tables.ts';
 
-const CLIENT = 'client-of-a-test';
-const TOKEN_URL = 'https://auth.example.test/token';
+const { token_url: TOKEN_URL, login: LOGIN } = LOGIN_SPEC.credential;
+const CLIENT = LOGIN.client_id;
 const OPENED = { program: 'claude', token_url: TOKEN_URL, client_id: CLIENT, grants: ['authorization_code'] };
 const SPEC = {
-  schema_version: 1,
-  connector: { fqn: 'login/claude', version: '1.0.0', title: 'Login' },
-  hosts: ['auth.example.test'],
-  credential: {
-    kind: 'oauth2',
-    token_url: TOKEN_URL,
-    login: { client_id: CLIENT, token_request: 'json', hosts: ['api.example.test'], paths: ['/v1'] },
-  },
-  operations: [{ name: 'token', method: 'POST', path: '/token', effect: 'write' }],
-};
-const BINDING = {
-  host: 'api.example.test',
-  scheme: 'bearer',
-  credential_ref: 'vault://connectors/login/claude',
-  emit_mechanism: 'sentinel-swap',
-  sentinel: { value: 'placeholder-0123456789abcdef' },
+  ...LOGIN_SPEC,
+  credential: { ...LOGIN_SPEC.credential, login: { ...LOGIN, paths: ['/v1'] } },
 };
 const ACCOUNT = { who: 'dev@example.test', plan: 'max', may_make_keys: false };
 const TOKENS = {
@@ -121,7 +108,7 @@ const release = async (): Promise<object> => {
 describe('tokens of a login', () => {
   test('are held, shown with their account and without their values, and used by nothing', async () => {
     await install();
-    expect((await control.asUser('POST', '/v1/host-bindings', BINDING)).status).toBe(201);
+    expect((await control.asUser('POST', '/v1/host-bindings', LOGIN_BINDING)).status).toBe(201);
     const held = await send(await seal(TOKENS));
     expect(await sidecar.verify(held.text, HELD_LOGIN_TYP, heldLoginPayload)).toMatchObject({ login_id: login.id });
     const shown = await ask('GET', `/v1/pending-logins/${login.id}`);
@@ -131,7 +118,7 @@ describe('tokens of a login', () => {
 
   test('become the credential of the connector of their program, once', async () => {
     const target = await install();
-    await control.asUser('POST', '/v1/host-bindings', BINDING);
+    await control.asUser('POST', '/v1/host-bindings', LOGIN_BINDING);
     await send(await seal(TOKENS));
     const path = `/v1/pending-logins/${login.id}/store`;
     expect(await ask('POST', path, target)).toMatchObject({ status: 200 });
@@ -321,8 +308,10 @@ describe('a sidecar cannot send tokens', () => {
 
   test('that are the placeholder of a binding', async () => {
     await install();
-    await control.asUser('POST', '/v1/host-bindings', BINDING);
-    expect(await send(await seal({ ...TOKENS, access_token: BINDING.sentinel.value }))).toMatchObject({ status: 400 });
+    await control.asUser('POST', '/v1/host-bindings', LOGIN_BINDING);
+    expect(await send(await seal({ ...TOKENS, access_token: LOGIN_BINDING.sentinel.value }))).toMatchObject({
+      status: 400,
+    });
   });
 
   test('that are not sealed to the key of the login', async () => {

@@ -1,33 +1,23 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment } from '../support/program.ts';
-import { Svc } from '../support/svc.ts';
-import { createTestCa } from '../support/test_ca.ts';
+import type { Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { INSTALL_COMMAND, installAgents } from './installed_agents.ts';
-import { CHATGPT_ACCOUNT } from './replies.ts';
-import { type AgentServices, LOGIN_HOSTS, SERVICE_HOSTS, startServices } from './services.ts';
+import { EXPIRES_SECONDS, jwt, OPENAI_AUTH } from './own_logins.ts';
+import { type AgentsWorld, startAgentsWorld } from './agents_world.ts';
+import { INSTALL_COMMAND } from './installed_agents.ts';
+import { type AgentServices, LOGIN_HOSTS } from './services.ts';
 import { TokenIssuer } from './token_issuer.ts';
 
 // The logins of the real agents in the session of `svc login`: in the browser with a code and its verifier, and with a code for
 // another device, against token endpoints that rotate refresh tokens and end a login when an old one comes back.
 
-const EXPIRES_SECONDS = 4;
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
 const EMAIL = 'dev@example.test';
-const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-const jwt = (claims: object): string =>
-  `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}.${randomBytes(40).toString('base64url')}`;
-const OPENAI_AUTH = {
-  chatgpt_plan_type: 'pro',
-  chatgpt_account_id: CHATGPT_ACCOUNT,
-  chatgpt_user_id: 'user-of-a-test',
-};
 const claudeIssuer = new TokenIssuer(
   '9d1c250a-e61b-44d9-88ed-5944d1962f5e',
   () => `sk-ant-oat01-${randomBytes(70).toString('base64url')}AA`,
@@ -108,16 +98,13 @@ const DEVICE = {
   },
 };
 
-let programs: string | null;
+let world: AgentsWorld | null;
+let programs: string | null = null;
 let services: AgentServices;
 let svc: Svc;
 let scratch: string;
 
 beforeAll(async () => {
-  programs = await installAgents();
-  if (programs === null) return;
-  scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-new-logins-'));
-  const ca = await createTestCa();
   const current: Record<string, readonly string[]> = {};
   Object.defineProperty(current, 'account/claude', { get: () => claudeIssuer.accepted });
   Object.defineProperty(current, 'account/codex', { get: () => codexIssuer.accepted });
@@ -126,16 +113,10 @@ beforeAll(async () => {
     'auth.openai.com/oauth/token': (body: string) => codexIssuer.answer(body),
     ...DEVICE,
   };
-  services = await startServices(await ca.issue(SERVICE_HOSTS), current, ANSWER, { hosts: LOGIN_HOSTS, tokens });
-  const resolve = SERVICE_HOSTS.map((host) => `${host}:127.0.0.1:${services.port}`);
-  svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
+  world = await startAgentsWorld(current, ANSWER, { hosts: LOGIN_HOSTS, tokens });
+  if (world !== null) ({ programs, services, svc, scratch } = world);
 });
-afterAll(async () => {
-  if (programs === null) return;
-  await svc.stop();
-  await services.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
+afterAll(() => world?.stop());
 
 /** The person confirms in the browser: the provider sends a code for the challenge of the link. */
 async function confirmInBrowser(file: string, issuer: TokenIssuer): Promise<void> {

@@ -1,17 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment } from '../support/program.ts';
-import { Svc } from '../support/svc.ts';
-import { createTestCa } from '../support/test_ca.ts';
+import type { Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { INSTALL_COMMAND, installAgents } from './installed_agents.ts';
+import { type AgentsWorld, startAgentsWorld } from './agents_world.ts';
+import { INSTALL_COMMAND } from './installed_agents.ts';
 import { currentTokens, EXPIRES_SECONDS, ownLogins, tokenEndpoints } from './own_logins.ts';
-import { type AgentServices, LOGIN_HOSTS, SERVICE_HOSTS, startServices } from './services.ts';
+import { type AgentServices, LOGIN_HOSTS } from './services.ts';
 
 // The own logins of the real agents, moved into svc: against services that admit only the newest access tokens, and token
 // endpoints that rotate refresh tokens and end a login when an old one comes back.
@@ -19,29 +18,17 @@ import { type AgentServices, LOGIN_HOSTS, SERVICE_HOSTS, startServices } from '.
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
 const TRIED = ownLogins();
 
-let programs: string | null;
+let world: AgentsWorld | null;
+let programs: string | null = null;
 let services: AgentServices;
 let svc: Svc;
 let scratch: string;
 
 beforeAll(async () => {
-  programs = await installAgents();
-  if (programs === null) return;
-  scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-logins-'));
-  const ca = await createTestCa();
-  services = await startServices(await ca.issue(SERVICE_HOSTS), currentTokens(TRIED), ANSWER, {
-    hosts: LOGIN_HOSTS,
-    tokens: tokenEndpoints(TRIED),
-  });
-  const resolve = SERVICE_HOSTS.map((host) => `${host}:127.0.0.1:${services.port}`);
-  svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
+  world = await startAgentsWorld(currentTokens(TRIED), ANSWER, { hosts: LOGIN_HOSTS, tokens: tokenEndpoints(TRIED) });
+  if (world !== null) ({ programs, services, svc, scratch } = world);
 });
-afterAll(async () => {
-  if (programs === null) return;
-  await svc.stop();
-  await services.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
+afterAll(() => world?.stop());
 
 const eventList = z.object({ items: z.array(z.object({ data: z.record(z.string(), z.unknown()) })) });
 

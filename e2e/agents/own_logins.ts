@@ -7,9 +7,9 @@ import { TokenIssuer } from './token_issuer.ts';
 /** Of an access token. */
 export const EXPIRES_SECONDS = 4;
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-const jwt = (claims: object): string =>
+export const jwt = (claims: object): string =>
   `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}.${randomBytes(40).toString('base64url')}`;
-const OPENAI_AUTH = {
+export const OPENAI_AUTH = {
   chatgpt_plan_type: 'pro',
   chatgpt_account_id: CHATGPT_ACCOUNT,
   chatgpt_user_id: 'user-of-a-test',

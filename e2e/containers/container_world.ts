@@ -78,6 +78,16 @@ export async function startContainerWorld(hosts: readonly string[], options: UpO
   return { ...world, bench, launch: (...call) => bench.launch(world.svc, ...call), stop };
 }
 
+/** The same with a credential, `vault://user/api`, that is bound to every host. */
+export async function startBoundContainerWorld(hosts: readonly string[], credential: string): Promise<ContainerWorld> {
+  const world = await startContainerWorld(hosts);
+  await world.svc.secret('user/api', credential);
+  for (const host of hosts) {
+    await world.svc.binding({ host, scheme: 'bearer', credential_ref: 'vault://user/api' });
+  }
+  return world;
+}
+
 function withImage(flags: readonly string[], image: string): readonly string[] {
   return flags.includes('--image') ? flags : ['--image', image, ...flags];
 }

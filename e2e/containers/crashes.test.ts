@@ -9,7 +9,7 @@ import { kill } from '../support/process.ts';
 import { shellEnvironment, SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { connectAs } from './connect_as.ts';
-import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 
 // Specification section 1 and the design's section 9: session, token and CA key are removed when the container ends, even if the
 // program that should remove them crashed.
@@ -70,6 +70,15 @@ async function expectGone(running: Running): Promise<void> {
   expect(privateKeys()).toEqual([]);
 }
 
+/** Kills the CLI and the sidecar at once, and expects that nothing is left after the next start. */
+async function expectGoneWithSidecar(running: Running): Promise<void> {
+  kill(running.cli.pid, 'SIGKILL');
+  kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+  await running.ended;
+  await world.svc.comesBack();
+  await expectGone(running);
+}
+
 /** Waits until the container's requests arrive with their credential again. */
 async function expectToGoOn(): Promise<void> {
   world.upstream.reset();
@@ -87,9 +96,7 @@ const networks = (): Promise<string> => world.bench.engine.docker('network', 'ls
 describeContainers('what is killed', () => {
   let before: string;
   beforeAll(async () => {
-    world = await startContainerWorld([HOST]);
-    await world.svc.secret('user/api', plantSecret());
-    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    world = await startBoundContainerWorld([HOST], plantSecret());
     before = await networks();
   });
   afterAll(() => world.stop());
@@ -149,11 +156,7 @@ describeContainers('what is killed', () => {
 
   it('as sidecar and CLI leaves nothing after the next start', async () => {
     const running = await launchRunning();
-    kill(running.cli.pid, 'SIGKILL');
-    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
-    await running.ended;
-    await world.svc.comesBack();
-    await expectGone(running);
+    await expectGoneWithSidecar(running);
   });
 
   it('as everything at once leaves nothing after the next start', async () => {
@@ -208,11 +211,7 @@ describeContainers('what is killed', () => {
       '60',
     );
     const running = await launchRunning();
-    kill(running.cli.pid, 'SIGKILL');
-    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
-    await running.ended;
-    await world.svc.comesBack();
-    await expectGone(running);
+    await expectGoneWithSidecar(running);
     expect(await engine.docker('inspect', '--format', '{{.State.Running}}', stranger)).toBe('true');
     await engine.docker('rm', '--force', stranger);
   });

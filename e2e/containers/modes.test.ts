@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { variantOf } from '../support/container_images.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import type { Event } from '../support/svc.ts';
-import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 
 // Specification section 1, Sandbox launch and proxy policy; section 6, `sandbox.proxy.disabled`; section 7.
 
@@ -46,9 +46,7 @@ async function containersMadeSince(seconds: number): Promise<number> {
 
 describeContainers('the proxy of a launch', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST]);
-    await world.svc.secret('user/api', TOKEN);
-    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    world = await startBoundContainerWorld([HOST], TOKEN);
   });
   afterAll(() => world.stop());
 

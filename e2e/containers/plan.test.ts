@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { variantOf } from '../support/container_images.ts';
-import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 import { PlanFolder, type PlanRecord, shellStep } from './plan_folder.ts';
 
 const HOST = 'api.example.test';
@@ -19,11 +19,7 @@ function outcomes(run: PlanRecord): string[] {
 
 describeContainers('svc plan', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST, OTHER]);
-    await world.svc.secret('user/api', TOKEN);
-    for (const host of [HOST, OTHER]) {
-      await world.svc.binding({ host, scheme: 'bearer', credential_ref: 'vault://user/api' });
-    }
+    world = await startBoundContainerWorld([HOST, OTHER], TOKEN);
   });
   afterAll(() => world.stop());
   beforeEach(() => world.upstream.reset());

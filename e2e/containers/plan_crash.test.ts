@@ -6,7 +6,7 @@ import { plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
 import { run, SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 import { PlanFolder, shellStep } from './plan_folder.ts';
 
 const HOST = 'api.example.test';
@@ -43,9 +43,7 @@ async function nothingLeft(): Promise<void> {
 
 describeContainers('svc plan run, cut short', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST]);
-    await world.svc.secret('user/api', plantSecret());
-    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    world = await startBoundContainerWorld([HOST], plantSecret());
   });
   afterAll(() => world.stop());
 

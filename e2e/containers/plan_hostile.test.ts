@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { plantSecret } from '../support/planted_secret.ts';
-import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 import { PlanFolder, shellStep } from './plan_folder.ts';
 
 const HOST = 'api.example.test';
@@ -16,11 +16,7 @@ let world: ContainerWorld;
 
 describeContainers('a hostile step', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST, OTHER]);
-    await world.svc.secret('user/api', TOKEN);
-    for (const host of [HOST, OTHER]) {
-      await world.svc.binding({ host, scheme: 'bearer', credential_ref: 'vault://user/api' });
-    }
+    world = await startBoundContainerWorld([HOST, OTHER], TOKEN);
   });
   afterAll(() => world.stop());
   beforeEach(() => world.upstream.reset());

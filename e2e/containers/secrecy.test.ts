@@ -6,7 +6,7 @@ import { contentOf, entriesUnder } from '../support/files_under.ts';
 import { foundIn, plantSecret, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { runOk } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 
 // Specification section 1.1: no raw credential in the container's environment, image layers, mounted files or arguments.
 
@@ -24,9 +24,7 @@ let token = '';
 
 describeContainers('a secret of the vault', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST]);
-    await world.svc.secret('user/api', SECRET);
-    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    world = await startBoundContainerWorld([HOST], SECRET);
     workspace = world.bench.folder('agent');
     launched = world.launch([], ['sh', '-c', LOOP], { cwd: workspace });
     launched.catch(() => undefined);

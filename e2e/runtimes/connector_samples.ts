@@ -49,3 +49,25 @@ export const ITEMS_SPEC = {
 export function itemsSpec(version: string, changes: object = {}): typeof ITEMS_SPEC {
   return { ...ITEMS_SPEC, connector: { ...ITEMS_SPEC.connector, version }, ...changes };
 }
+
+/** The login of a program, which keeps its tokens at the control plane. */
+export const LOGIN_SPEC = {
+  schema_version: 1,
+  connector: { fqn: 'login/claude', version: '1.0.0', title: 'Login' },
+  hosts: ['auth.example.test'],
+  credential: {
+    kind: 'oauth2',
+    token_url: 'https://auth.example.test/token',
+    login: { client_id: 'client-of-a-test', token_request: 'json', hosts: ['api.example.test'] },
+  },
+  operations: [{ name: 'token', method: 'POST', path: '/token', effect: 'write' }],
+};
+
+/** A binding that sends the access token of this login. */
+export const LOGIN_BINDING = {
+  host: 'api.example.test',
+  scheme: 'bearer',
+  credential_ref: 'vault://connectors/login/claude',
+  emit_mechanism: 'sentinel-swap',
+  sentinel: { value: 'placeholder-0123456789abcdef' },
+};

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
+import { itemsSpec, LOGIN_BINDING, LOGIN_SPEC } from '../../../e2e/runtimes/connector_samples.ts';
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../../../shared/wire/channel.ts';
@@ -7,25 +7,7 @@ import { installReply } from '../../../shared/wire/connectors.ts';
 import type { OutboundRequest } from '../../kernel/outbound.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
 
-const CLIENT = 'client-of-a-test';
-const SPEC = {
-  schema_version: 1,
-  connector: { fqn: 'login/claude', version: '1.0.0', title: 'Login' },
-  hosts: ['auth.example.test'],
-  credential: {
-    kind: 'oauth2',
-    token_url: 'https://auth.example.test/token',
-    login: { client_id: CLIENT, token_request: 'json', hosts: ['api.example.test'] },
-  },
-  operations: [{ name: 'token', method: 'POST', path: '/token', effect: 'write' }],
-};
-const BINDING = {
-  host: 'api.example.test',
-  scheme: 'bearer',
-  credential_ref: 'vault://connectors/login/claude',
-  emit_mechanism: 'sentinel-swap',
-  sentinel: { value: 'placeholder-0123456789abcdef' },
-};
+const CLIENT = LOGIN_SPEC.credential.login.client_id;
 
 let control: InProcess;
 let connectorId: string;
@@ -43,13 +25,14 @@ beforeAll(async () => {
       },
     },
   });
-  connectorId = (await parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=personal', SPEC))).id;
+  connectorId = (await parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=personal', LOGIN_SPEC)))
+    .id;
   await control.asUser('POST', '/v1/connectors?owner=personal', itemsSpec('1.0.0'));
 });
 afterAll(() => control.stop());
 
 const bind = async (changes: object): Promise<string> => {
-  const answered = await control.asUser('POST', '/v1/host-bindings', { ...BINDING, ...changes });
+  const answered = await control.asUser('POST', '/v1/host-bindings', { ...LOGIN_BINDING, ...changes });
   return `${answered.status} ${await answered.text()}`;
 };
 const store = async (changes: object): Promise<string> => {
@@ -81,7 +64,7 @@ test('a binding at a host of the login may use its access token, also when it is
   const created = await bind({});
   expect(created).toMatch(/^201 /);
   const { id } = JSON.parse(created.slice(4));
-  const moved = await control.asUser('PUT', `/v1/host-bindings/${id}`, { ...BINDING, host: 'evil.example.test' });
+  const moved = await control.asUser('PUT', `/v1/host-bindings/${id}`, { ...LOGIN_BINDING, host: 'evil.example.test' });
   expect(moved.status).toBe(400);
 });
 
@@ -127,9 +110,9 @@ const install = async (spec: object) =>
 
 describe('another version of a login', () => {
   const version = (changes: object, login: object = {}) => ({
-    ...SPEC,
-    connector: { ...SPEC.connector, version: crypto.randomUUID() },
-    credential: { ...SPEC.credential, login: { ...SPEC.credential.login, ...login } },
+    ...LOGIN_SPEC,
+    connector: { ...LOGIN_SPEC.connector, version: crypto.randomUUID() },
+    credential: { ...LOGIN_SPEC.credential, login: { ...LOGIN_SPEC.credential.login, ...login } },
     ...changes,
   });
 
@@ -151,7 +134,7 @@ describe('another version of a login', () => {
       'another token URL',
       version({
         hosts: ['evil.example.test'],
-        credential: { ...SPEC.credential, token_url: 'https://evil.example.test/token' },
+        credential: { ...LOGIN_SPEC.credential, token_url: 'https://evil.example.test/token' },
       }),
     ],
   ])('with %s loses the tokens, and says so', async (_what, spec) => {
@@ -162,7 +145,7 @@ describe('another version of a login', () => {
 
   test.each([
     ['an ordinary connector cannot take its name', { credential: { kind: 'oauth2' } }, 'is reserved for the logins'],
-    ['it cannot have another name', { connector: { ...SPEC.connector, fqn: 'acme/claude' } }, 'must begin with'],
+    ['it cannot have another name', { connector: { ...LOGIN_SPEC.connector, fqn: 'acme/claude' } }, 'must begin with'],
   ])('%s', async (_what, changes, message) => {
     for (const route of ['/v1/connectors?owner=personal', '/v1/connectors/validate']) {
       const answered = await control.asUser('POST', route, version(changes));
