@@ -143,13 +143,7 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
     not_done: notDone,
     start_again: start ?? 'svc up',
   };
-  print.data(
-    report,
-    () =>
-      `${reportLines(report, stillThere.length > 0)
-        .map(toPrintable)
-        .join('\n')}\n`,
-  );
+  print.data(report, () => reportText(report, stillThere.length > 0));
   if (hasHomes(home))
     print.note('Agents may have written credentials into their homes in containers: svc agents homes');
   return notDone.length === 0 ? EXIT.ok : EXIT.failed;
@@ -352,9 +346,9 @@ function startAgain(home: string, hadService: boolean): string {
   return signIn === null ? 'svc up' : `svc login --control ${signIn.control_url}`;
 }
 
-function reportLines(report: Report, isLeft: boolean): readonly string[] {
+function reportText(report: Report, isLeft: boolean): string {
   const { unsealed, not_done: notDone, sidecar_id: sidecarId } = report;
-  return [
+  const lines = [
     `sessions ended: ${report.sessions_ended.length === 0 ? 'none' : report.sessions_ended.join(', ')}`,
     `processes ended: ${report.processes_ended.length === 0 ? 'none' : report.processes_ended.join(', ')}`,
     ...report.containers_removed.map((id) => `container removed: ${id.slice(0, 12)}`),
@@ -373,6 +367,7 @@ function reportLines(report: Report, isLeft: boolean): readonly string[] {
     '',
     `To start again: ${report.start_again}`,
   ];
+  return `${lines.map(toPrintable).join('\n')}\n`;
 }
 
 function stopLine({ home, stopped }: Report, isLeft: boolean): string {
