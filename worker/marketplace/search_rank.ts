@@ -78,6 +78,8 @@ export class SearchRanking {
   /** The servers that have the literal text, or one of the words, or a similar one. */
   readonly #possible: SlotSet;
   readonly #written: SlotSet;
+  /** Whether the literal text is one word, without another that may have been meant. */
+  readonly #isOneWord: boolean;
   readonly #found = new FoundWords();
 
   constructor(
@@ -89,6 +91,7 @@ export class SearchRanking {
     const similar = words.map((word) => similarTo(word));
     const joined = words.join('');
     this.#literal = literal;
+    this.#isOneWord = words.length === 1 && words[0] === literal && similar[0]?.length === 0;
     this.#marks = marks;
     this.#words = words.map((word) => wantedWord(word));
     this.#similar = similar.map((each) => each.map((word) => wantedWord(word)));
@@ -103,14 +106,24 @@ export class SearchRanking {
     return hasSlot(this.#possible, slot);
   }
 
-  /** A lower number is a better match; `RANKS.none`: it does not match. */
-  rank(server: SearchedServer): number {
+  /** A lower number is a better match; `RANKS.none`: it does not match, or is no better than `enough`. */
+  rank(server: SearchedServer, enough: number): number {
     if (this.#literal === '') return RANKS.whole;
+    if (enough <= RANKS.nameWhole && this.#isOneWord && !this.#mayStart(server)) return RANKS.none;
     const first = hasSlot(this.#written, server.slot) ? server.text.indexOf(this.#literal) : -1;
     const isWritten = first !== -1 && first < server.nearAt;
     const asWritten = isWritten ? literalRank(server, this.#literal, first) : RANKS.none;
     if (asWritten === RANKS.whole || this.#words.length === 0) return asWritten;
     return Math.min(asWritten, this.#wordsRank(server));
+  }
+
+  /** Whether the rank for one word can be better than that of a word in the name. */
+  #mayStart(server: SearchedServer): boolean {
+    const { text, nameLength, titleAt, label } = server;
+    if (label === this.#literal || text.startsWith(this.#literal) || hasNear(server, this.#phrase.namedStart))
+      return true;
+    const own = text.lastIndexOf('/', nameLength - 1) + 1;
+    return text.startsWith(this.#literal, own) || text.includes(`\n${this.#literal}\n`, titleAt);
   }
 
   /** How well the words match, wherever each is. */

@@ -156,6 +156,8 @@ describe('a search', () => {
     for (let seed = 0; seed < 120; seed += 1) {
       const wanted = text(seed * 5 + 2).slice(0, 1 + (seed % 9));
       const found = new Set(index.search({ ...ALL, text: wanted }, null, 1_000).map(({ name }) => name));
+      const first = index.search({ ...ALL, text: wanted }, null, 3).map(({ name }) => name);
+      expect([wanted, first]).toEqual([wanted, [...found].slice(0, 3)]);
       const contain = servers.filter(({ name, description }) =>
         [name, description].some((each) => folded(each).includes(folded(wanted))),
       );

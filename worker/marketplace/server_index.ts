@@ -105,15 +105,18 @@ export class ServerIndex {
     const namespace = query.publisher === null ? null : `${fold(query.publisher)}/`;
     const byRank: SearchPosition[][] = Array.from({ length: RANKS.none }, () => []);
     const { entries, slots } = this.#inOrder();
+    // The best rank of which there are enough: no more of this rank are needed, and none of a worse one.
+    let enough: number = RANKS.none;
     for (let at = 0; at < slots.length; at += 1) {
       if (!ranking.mayMatch(slots[at] ?? 0)) continue;
       const entry = entries[at];
       if (entry === undefined || !facets.every((facet) => entry.facets.includes(facet))) continue;
       if (namespace !== null && !entry.text.startsWith(namespace)) continue;
-      const rank = ranking.rank(entry);
+      const rank = ranking.rank(entry, enough);
       const ranked = byRank[rank];
-      if (ranked === undefined || ranked.length >= limit || !isAfter(rank, entry, after)) continue;
+      if (ranked === undefined || rank >= enough || !isAfter(rank, entry, after)) continue;
       ranked.push({ rank, at: entry.at, name: entry.name });
+      if (ranked.length >= limit) enough = rank;
     }
     return byRank.flat().slice(0, limit);
   }

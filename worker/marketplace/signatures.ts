@@ -24,7 +24,10 @@ export class Signatures {
   add(text: string): number {
     const slot = this.#free.pop() ?? this.#used++;
     if (slot >>> 5 >= this.#words) this.#grow();
-    for (let at = 1; at < text.length; at += 1) this.#set(bitOf(text, at), slot);
+    for (let at = 0; at < text.length; at += 1) {
+      this.#set(bitOfOne(text, at), slot);
+      if (at > 0) this.#set(bitOf(text, at), slot);
+    }
     return slot;
   }
 
@@ -38,11 +41,11 @@ export class Signatures {
     this.#free.push(slot);
   }
 
-  /** Every text that contains this one is in the set, and few others if it is longer than a character. */
+  /** Every text that contains this one is in the set, and few others. */
   mayContain(text: string): SlotSet {
     const slots = new Uint32Array(this.#words).fill(~0);
-    for (let at = 1; at < text.length; at += 1) {
-      const from = bitOf(text, at) * this.#words;
+    for (let at = text.length === 1 ? 0 : 1; at < text.length; at += 1) {
+      const from = (at === 0 ? bitOfOne(text, at) : bitOf(text, at)) * this.#words;
       for (let word = 0; word < slots.length; word += 1) {
         slots[word] = (slots[word] ?? 0) & (this.#columns[from + word] ?? 0);
       }
@@ -73,6 +76,10 @@ export class Signatures {
     }
     [this.#columns, this.#words] = [columns, words];
   }
+}
+
+function bitOfOne(text: string, at: number): number {
+  return (text.charCodeAt(at) * 53 + 511) & (BITS - 1);
 }
 
 /** The bit of the character at `at` and the one before it. */
