@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createHttpFront, httpFrontListener } from '../../../gateway/fronts/http_front.ts';
+import { startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
+import { CALLER_HEADER, callerHeader, HOST_CALLER } from '../../../machine/mcp_caller.ts';
+import { localServer } from '../../../shared/mcp/testing/servers.ts';
+import { cacheFolder } from '../../support/cached_root.ts';
+import { ROOT, run, runOk, systemPath } from '../../support/program.ts';
+import { listen } from '../../support/tls_upstream.ts';
+import { FakePorts } from '../gateway/fake_ports.ts';
+
+// The protocol's own conformance suite against the gateway, with the server that the suite expects behind it.
+// `MCP_MD=write` writes the table of docs/mcp.md.
+
+const HERE = import.meta.dirname;
+const SUITE = 'node_modules/@modelcontextprotocol/conformance/dist/index.js';
+const DOCUMENT = join(ROOT, 'docs', 'mcp.md');
+const HANGS_MS = 420_000;
+/** Scenarios in which the suite checks nothing here, each with the reason. */
+const UNCHECKED: Readonly<Record<string, string>> = {
+  'server-sse-polling': 'not checked: the gateway never closes the stream of a running call',
+};
+
+/** The folder of the suite at the version of the lock file, installed once; null if the tests may not install. */
+async function installSuite(): Promise<string | null> {
+  const lock = createHash('sha256')
+    .update(readFileSync(join(HERE, 'package-lock.json')))
+    .digest('hex');
+  const folder = join(cacheFolder() ?? join(ROOT, 'node_modules', '.cache'), `conformance-${lock.slice(0, 16)}`);
+  if (existsSync(folder)) return folder;
+  if (process.env['CI'] !== 'true' && process.env['SVC_TEST_INSTALL'] !== '1') return null;
+  mkdirSync(dirname(folder), { recursive: true });
+  const fresh = mkdtempSync(`${folder}-`);
+  try {
+    for (const name of ['package.json', 'package-lock.json']) cpSync(join(HERE, name), join(fresh, name));
+    const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+    await runOk('npm', args, { cwd: fresh, env: { PATH: systemPath() }, timeoutMs: HANGS_MS });
+    if (!existsSync(folder)) renameSync(fresh, folder);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+  return folder;
+}
+
+const installed = await installSuite();
+
+test.skipIf(installed === null)('every scenario for servers passes', { timeout: HANGS_MS }, async () => {
+  const home = mkdtempSync(join(tmpdir(), 'svc-e2e-conformance-'));
+  const command = [process.execPath, join(HERE, 'fixture_server.js')];
+  const local = startLocalGateway({
+    ports: new FakePorts([localServer({ name: 'fixture', command })]),
+    sources: [],
+    mcpHome: home,
+    env: process.env,
+    version: '0.0.0-test',
+    isLocal: true,
+    extraRoots: [],
+    only: 'fixture',
+  });
+  const front = createHttpFront({ gateway: local.gateway, now: () => Date.now() });
+  const listener = httpFrontListener(front);
+  const server = createServer((request, response) => {
+    // As the sidecar does, once it has checked the caller's token.
+    const caller = callerHeader(HOST_CALLER);
+    request.headers[CALLER_HEADER.toLowerCase()] = caller;
+    request.rawHeaders.push(CALLER_HEADER, caller);
+    listener(request, response);
+  });
+  try {
+    const url = `http://127.0.0.1:${await listen(server)}/mcp`;
+    const args = [join(installed ?? '', SUITE), 'server', '--url', url, '--suite', 'all'];
+    const done = await run(process.execPath, args, { cwd: home, timeoutMs: HANGS_MS });
+    const results = [...done.stdout.matchAll(/^[✓✗] ([\w-]+): (\d+) passed, (\d+) failed$/gmu)].map(
+      ([, scenario = '', passed = '', failed = '']) => ({ scenario, passed: Number(passed), failed: Number(failed) }),
+    );
+    expect(results.filter(({ failed }) => failed > 0)).toEqual([]);
+    expect(results.filter(({ passed }) => passed === 0).map(({ scenario }) => scenario)).toEqual(
+      Object.keys(UNCHECKED),
+    );
+    const rows = results.map(
+      ({ scenario, passed }) => `| ${scenario} | ${UNCHECKED[scenario] ?? `${passed} passed`} |`,
+    );
+    expectTable(['| Scenario | Checks |', '| --- | --- |', ...rows]);
+  } finally {
+    await front.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await local.stop();
+    rmSync(home, { recursive: true, force: true });
+  }
+});
+
+const plain = (line: string): string => line.replaceAll(/ +/g, ' ').replaceAll(/-+/g, '-');
+
+/** Compares the table of the document, whatever its columns' widths are. */
+function expectTable(lines: readonly string[]): void {
+  const text = readFileSync(DOCUMENT, 'utf8');
+  const table = /<!-- conformance -->\n\n([\s\S]*?)\n\n<!-- end of conformance -->/;
+  if (process.env['MCP_MD'] === 'write') {
+    writeFileSync(
+      DOCUMENT,
+      text.replace(table, `<!-- conformance -->\n\n${lines.join('\n')}\n\n<!-- end of conformance -->`),
+    );
+    return;
+  }
+  const there = table.exec(text)?.[1]?.split('\n') ?? [];
+  expect(there.map((line) => plain(line))).toEqual(lines.map((line) => plain(line)));
+}
