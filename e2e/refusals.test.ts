@@ -216,7 +216,10 @@ describe('a session with allowed hosts', () => {
     expect(await refusalOf(world.svc, session, denied.reply)).toEqual({
       status: 403,
       code,
-      events: [['sandbox.proxy.trust_denied', code]],
+      events: [
+        ['sandbox.proxy.session_reach', undefined],
+        ['sandbox.proxy.trust_denied', code],
+      ],
     });
     expect(world.upstream.requests).toEqual([]);
 
