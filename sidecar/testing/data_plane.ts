@@ -83,6 +83,11 @@ export function isHttp2(): boolean {
   return version === 'h2';
 }
 
+/** Cases of what HTTP/2 does not have: none after {@link speakHttp2}. */
+export function onlyInHttp1<T>(cases: readonly T[]): readonly T[] {
+  return isHttp2() ? [] : cases;
+}
+
 /** The data plane on loopback with fakes behind its ports and real TLS on both sides. */
 export interface DataPlane {
   readonly port: number;

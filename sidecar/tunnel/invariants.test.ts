@@ -5,7 +5,7 @@ import { REFUSALS } from '../../shared/model/refusal.ts';
 import type { RefusalReason } from '../../shared/model/refusal.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
-import { createAnswering, isHttp2, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, isHttp2, onlyInHttp1, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** The invariants of design section 5, each with the attacks on it, and the refusals listed there. */
 
@@ -64,16 +64,18 @@ test.each([
   expect(seen[0]).toContain(`Authorization: Bearer ${SECRET}`);
 });
 
-test.skipIf(isHttp2()).each([
-  ['no Host in HTTP/1.0', `GET / HTTP/1.0\r\n\r\n`],
-  ['an absolute target', `GET https://${HOST}:443/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
-])('invariant 1, authority: accepts %s as the same host', async (_name, request) => {
+test.each(
+  onlyInHttp1([
+    ['no Host in HTTP/1.0', `GET / HTTP/1.0\r\n\r\n`],
+    ['an absolute target', `GET https://${HOST}:443/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
+  ]),
+)('invariant 1, authority: accepts %s as the same host', async (_name, request) => {
   bind();
   expect(await ask(request)).toBe(DONE);
   expect(seen[0]).toContain(`Authorization: Bearer ${SECRET}`);
 });
 
-test.skipIf(isHttp2())(
+test.for(onlyInHttp1([null]))(
   'invariant 1, authority: an HTTP/1.0 request without a Host gets the host that its credential is for',
   async () => {
     bind();
@@ -106,13 +108,15 @@ test.each<readonly [string, string]>([
   expect([plane.credentials.asked, seen, reason()]).toEqual([[], [], 'authority_mismatch']);
 });
 
-test.skipIf(isHttp2()).each([
-  ['two Host headers', `Host: ${HOST}\r\nHost: ${HOST}\r\n`],
-  ['a Host with user information', `Host: a@${HOST}\r\n`],
-  ['an empty Host', 'Host:\r\n'],
-  ['no Host in HTTP/1.1', 'X-A: 1\r\n'],
-  ['two hosts in one Host', `Host: ${HOST}, evil.example.test\r\n`],
-])('invariant 6, fail closed: refuses %s, with a binding and without', async (_name, lines) => {
+test.each(
+  onlyInHttp1([
+    ['two Host headers', `Host: ${HOST}\r\nHost: ${HOST}\r\n`],
+    ['a Host with user information', `Host: a@${HOST}\r\n`],
+    ['an empty Host', 'Host:\r\n'],
+    ['no Host in HTTP/1.1', 'X-A: 1\r\n'],
+    ['two hosts in one Host', `Host: ${HOST}, evil.example.test\r\n`],
+  ]),
+)('invariant 6, fail closed: refuses %s, with a binding and without', async (_name, lines) => {
   for (const bindings of [[], [bearerBinding(HOST)]]) {
     plane.policy.use(bindings);
     expect(await ask(`GET / HTTP/1.1\r\n${lines}\r\n`)).toMatch(/^HTTP\/1\.1 400 .*invalid_request/s);
@@ -143,7 +147,7 @@ test('invariant 2, contract before credential: applies to a request with its own
   expect(seen).toEqual([]);
 });
 
-test.skipIf(isHttp2())(
+test.for(onlyInHttp1([null]))(
   'invariant 3, injected wins: rewrites an absolute target and drops every hop-by-hop header',
   async () => {
     bind();
@@ -166,7 +170,7 @@ test.skipIf(isHttp2())(
   },
 );
 
-test.skipIf(isHttp2())(
+test.for(onlyInHttp1([null]))(
   'invariant 3, injected wins: keeps only close of Connection, because the tunnel ends then',
   async () => {
     bind();
@@ -184,18 +188,20 @@ test('invariant 3, injected wins: OPTIONS * keeps its target', async () => {
   expect(seen[0]).toMatch(/^OPTIONS \* HTTP\/1\.1\r\n/);
 });
 
-test.skipIf(isHttp2()).each([
-  [
-    'an odd method, target and header order',
-    `M-SEARCH /a%2F..//b;c?d#e HTTP/1.1\r\nx-B: 2\r\nHOST:  ${HOST} \r\nX-b:\t1\r\n\r\n`,
-  ],
-  ['an absolute target', `GET https://${HOST}/a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
-  [
-    'hop-by-hop headers',
-    `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: keep-alive, x-a\r\nX-A: 1\r\nTE: trailers\r\n\r\n`,
-  ],
-  ['HTTP/1.0', `GET / HTTP/1.0\r\n\r\n`],
-])('invariant 5, passthrough is exact: %s', (_name, request) => expectUnchanged(request));
+test.each(
+  onlyInHttp1([
+    [
+      'an odd method, target and header order',
+      `M-SEARCH /a%2F..//b;c?d#e HTTP/1.1\r\nx-B: 2\r\nHOST:  ${HOST} \r\nX-b:\t1\r\n\r\n`,
+    ],
+    ['an absolute target', `GET https://${HOST}/a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
+    [
+      'hop-by-hop headers',
+      `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: keep-alive, x-a\r\nX-A: 1\r\nTE: trailers\r\n\r\n`,
+    ],
+    ['HTTP/1.0', `GET / HTTP/1.0\r\n\r\n`],
+  ]),
+)('invariant 5, passthrough is exact: %s', (_name, request) => expectUnchanged(request));
 
 test.each([
   ['its own Host header', `GET / HTTP/1.1\r\nHost: elsewhere.test:99\r\n\r\n`],
@@ -208,14 +214,17 @@ async function expectUnchanged(request: string): Promise<void> {
   expect(plane.credentials.asked).toEqual([]);
 }
 
-test.skipIf(isHttp2())('invariant 5, passthrough is exact: drops only headers meant for this proxy', async () => {
-  await ask(
-    `GET / HTTP/1.1\r\nHost: ${HOST}\r\nProxy-Authorization: Basic x\r\nx-A: 1\r\nProxy-Connection: close\r\n\r\n`,
-  );
-  expect(seen).toEqual([`GET / HTTP/1.1\r\nHost: ${HOST}\r\nx-A: 1\r\n\r\n`]);
-});
+test.for(onlyInHttp1([null]))(
+  'invariant 5, passthrough is exact: drops only headers meant for this proxy',
+  async () => {
+    await ask(
+      `GET / HTTP/1.1\r\nHost: ${HOST}\r\nProxy-Authorization: Basic x\r\nx-A: 1\r\nProxy-Connection: close\r\n\r\n`,
+    );
+    expect(seen).toEqual([`GET / HTTP/1.1\r\nHost: ${HOST}\r\nx-A: 1\r\n\r\n`]);
+  },
+);
 
-test.skipIf(isHttp2())(
+test.for(onlyInHttp1([null]))(
   'invariant 5, passthrough is exact: chunks with extensions and trailers, both ways',
   async () => {
     const body = '3;x="y"\r\nabc\r\n0\r\nX-T: 1\r\n\r\n';

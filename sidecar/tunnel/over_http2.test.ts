@@ -2,7 +2,7 @@ import { describe } from 'vitest';
 
 import { speakHttp2 } from '../testing/data_plane.ts';
 
-/** The tests of these files again, with HTTP/2 on both sides. They skip what only HTTP/1.1 has. */
+/** The tests of these files again, with HTTP/2 on both sides. What only HTTP/1.1 has is left out. */
 speakHttp2();
 describe('invariants', async () => {
   await import('./invariants.test.ts');

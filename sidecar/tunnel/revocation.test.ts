@@ -4,7 +4,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
-import { isHttp2, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { isHttp2, onlyInHttp1, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 /** Policy changes between a request's decision and its sending, or during its reply. */
 
@@ -208,7 +208,7 @@ async function sendHeld(request: string) {
 }
 
 /** The first dial of a tunnel over HTTP/2 is made before its first request; streams.test.ts has the later ones. */
-describe.skipIf(isHttp2())('while the upstream is dialled', () => {
+describe.for(onlyInHttp1([null]))('while the upstream is dialled', () => {
   const ask = `GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const run = `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const changes: readonly [string, string, () => void, RegExp][] = [

@@ -6,7 +6,14 @@ import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
 import { isPublicOnly } from './sealed_reach.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
-import { createAnswering, type DataPlane, isHttp2, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import {
+  createAnswering,
+  type DataPlane,
+  isHttp2,
+  onlyInHttp1,
+  readUntil,
+  startDataPlane,
+} from '../testing/data_plane.ts';
 
 const INSIDE = 'api.example.test';
 const OUTSIDE = 'evil.example.test';
@@ -163,7 +170,7 @@ async function ask(host: string, token: string): Promise<string> {
 describe('in a self-test of svc doctor', () => {
   beforeEach(() => void plane.scopes.set('self-test', { ...plane.session, selfTest: true }));
 
-  test.skipIf(isHttp2())(
+  test.for(onlyInHttp1([null]))(
     'the sidecar answers the probe itself: nothing is dialled, looked up or recorded',
     async () => {
       plane.policy.use([bearerBinding(SELF_TEST_HOST)]);
@@ -385,7 +392,7 @@ describe('in a session with allowed hosts', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test.skipIf(isHttp2())('it ends a WebSocket to its host, and not one to an allowed host', async () => {
+  test.for(onlyInHttp1([null]))('it ends a WebSocket to its host, and not one to an allowed host', async () => {
     const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n';
     const hosts = { bound: 'ws.example.test', allowed: ALLOWED };
     for (const host of [hosts.bound, ALLOWED]) {
@@ -416,13 +423,15 @@ describe('in a session with allowed hosts', () => {
     expect(await readUntil(allowed, (got) => got.endsWith('here'))).toBe('still here');
   });
 
-  test.skipIf(isHttp2()).each([
-    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'],
-    ['TLS', 'Connection: upgrade\r\nUpgrade: TLS/1.0\r\n'],
-    ['one beside a WebSocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n'],
-    ['a list with a WebSocket', 'Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n'],
-    ['a WebSocket that Connection does not nominate', 'Upgrade: websocket\r\n'],
-  ])('an upgrade is taken out of a request unless it is a WebSocket: %s', async (_name, fields) => {
+  test.each(
+    onlyInHttp1([
+      ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'],
+      ['TLS', 'Connection: upgrade\r\nUpgrade: TLS/1.0\r\n'],
+      ['one beside a WebSocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n'],
+      ['a list with a WebSocket', 'Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n'],
+      ['a WebSocket that Connection does not nominate', 'Upgrade: websocket\r\n'],
+    ]),
+  )('an upgrade is taken out of a request unless it is a WebSocket: %s', async (_name, fields) => {
     for (const token of ['limited', TOKEN]) {
       const host = token === TOKEN ? INSIDE : ALLOWED;
       plane.policy.use([]);
@@ -433,7 +442,7 @@ describe('in a session with allowed hosts', () => {
     }
   });
 
-  test.skipIf(isHttp2()).each(['Upgrade: h2c\r\n', 'Upgrade: websocket, h2c\r\n', ''])(
+  test.each(onlyInHttp1(['Upgrade: h2c\r\n', 'Upgrade: websocket, h2c\r\n', '']))(
     'a 101 that answers a WebSocket with %j is refused, and no byte follows it',
     async (upgrade) => {
       const got: string[] = [];
@@ -455,7 +464,7 @@ describe('in a session with allowed hosts', () => {
     },
   );
 
-  test.skipIf(isHttp2())('other sessions may upgrade to any protocol', async () => {
+  test.for(onlyInHttp1([null]))('other sessions may upgrade to any protocol', async () => {
     const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n';
     await plane.upstream(BEYOND, (socket) => void socket.once('data', () => socket.write(switched)));
     const client = await plane.open(BEYOND);
@@ -463,7 +472,7 @@ describe('in a session with allowed hosts', () => {
     expect(await readUntil(client, (got) => got.endsWith('\r\n\r\n'))).toBe(switched);
   });
 
-  test.skipIf(isHttp2())('a request without a Host header gets the one of the tunnel', async () => {
+  test.for(onlyInHttp1([null]))('a request without a Host header gets the one of the tunnel', async () => {
     const client = await plane.open(ALLOWED, ALLOWED, 'limited');
     client.write('GET /a HTTP/1.0\r\nX-Own: 1\r\n\r\n');
     expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
