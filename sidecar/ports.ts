@@ -97,14 +97,26 @@ export interface LeasedSession {
 
 /** Opens streams to an upstream. */
 export interface UpstreamStreams {
-  /** Sends a request's head; `isWhole` if it has no body. Throws if the session has just ended. */
-  open(head: RequestHead, isWhole: boolean): UpstreamStream;
+  /** False while as many streams are open as the upstream takes at once. True once it takes no more at all. */
+  readonly hasRoom: boolean;
+  /** How long a request may wait for a stream. */
+  readonly mostWaitMs: number;
+  /** Waits until {@link hasRoom} may have changed, the client has left, or the time is over. */
+  waitForRoom(ms: number, client: Connection | null): Promise<void>;
+  /** Sends a request's head; `isWhole` if it has no body. Null if the session has ended. */
+  open(head: RequestHead, isWhole: boolean): UpstreamStream | null;
 }
 
 /** The upstream's side of one stream. */
 export interface UpstreamStream extends Connection {
   /** The next head, interim or final; null if the stream is lost before it. */
   nextHead(): Promise<ReceivedFields | null>;
+  /** False while the request's head is still held here. */
+  readonly isSent: boolean;
+  /** Of a lost stream: the upstream has said that it did nothing with it (RFC 9113 section 8.7). */
+  readonly isUntouched: boolean;
+  /** Of a lost stream: its connection was lost, and the upstream said no reason. */
+  readonly lostWithSession: boolean;
   /** Finishes the request with trailers: header lines, each with its CRLF. */
   end(trailers?: string): void;
 }
@@ -126,7 +138,7 @@ export interface UpstreamLanes {
    * never share a socket. A session is used with one released credential only.
    */
   take(lane: string, credential: object | null): Result<Leased, Refusal> | Promise<Result<Leased, Refusal>>;
-  /** A new one, even if the lane has one. */
+  /** Another connection, even if the lane has one; of a lane with a session, the session that takes requests now. */
   dial(lane: string, credential: object | null): Promise<Result<Leased, Refusal>>;
   /** Returns a connection after an exchange that left it reusable. */
   give(lane: string, connection: Connection): void;

@@ -4,6 +4,7 @@ const ROW = 'HTTP/2';
 const STREAMS = 'sidecar/tunnel/streams.test.ts';
 const HOSTILE = 'sidecar/tunnel/hostile_streams.test.ts';
 const OVER_HTTP2 = 'sidecar/tunnel/over_http2.test.ts';
+const UPSTREAM = 'sidecar/tunnel/upstream_streams.test.ts';
 const HELLO = 'shared/net/client_hello.ts';
 const HEAD_TEST = 'shared/net/http2_head.test.ts';
 const STREAM = 'machine/connection/stream_connection.ts';
@@ -153,5 +154,61 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
     text: 'record < MOST_RECORDS;',
     replacement: 'record < MOST_RECORDS * 1000;',
     tests: ['shared/net/client_hello.test.ts'],
+  },
+  {
+    row: ROW,
+    holds: 'a request that waited for a stream is sent only if its binding is still in force',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'if (lapsed !== null) return err({ stale: false, refusal: lapsed });',
+    replacement: 'if (lapsed !== null && outgoing === null) return err({ stale: false, refusal: lapsed });',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a request waits for a stream outside the library',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'while (!session.hasRoom) {',
+    replacement: 'while (session === null) {',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a head that the library still holds is dropped when its binding is removed',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'const why = upstream.isSent ? null : inForce();',
+    replacement: 'const why = upstream.isSent ? null : null;',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a request waits for a stream for a limited time',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'performance.now() >= until) return',
+    replacement: 'performance.now() >= until * 1000) return',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a request that the upstream may have processed is not sent again because its stream was reset',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'const stale = interim === 0 && (isUntouched || upstream.lostWithSession);',
+    replacement: 'const stale = interim === 0;',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'the end of a session with an error says nothing about the streams that it may have processed',
+    file: 'sidecar/upstream/upstream_session.ts',
+    text: "if (code !== NO_ERROR) return 'refused';",
+    replacement: '',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a revoked reply ends upstream at once',
+    file: 'sidecar/tunnel/serve_streams.ts',
+    text: "if (outcome.kind === 'replied') outcome.reply.upstream.destroy();",
+    replacement: '',
+    tests: [HOSTILE],
   },
 ];

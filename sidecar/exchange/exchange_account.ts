@@ -56,7 +56,11 @@ export async function exchangeAccount(
   const token = login.takeForAccount();
   if (!token.ok) return refuse(facts, token.error, incoming, true);
   const asked = outgoing(account, token.value, incoming);
-  const sent = await forward(asked, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
+  const sent = await forward(asked, {
+    ...forwardContext(incoming, tunnel, ports, null),
+    onInterim: null,
+    inForce: null,
+  });
   if (!sent.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true);
   const { status } = sent.value.head;
   const text = await readReply(sent.value, tunnel, ports);

@@ -47,12 +47,12 @@ function maySendTwice(outgoing: Outgoing): boolean {
 }
 
 function attempt(outgoing: Outgoing, leased: Leased, context: ForwardContext): Promise<Result<Reply, AttemptFailure>> {
+  if ('session' in leased) return attemptStream(outgoing, leased.session, context);
   const lapsed = context.inForce?.() ?? null;
   if (lapsed !== null) {
-    if ('connection' in leased) leased.connection.destroy();
+    leased.connection.destroy();
     return Promise.resolve(err({ stale: false, refusal: lapsed }));
   }
-  if ('session' in leased) return attemptStream(outgoing, leased.session, context);
   return attemptOn(leased.connection, outgoing, context);
 }
 

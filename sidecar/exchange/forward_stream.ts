@@ -1,19 +1,21 @@
-import { constants } from 'node:http2';
-
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
-import type { ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead } from '../../shared/net/http1_head.ts';
 import { parseReplyFields } from '../../shared/net/http2_head.ts';
+import { type Refusal, refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
-import type { UpstreamStream, UpstreamStreams } from '../ports.ts';
+import type { ReceivedFields, UpstreamStream, UpstreamStreams } from '../ports.ts';
 import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
 import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { streamBody } from './stream_body.ts';
 
-/** Sends a request on a stream of an HTTP/2 session and reads the head of its reply. A client that is gone ends the stream. */
+/**
+ * Sends a request on a stream of an HTTP/2 session and reads the head of its reply. A client that is gone ends the stream. A
+ * request waits here for a free stream, not in the library, so that {@link ForwardContext.inForce} is asked when it is sent.
+ */
 export async function attemptStream(
   outgoing: Outgoing,
   session: UpstreamStreams,
@@ -21,14 +23,22 @@ export async function attemptStream(
 ): Promise<Result<Reply, AttemptFailure>> {
   const { body, lane } = outgoing;
   const hasNone = body.kind === 'bytes' ? body.chunks.length === 0 : body.framing.kind === 'none';
-  const upstream = open(session, outgoing.head, hasNone);
+  const until = performance.now() + session.mostWaitMs;
+  while (!session.hasRoom) {
+    // What waited together is woken together, and the first of them takes the stream: each looks again.
+    await session.waitForRoom(until - performance.now(), context.client);
+    if (context.client?.closed === true || performance.now() >= until) return err({ stale: false, refusal: NO_STREAM });
+  }
+  const lapsed = context.inForce?.() ?? null;
+  if (lapsed !== null) return err({ stale: false, refusal: lapsed });
+  const upstream = session.open(outgoing.head, hasNone);
   if (upstream === null) {
     const ended = failClosedEarly('it takes no more requests on this connection');
     return err({ ...ended.error, isUntouched: true });
   }
   const requestBody = hasNone ? 'sent' : sendBody(context.client, upstream, body);
   endWithClient(context.client, upstream, requestBody);
-  const reply = await readReply(upstream, outgoing, context);
+  const reply = await whileInForce(upstream, context, readReply(upstream, outgoing, context));
   if (reply.ok) return ok({ ...reply.value, upstream, lane, requestBody });
   upstream.destroy();
   const end = await Promise.race([Promise.resolve(requestBody), Promise.resolve(null)]);
@@ -44,17 +54,32 @@ function endWithClient(client: Connection | null, upstream: UpstreamStream, sent
   });
 }
 
-function open(session: UpstreamStreams, head: RequestHead, isWhole: boolean): UpstreamStream | null {
+const NO_STREAM = refusal(
+  'upstream_unreachable',
+  'the upstream did not answer: it takes no more requests at the moment',
+);
+
+/**
+ * A head that the library still holds is not sent once its credential may not be: the upstream may have lowered its limit, or
+ * not be reading. One that was sent is answered, and ends with {@link ForwardContext.inForce} like every reply.
+ */
+async function whileInForce<Value>(
+  upstream: UpstreamStream,
+  { inForce }: ForwardContext,
+  reply: Promise<Result<Value, AttemptFailure>>,
+): Promise<Result<Value, AttemptFailure>> {
+  if (inForce === null) return reply;
+  const lapsed = Promise.withResolvers<Refusal>();
+  const unwatch = inForce.onChanged(() => {
+    const why = upstream.isSent ? null : inForce();
+    if (why !== null) lapsed.resolve(why);
+  });
   try {
-    return session.open(head, isWhole);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && ENDED.has(String(error.code))) return null;
-    throw error;
+    return await Promise.race([reply, lapsed.promise.then((why) => err({ stale: false, refusal: why }))]);
+  } finally {
+    unwatch();
   }
 }
-
-/** The session has ended since it was taken. */
-const ENDED: ReadonlySet<string> = new Set(['ERR_HTTP2_INVALID_SESSION', 'ERR_HTTP2_GOAWAY_SESSION']);
 
 function sendBody(client: Connection | null, upstream: UpstreamStream, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes') {
@@ -86,10 +111,12 @@ async function readReply(
   for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
     const received = await upstream.nextHead();
     if (received === null) {
-      const lost = failClosedEarly(`it reset the stream (${upstream.resetCode})`);
-      const isUntouched =
-        upstream.resetCode === REFUSED_STREAM && (body.kind === 'bytes' || body.framing.kind === 'none');
-      return interim === 0 ? err({ ...lost.error, isUntouched }) : err({ ...lost.error, stale: false });
+      const { error } = failClosedEarly(`it reset the stream (${upstream.resetCode})`);
+      const canBeSentAgain = body.kind === 'bytes' || body.framing.kind === 'none';
+      const isUntouched = upstream.isUntouched && canBeSentAgain;
+      // An upstream that resets one stream has answered: it may have done what was asked.
+      const stale = interim === 0 && (isUntouched || upstream.lostWithSession);
+      return err({ ...error, stale, isUntouched });
     }
     const head = parseReplyFields(received.list, context);
     if (!head.ok) return invalidReply(head.error.message);
@@ -103,10 +130,11 @@ async function readReply(
   return invalidReply(`more than ${MOST_INTERIM_REPLIES} interim replies`);
 }
 
-const { NGHTTP2_REFUSED_STREAM: REFUSED_STREAM } = constants;
 const NO_BYTES = Buffer.alloc(0);
 
 /** A body ends with its stream. What an upstream sends where there can be no body belongs to no reply. */
-function framingOf({ status }: ReplyHead, method: string, { isLast }: { readonly isLast: boolean }): BodyFraming {
-  return isLast || method === 'HEAD' || status === 204 || status === 304 ? { kind: 'none' } : { kind: 'until-close' };
+function framingOf({ status }: ReplyHead, method: string, { isLast }: ReceivedFields): BodyFraming {
+  return isLast || method === 'HEAD' || status === 204 || status === 205 || status === 304
+    ? { kind: 'none' }
+    : { kind: 'until-close' };
 }

@@ -7,7 +7,11 @@ import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { PolicySource } from '../ports.ts';
 
 /** Why the decision no longer holds; null while it does. */
-export type InForce = () => Refusal | null;
+export interface InForce {
+  (): Refusal | null;
+  /** Calls back when the answer may have changed. Returns the function to stop. */
+  readonly onChanged: PolicySource['onChanged'];
+}
 
 /**
  * A request may wait after the decision: for its body, an approval, its credential or the end of its reply. The binding it
@@ -49,7 +53,7 @@ function createInForce(
   holds: (policy: Policy) => boolean,
 ): InForce {
   let held = decided;
-  return () => {
+  const look = (): Refusal | null => {
     const now = source.current();
     if (!now.ok) return now.error;
     if (now.value === held) return null;
@@ -60,4 +64,5 @@ function createInForce(
     const message = `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
     return refusal('credential_unavailable', message);
   };
+  return Object.assign(look, { onChanged: (listener: () => void) => source.onChanged(listener) });
 }

@@ -47,7 +47,10 @@ export interface ForwardContext {
   readonly maxHeaders: number;
   /** Receives each interim reply (1xx) unchanged; null if the client cannot be sent any. */
   readonly onInterim: ((raw: Buffer, head: ReplyHead) => Promise<void> | void) | null;
-  /** Checked right before the first byte is written, because dialling may take long. Null for a request without an injected credential. */
+  /**
+   * Checked right before the first byte is written, because dialling or the wait for a stream may take long. Null for a request
+   * without an injected credential.
+   */
   readonly inForce: InForce | null;
 }
 

@@ -136,6 +136,9 @@ interface HeldDials {
   /** Resolves when the first one is pending. */
   readonly reached: Promise<void>;
   letThrough(): void;
+  /** Of those let through: the upstream does not read, until it reads again. */
+  stopReading(): void;
+  readAgain(): void;
 }
 
 export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: number | null = null): Promise<DataPlane> {
@@ -240,14 +243,25 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       if (target === undefined) throw new Error(`${host} has no upstream`);
       const reached = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<void>();
+      const through = new Set<Socket>();
       const server = createTcpServer((socket) => {
         socket.on('error', () => undefined);
         reached.resolve();
+        through.add(socket);
         void connectWhen(gate.promise, socket, target, sockets);
       });
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
-      return { reached: reached.promise, letThrough: () => gate.resolve() };
+      return {
+        reached: reached.promise,
+        letThrough: () => gate.resolve(),
+        stopReading: () => {
+          for (const socket of through) socket.pause();
+        },
+        readAgain: () => {
+          for (const socket of through) socket.resume();
+        },
+      };
     },
     async open(host, servername = host, given = token) {
       const proxy = { port, token: given, caPem: ca.caPem };

@@ -1,4 +1,4 @@
-import type { ClientHttp2Session } from 'node:http2';
+import type { ClientHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -170,6 +170,38 @@ test('a client that does not read the answers to its pings stops only itself', a
   expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
   socket.destroy();
 });
+
+test('a credentialed reply ends upstream when its binding is removed, also for a client that does not read', async () => {
+  plane.policy.use([bearerBinding(HOST)]);
+  let upstream: ServerHttp2Stream | null = null;
+  await plane.streamUpstream(HOST, (stream) => {
+    upstream = stream;
+    stream.respond({ ':status': 200 });
+    const more = (): void => {
+      while (!stream.destroyed && stream.write(Buffer.alloc(16_384)));
+    };
+    stream.on('drain', more);
+    more();
+  });
+  const socket = await plane.openTls(HOST, ['h2']);
+  socket.on('error', () => undefined);
+  const most = Buffer.of(0x7f, 0xff, 0xff, 0xff);
+  const settings = frame(SETTINGS, 0, 0, Buffer.concat([Buffer.of(0, 4), most]));
+  const window = frame(WINDOW_UPDATE, 0, 0, Buffer.of(0x7f, 0, 0, 0));
+  const request = frame(HEADERS, END_STREAM | END_HEADERS, 1, REQUEST);
+  socket.write(Buffer.concat([PREFACE, settings, window, request]));
+  await expect.poll(() => upstream?.writableNeedDrain, { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => stillAfter(200, () => upstream?.writableLength), { timeout: 20_000 }).toBe(true);
+  plane.policy.use([]);
+  await expect.poll(() => upstream?.closed, { timeout: 10_000 }).toBe(true);
+  socket.destroy();
+});
+
+async function stillAfter(ms: number, look: () => unknown): Promise<boolean> {
+  const before = look();
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  return look() === before;
+}
 
 test('rapid resets cause a limited number of requests', async () => {
   const bytes = numbers(3000).map((at) =>

@@ -102,7 +102,11 @@ async function serveStream(
       ? await decide(request, contextOf(client, tunnel, ports), tunnel, ports)
       : refuseUnread(TOO_MANY, tunnel);
     await recordOutcome(outcome, tunnel, ports);
-    const unwatch = watchRevocation(outcome, ports, () => client.destroy());
+    const unwatch = watchRevocation(outcome, ports, () => {
+      client.destroy();
+      // At once: a client that does not read keeps its own stream from closing.
+      if (outcome.kind === 'replied') outcome.reply.upstream.destroy();
+    });
     try {
       if (outcome.kind === 'refused') writeRefusal(client, outcome, request);
       else await answer(client, outcome, tunnel, ports);

@@ -1,24 +1,40 @@
 import type { ClientHttp2Session, ClientHttp2Stream, ClientSessionOptions } from 'node:http2';
-import { connect, sensitiveHeaders } from 'node:http2';
+import { connect, constants, sensitiveHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
 import type { FieldList } from '../../shared/net/http2_head.ts';
 import { requestFieldList } from '../../shared/net/http2_head.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
-import { CANCEL, StreamConnection } from '../../machine/connection/stream_connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import { CANCEL, NO_ERROR, StreamConnection } from '../../machine/connection/stream_connection.ts';
 import { CONNECTION_WINDOW_BYTES, HEAD_MARGIN, REPLY_WINDOW_BYTES } from '../../machine/connection/stream_limits.ts';
 
 export interface SessionLimits {
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
+  /** Also how long a request may wait for a stream of a session that has none left. */
+  readonly connectTimeoutSeconds: number;
 }
+
+/** What an upstream said when it ended a session (RFC 9113 section 6.8). */
+interface Goaway {
+  readonly code: number;
+  readonly lastStreamId: number;
+}
+
+const { NGHTTP2_REFUSED_STREAM: REFUSED_STREAM, NGHTTP2_STREAM_STATE_IDLE: IDLE } = constants;
 
 /** One HTTP/2 connection to an upstream, for the requests of one lane. */
 export class UpstreamSession {
+  readonly mostWaitMs: number;
   readonly #session: ClientHttp2Session;
+  #openStreams = 0;
+  #goaway: Goaway | null = null;
+  #waiters: (() => void)[] = [];
 
   /** The socket is connected and verified, and nothing was read from it. */
-  constructor(socket: TLSSocket, host: string, { maxHeadBytes, maxHeaders }: SessionLimits) {
+  constructor(socket: TLSSocket, host: string, { maxHeadBytes, maxHeaders, connectTimeoutSeconds }: SessionLimits) {
+    this.mostWaitMs = connectTimeoutSeconds * 1000;
     const options: ClientSessionOptions & { readonly strictSingleValueFields: boolean } = {
       createConnection: () => socket,
       settings: {
@@ -35,6 +51,12 @@ export class UpstreamSession {
     this.#session.once('connect', () => this.#session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
     // Its streams are lost with it, which is what their exchanges see.
     this.#session.on('error', () => undefined);
+    this.#session.on('goaway', (code: number, lastStreamId: number) => {
+      this.#goaway = { code, lastStreamId };
+      this.#wake();
+    });
+    this.#session.on('remoteSettings', this.#wake);
+    this.#session.on('close', this.#wake);
   }
 
   /** False once the upstream takes no new requests on it. */
@@ -42,15 +64,56 @@ export class UpstreamSession {
     return !this.#session.closed && !this.#session.destroyed;
   }
 
-  /** Sends a request's head; `isWhole` if it has no body. Throws if the session has just ended. */
-  open(head: RequestHead, isWhole: boolean): UpstreamStream {
-    const fields = Object.assign(requestFieldList(head), { [sensitiveHeaders]: [...(head.neverIndexed ?? [])] });
-    return new UpstreamStream(this.#session.request(fields, { endStream: isWhole, waitForTrailers: !isWhole }));
+  /** False while as many streams are open as the upstream takes at once. True once it takes no more at all. */
+  get hasRoom(): boolean {
+    return !this.isUsable || this.#openStreams < (this.#session.remoteSettings.maxConcurrentStreams ?? 1);
   }
+
+  /** Waits until {@link hasRoom} may have changed, the client has left, or the time is over. */
+  async waitForRoom(ms: number, client: Connection | null): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, Math.max(ms, 0));
+    const stopWatching = client?.onClosed(resolve);
+    this.#waiters.push(resolve);
+    await promise;
+    clearTimeout(timer);
+    stopWatching?.();
+    this.#waiters = this.#waiters.filter((waiter) => waiter !== resolve);
+  }
+
+  /** Sends a request's head; `isWhole` if it has no body. Null if the session has ended. */
+  open(head: RequestHead, isWhole: boolean): UpstreamStream | null {
+    if (!this.isUsable) return null;
+    const fields = Object.assign(requestFieldList(head), {
+      [sensitiveHeaders]: [...(head.neverIndexed ?? [])],
+    });
+    const stream = this.#session.request(fields, { endStream: isWhole, waitForTrailers: !isWhole });
+    this.#openStreams += 1;
+    stream.once('close', () => {
+      this.#openStreams -= 1;
+      this.#wake();
+    });
+    return new UpstreamStream(stream, (id) => this.#endOf(id));
+  }
+
+  /** How the session ended for a stream. `lost`: without a reason. */
+  #endOf(id: number | undefined): SessionEnd {
+    const { code, lastStreamId } = this.#goaway ?? { code: NO_ERROR, lastStreamId: Infinity };
+    if (id !== undefined && id > lastStreamId) return 'before_it';
+    if (code !== NO_ERROR) return 'refused';
+    return this.#session.destroyed ? 'lost' : 'open';
+  }
+
+  readonly #wake = (): void => {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const wake of waiters) wake();
+  };
 
   /** Lets its requests end, and then closes. */
   retire(): void {
     if (this.isUsable) this.#session.close();
+    this.#wake();
   }
 
   /** Drops the connection with its requests. */
@@ -70,6 +133,12 @@ export interface ReceivedFields {
   readonly isLast: boolean;
 }
 
+/**
+ * How a session ended for one of its streams. `before_it`: the upstream said that it did nothing with the stream; `refused`: it
+ * named an error; `lost`: it named none.
+ */
+type SessionEnd = 'open' | 'before_it' | 'refused' | 'lost';
+
 const END_STREAM = 1;
 /** Interim heads that may wait for a client that does not read. */
 const MOST_WAITING_HEADS = 100;
@@ -78,10 +147,12 @@ const MOST_WAITING_HEADS = 100;
 export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
   readonly #heads: ReceivedFields[] = [];
   #waiter: ((head: ReceivedFields | null) => void) | null = null;
+  readonly #endOf: (id: number | undefined) => SessionEnd;
   #isLost = false;
 
-  constructor(stream: ClientHttp2Stream) {
+  constructor(stream: ClientHttp2Stream, endOf: (id: number | undefined) => SessionEnd) {
     super(stream, CANCEL);
+    this.#endOf = endOf;
     const receive = (_object: unknown, flags: number, list: FieldList): void => {
       this.#deliver({ list, isLast: (flags & END_STREAM) !== 0 });
     };
@@ -101,6 +172,23 @@ export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
     return new Promise((resolve) => {
       this.#waiter = resolve;
     });
+  }
+
+  /** False while the request's head is still held here. */
+  get isSent(): boolean {
+    return this.stream.destroyed || (this.stream.id !== undefined && this.stream.state.state !== IDLE);
+  }
+
+  /** Of a lost stream: the upstream has said that it did nothing with it (RFC 9113 section 8.7). */
+  get isUntouched(): boolean {
+    const end = this.#endOf(this.stream.id);
+    // A session that ends with this code gives it to streams that the upstream may have processed, too.
+    return end === 'before_it' || (end !== 'refused' && this.resetCode === REFUSED_STREAM);
+  }
+
+  /** Of a lost stream: its connection was lost, and the upstream said no reason. */
+  get lostWithSession(): boolean {
+    return this.#endOf(this.stream.id) === 'lost';
   }
 
   #deliver(head: ReceivedFields): void {
