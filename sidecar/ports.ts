@@ -160,6 +160,8 @@ export interface WantedUpstream {
 /** The version that a tunnel speaks on both sides, by its name in TLS, and its upstream connections. */
 export interface AgreedUpstream {
   readonly protocol: string;
+  /** Whether the upstream was dialled before the first request. */
+  readonly isDialled: boolean;
   readonly lanes: UpstreamLanes & { close(): void };
 }
 

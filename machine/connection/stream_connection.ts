@@ -106,6 +106,39 @@ const LOOK_AGAIN_MS = 10;
 /** The code that a message is cut off with. */
 export const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_INTERNAL_ERROR: INTERNAL_ERROR, NGHTTP2_NO_ERROR: NO_ERROR } = constants;
 
+/** A piece that is smaller than this part of its buffer is copied, because it would keep all of the buffer. */
+const KEPT_PART = 1 / 4;
+
+/**
+ * Copies small pieces together, those of one turn into one: node:http2 gives slices of what it read from its socket, so a body
+ * sent byte by byte would keep many times its size.
+ */
+class PieceCollector {
+  readonly #push: (chunk: Buffer) => boolean;
+  #held: Buffer[] = [];
+
+  constructor(push: (chunk: Buffer) => boolean) {
+    this.#push = push;
+  }
+
+  /** True if the piece is held. */
+  hold(piece: Buffer): boolean {
+    if (piece.length >= piece.buffer.byteLength * KEPT_PART) return false;
+    if (this.#held.push(piece) === 1) process.nextTick(() => this.release());
+    return true;
+  }
+
+  release(): void {
+    if (this.#held.length === 0) return;
+    const held = this.#held;
+    this.#held = [];
+    const joined = Buffer.allocUnsafeSlow(held.reduce((bytes, { length }) => bytes + length, 0));
+    let at = 0;
+    for (const piece of held) at += piece.copy(joined, at);
+    this.#push(joined);
+  }
+}
+
 /**
  * Whether the peer ended the stream (END_STREAM), read from what node:http2 does: at such an end it pushes null into the open
  * stream; at a reset, or when the connection is lost, it closes the stream first.
@@ -113,8 +146,11 @@ export const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_INTERNAL_ERROR: INTERNAL_ERROR, N
 function watchEnd(stream: Http2Stream): { readonly isSeen: boolean } {
   const end = { isSeen: stream.endAfterHeaders };
   const push = stream.push.bind(stream);
+  const pieces = new PieceCollector(push);
   stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
     if (chunk === null && !stream.closed) end.isSeen = true;
+    if (Buffer.isBuffer(chunk) && pieces.hold(chunk)) return stream.readableLength < stream.readableHighWaterMark;
+    pieces.release();
     return push(chunk, encoding);
   };
   return end;

@@ -9,6 +9,7 @@ import type { Connection } from '../../machine/connection/connection.ts';
 import type { ReceivedFields, UpstreamStream, UpstreamStreams } from '../ports.ts';
 import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
 import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
+import { withoutProxyFields } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { streamBody } from './stream_body.ts';
 
@@ -97,7 +98,7 @@ async function streamToEnd(
   { framing, transform }: Extract<OutgoingBody, { kind: 'stream' }>,
 ): Promise<BodyEnd> {
   const end = await streamBody(client, upstream, framing, transform);
-  if (end === 'sent') upstream.end(client.trailers);
+  if (end === 'sent') upstream.end(withoutProxyFields(client.trailers));
   return end;
 }
 

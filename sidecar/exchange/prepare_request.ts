@@ -7,6 +7,15 @@ import type { Incoming } from './incoming.ts';
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'upgrade']);
 const CLOSE = headerField('Connection', 'close');
 const PROXY_ONLY = new Set(['proxy-authorization', 'proxy-connection']);
+
+/** Trailers (lines, each with its CRLF) without fields that are for this proxy: libraries of HTTP/2 read trailers like headers. */
+export function withoutProxyFields(trailers: string): string {
+  if (trailers === '') return '';
+  const lines = trailers
+    .split('\r\n')
+    .filter((line) => !PROXY_ONLY.has(line.split(':', 1)[0]?.trim().toLowerCase() ?? ''));
+  return lines.join('\r\n');
+}
 /** Content codings that can be decoded, and so scrubbed. */
 const READABLE_CODINGS = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'zstd', 'identity']);
 const ALL_READABLE = 'gzip, deflate, br, zstd';

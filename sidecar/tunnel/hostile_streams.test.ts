@@ -1,5 +1,7 @@
-import type { ClientHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { ClientHttp2Session, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
@@ -202,6 +204,61 @@ async function stillAfter(ms: number, look: () => unknown): Promise<boolean> {
   await new Promise((resolve) => setTimeout(resolve, ms));
   return look() === before;
 }
+
+test('a body of single bytes keeps little more than its size, and stays in order', async () => {
+  let session: ServerHttp2Session | null = null;
+  const got: Buffer[] = [];
+  await plane.streamUpstream(HOST, (stream, _fields, opened) => {
+    session = opened;
+    stream.on('data', (data: Buffer) => got.push(data));
+  });
+  const socket = await plane.openTls(HOST, ['h2']);
+  socket.on('error', () => undefined);
+  socket.write(Buffer.concat([START, frame(HEADERS, END_HEADERS, 1, REQUEST)]));
+  await expect.poll(() => session).not.toBeNull();
+  await new Promise<void>((resolve) => session?.settings({ initialWindowSize: 0 }, () => resolve()));
+  // An unknown type is ignored (RFC 9113 section 4.1).
+  const ignored = frame(250, 0, 0, Buffer.alloc(16_384));
+  const before = countHeldBytes();
+  for (let at = 0; at < 4000; at += 1) {
+    const more = socket.write(Buffer.concat([frame(DATA, 0, 1, Buffer.of(at % 251)), ignored]));
+    if (!more) await new Promise((resolve) => socket.once('drain', resolve));
+  }
+  await expect.poll(() => socket.writableLength).toBe(0);
+  expect(countHeldBytes() - before).toBeLessThan(16_000_000);
+  await new Promise<void>((resolve) => session?.settings({ initialWindowSize: 65_535 }, () => resolve()));
+  await expect.poll(() => Buffer.concat(got).length, { timeout: 10_000 }).toBe(4000);
+  expect(Buffer.concat(got).every((byte, at) => byte === at % 251)).toBe(true);
+  socket.destroy();
+});
+
+function countHeldBytes(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().arrayBuffers;
+}
+
+test.each([
+  ['reads', true],
+  ['does not read', false],
+])('an idle tunnel ends, also if its client %s and never closes', async (_what, reads) => {
+  await plane.stop();
+  plane = await startDataPlane({ idleTunnelSeconds: 1 });
+  let ended = false;
+  await plane.streamUpstream(HOST, (stream, _fields, session) => {
+    session.on('close', () => (ended = true));
+    stream.respond({ ':status': 200 });
+    stream.end('hi');
+  });
+  const socket = await plane.openTls(HOST, ['h2']);
+  socket.on('error', () => undefined);
+  socket.allowHalfOpen = true;
+  if (reads) socket.resume();
+  socket.write(Buffer.concat([START, frame(HEADERS, END_STREAM | END_HEADERS, 1, REQUEST)]));
+  await expect.poll(() => plane.audit.events.length).toBe(1);
+  await expect.poll(() => [ended, plane.openTunnels()], { timeout: 10_000 }).toEqual([true, 0]);
+  socket.destroy();
+});
 
 test('rapid resets cause a limited number of requests', async () => {
   const bytes = numbers(3000).map((at) =>

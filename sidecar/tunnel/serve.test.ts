@@ -68,7 +68,7 @@ beforeEach(() => {
     refusals: new SessionRefusals(audit),
     metrics,
     log,
-    openUpstream: () => Promise.resolve({ protocol: 'http/1.1', lanes: lanes() }),
+    openUpstream: () => Promise.resolve({ isDialled: false, protocol: 'http/1.1', lanes: lanes() }),
     openLanes: () => lanes(),
   };
 });

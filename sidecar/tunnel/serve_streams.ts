@@ -23,7 +23,7 @@ import { relayStream } from './relay_stream.ts';
 import type { ServedTunnel } from './serve.ts';
 import { decide, noteMasked, recordOutcome, refuseUnread, watchRevocation } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
-import { answerBody, refusalBody } from './write_refusal.ts';
+import { answerBody, LINGER_MS, refusalBody } from './write_refusal.ts';
 
 /**
  * Serves the requests of one tunnel over HTTP/2, each on its own stream. Each is read, exchanged, recorded and answered here,
@@ -37,7 +37,13 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
   const closed = new Promise<void>((resolve) => session.once('close', resolve));
   const running = new Set<Promise<void>>();
   const failures: unknown[] = [];
-  const idle = new IdleTimer(() => session.close(), limits.idleTunnelSeconds);
+  let lingering: NodeJS.Timeout | undefined;
+  const idle = new IdleTimer(() => {
+    tunnel.lanes.close();
+    session.close();
+    // A client that does not read, or does not close, frees it too.
+    lingering = setTimeout(() => socket.destroy(), LINGER_MS);
+  }, limits.idleTunnelSeconds);
   idle.start();
   session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
   // Its streams are lost with it, which is what their exchanges see.
@@ -68,6 +74,7 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
   });
   await closed;
   idle.dispose();
+  clearTimeout(lingering);
   tunnel.lanes.close();
   await Promise.all(running);
   if (failures.length > 0) throw failures[0];
@@ -85,6 +92,7 @@ function sessionOptions({ maxHeadBytes, maxHeaders }: Limits): ServerSessionOpti
       maxHeaderListSize: maxHeadBytes * HEAD_MARGIN,
     },
     maxHeaderListPairs: maxHeaders * HEAD_MARGIN,
+    maxSendHeaderBlockLength: maxHeadBytes * HEAD_MARGIN,
     strictSingleValueFields: false,
   };
   return options;

@@ -63,13 +63,22 @@ async function establish(
   client.write(ESTABLISHED);
   const { connectTimeoutSeconds } = ports.exchange.limits;
   const upstream = await agreeOnVersion(client, session, host, ports);
+  let isAsked = false;
+  const onRequest = (): void => {
+    isAsked = true;
+    admission.markServed();
+  };
   // A client that has ended cannot finish its handshake, and its bytes cannot be put back.
   if (client.stream.readableEnded) client.destroy();
   try {
     const tls = await terminateTls(client.release(), context, upstream.protocol, connectTimeoutSeconds);
     if (session.selfTest === true) await answerSelfTest(tls?.connection() ?? null, ports);
     else if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
-    else await serveTunnel(tls, upstream, { session, host, onRequest: () => admission.markServed() }, ports);
+    else await serveTunnel(tls, upstream, { session, host, onRequest }, ports);
+    // Every contact with an upstream is recorded, also one that no request followed.
+    if (tls !== null && upstream.isDialled && !isAsked) {
+      record(ports, { session, host }, { kind: 'unanswered', reason: 'client_gone' });
+    }
   } finally {
     upstream.lanes.close();
   }

@@ -18,6 +18,7 @@ let plane: DataPlane;
 /** The streams that the upstream received, and their paths. */
 let streams: ServerHttp2Stream[];
 let paths: string[];
+let received: readonly string[];
 let upstream: ServerHttp2Session | null;
 
 beforeEach(async () => {
@@ -41,6 +42,7 @@ async function serve(answer: (stream: ServerHttp2Stream, path: string) => void =
     upstream = session;
     streams.push(stream);
     paths.push(path);
+    received = fields;
     answer(stream, path);
   });
 }
@@ -241,5 +243,54 @@ describe('a request that was not answered', () => {
     expect(paths.filter((path) => path === '/lost')).toHaveLength(times);
     expect(got).toContain(times === 2 ? 'hi' : 'upstream_unreachable');
     expect(plane.audit.events).toHaveLength(2);
+  });
+});
+
+test('a request without an `:authority` goes out without one', async () => {
+  plane.policy.use([]);
+  await serve((stream) => reply(stream));
+  const session = await plane.openSession(HOST);
+  const fields = [':method', 'GET', ':scheme', 'https', ':path', '/', 'x-a', 'b', 'host', HOST];
+  expect(await readReply(session.request(Object.assign([...fields], { host: HOST }), { endStream: true }))).toBe('hi');
+  expect(received).toEqual(fields);
+});
+
+test('trailers for the proxy are not sent on', async () => {
+  plane.policy.use([]);
+  let trailers: readonly string[] = [];
+  await serve((stream) => {
+    stream.on('trailers', (_object, _flags, list: readonly string[]) => (trailers = list));
+    stream.on('end', () => reply(stream));
+    stream.resume();
+  });
+  const session = await plane.openSession(HOST);
+  const stream = session.request(fieldsOf('POST', '/'), { endStream: false, waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'x-a': '1', 'proxy-authorization': 'Basic mine' }));
+  stream.end('body');
+  expect(await readReply(stream)).toBe('hi');
+  expect(trailers).toEqual(['x-a', '1']);
+});
+
+test('a reply that has no body frees its stream while the client still sends', async () => {
+  plane.policy.use([]);
+  await serve((stream) => stream.respond({ ':status': 205 }, { endStream: true }));
+  const session = await plane.openSession(HOST);
+  const stream = session.request(fieldsOf('POST', '/'), { endStream: false });
+  stream.write('part');
+  expect(await readReply(stream)).toBe('');
+  await expect.poll(() => plane.openTunnels()).toBe(1);
+});
+
+test('an upstream that was dialled is recorded, also if no request followed', async () => {
+  await serve();
+  const socket = await plane.openTls(HOST, ['h2', 'http/1.1']);
+  // The first bytes of HTTP/2, so that both handshakes are over; a request does not follow.
+  await new Promise((resolve) => socket.once('data', resolve));
+  expect(plane.audit.events).toEqual([]);
+  socket.destroy();
+  await expect.poll(() => plane.audit.events.length).toBe(1);
+  expect(plane.audit.events[0]).toMatchObject({
+    type: 'sandbox.proxy.rejected',
+    data: { 'svc.proxy.upstream.host': HOST, 'svc.proxy.reason': 'client_gone' },
   });
 });

@@ -7,7 +7,7 @@ import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 
 /** How long further bytes of a refused client are discarded, so that it can read the answer before the connection closes. */
-const LINGER_MS = 2000;
+export const LINGER_MS = 2000;
 
 const CONTENT_TYPES: Readonly<Record<ReplyType, string>> = {
   json: 'application/json',

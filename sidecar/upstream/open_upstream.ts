@@ -18,18 +18,18 @@ const CHOICE_WITHIN_MS = 5000;
  */
 export async function openUpstream(dialer: Dialer, wanted: WantedUpstream): Promise<AgreedUpstream> {
   const { offered, host, isPublicOnly, mayDial } = wanted;
-  if (!mayDial || !offered.includes(HTTP_2)) return lanesOf(dialer, wanted, null);
+  if (!mayDial || !offered.includes(HTTP_2)) return { ...lanesOf(dialer, wanted, null), isDialled: false };
   const dialling = dialer.dialOffering(offered, host, isPublicOnly());
   const stopWatching = wanted.onGone(dialling.cancel);
   const isPatient = !offered.includes(HTTP_1_1);
   const dialled = await (isPatient ? dialling.connected : inTime(dialling.connected));
   stopWatching();
   if (dialled === null) dialling.cancel();
-  if (dialled?.ok !== true) return lanesOf(dialer, wanted, dialled);
+  if (dialled?.ok !== true) return { ...lanesOf(dialer, wanted, dialled), isDialled: true };
   const { value } = dialled;
   return value instanceof UpstreamSession
-    ? { protocol: HTTP_2, lanes: new SessionLanes(dialer, host, isPublicOnly, ok(value)) }
-    : { protocol: HTTP_1_1, lanes: new TunnelLanes(dialer, host, isPublicOnly, ok(value)) };
+    ? { protocol: HTTP_2, isDialled: true, lanes: new SessionLanes(dialer, host, isPublicOnly, ok(value)) }
+    : { protocol: HTTP_1_1, isDialled: true, lanes: new TunnelLanes(dialer, host, isPublicOnly, ok(value)) };
 }
 
 /** Lanes that dial with the first request, for the version that most upstreams speak and the client offers. */
@@ -37,7 +37,7 @@ function lanesOf(
   dialer: Dialer,
   { offered, host, isPublicOnly }: WantedUpstream,
   failed: Result<never, Refusal> | null,
-): AgreedUpstream {
+): Omit<AgreedUpstream, 'isDialled'> {
   return offered.includes(HTTP_2) && !offered.includes(HTTP_1_1)
     ? { protocol: HTTP_2, lanes: new SessionLanes(dialer, host, isPublicOnly, failed) }
     : { protocol: HTTP_1_1, lanes: new TunnelLanes(dialer, host, isPublicOnly, failed) };

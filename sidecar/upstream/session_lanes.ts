@@ -79,8 +79,11 @@ export class SessionLanes implements UpstreamLanes {
     const made: LaneSession = { credential, dialled, session: null };
     this.#lanes.set(lane, made);
     const result = await dialled;
-    if (result.ok) made.session = result.value.session;
-    else if (this.#lanes.get(lane) === made) this.#lanes.delete(lane);
+    if (result.ok) {
+      made.session = result.value.session;
+      // Another credential took the lane meanwhile. Who waited for this session opens a stream first.
+      if (this.#lanes.get(lane) !== made) setImmediate(() => made.session?.retire());
+    } else if (this.#lanes.get(lane) === made) this.#lanes.delete(lane);
     return result;
   }
 

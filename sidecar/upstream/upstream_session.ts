@@ -43,6 +43,7 @@ export class UpstreamSession {
         maxHeaderListSize: maxHeadBytes * HEAD_MARGIN,
       },
       maxHeaderListPairs: maxHeaders * HEAD_MARGIN,
+      maxSendHeaderBlockLength: maxHeadBytes * HEAD_MARGIN,
       strictSingleValueFields: false,
     };
     // A session has no half of its connection left to use.
@@ -69,13 +70,17 @@ export class UpstreamSession {
     return !this.isUsable || this.#openStreams < (this.#session.remoteSettings.maxConcurrentStreams ?? 1);
   }
 
-  /** Waits until {@link hasRoom} may have changed, the client has left, or the time is over. */
+  /**
+   * Waits until {@link hasRoom} may have changed, the client has left, or the time is over; at least for a turn, so that streams
+   * that were reset in one turn count as open at once.
+   */
   async waitForRoom(ms: number, client: Connection | null): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, Math.max(ms, 0));
     const stopWatching = client?.onClosed(resolve);
     this.#waiters.push(resolve);
     await promise;
+    await new Promise((go) => setImmediate(go));
     clearTimeout(timer);
     stopWatching?.();
     this.#waiters = this.#waiters.filter((waiter) => waiter !== resolve);
@@ -86,6 +91,8 @@ export class UpstreamSession {
     if (!this.isUsable) return null;
     const fields = Object.assign(requestFieldList(head), {
       [sensitiveHeaders]: [...(head.neverIndexed ?? [])],
+      // Any value: without it the library adds an `:authority` to a request that has none.
+      host: '',
     });
     const stream = this.#session.request(fields, { endStream: isWhole, waitForTrailers: !isWhole });
     this.#openStreams += 1;
