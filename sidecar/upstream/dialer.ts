@@ -77,7 +77,7 @@ function chosenBy(
   if (socket.alpnProtocol === HTTP_2) return ok(new UpstreamSession(socket, host, limits));
   if (protocols.includes(HTTP_1_1)) return ok(new Connection(socket));
   socket.destroy();
-  return err(refusal('upstream_tls_failed', `${host} does not speak HTTP/2, and the client speaks nothing else`));
+  return err(refusal('upstream_tls_failed', `${host} does not speak HTTP/2, which this tunnel speaks`));
 }
 
 function mapDialling<Connected>(
