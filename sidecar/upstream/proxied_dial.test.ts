@@ -179,7 +179,7 @@ describe('a connection through the upstream proxy', () => {
     if (!dialled.ok || !(dialled.value instanceof UpstreamSession)) throw new Error(JSON.stringify(dialled));
     const head: RequestHead = { method: 'GET', target: '/items', version: '1.1', fields: [headerField('Host', HOST)] };
     const stream = dialled.value.open(head, true);
-    expect((await stream.nextHead())?.list).toContain('/items');
+    expect((await stream?.nextHead())?.list).toContain('/items');
     dialled.value.close();
     for (const socket of proxy.open) await once(socket, 'close');
     await new Promise((resolve) => server.close(resolve));
