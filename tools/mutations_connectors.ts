@@ -190,7 +190,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     row: 'svc panic',
     holds: 'a process of a session that is just starting its program is stopped too',
     file: 'cli/launch/launcher_processes.ts',
-    text: 'waitedMs < this.#startingMs && isAnyStarting()',
+    text: 'waitedMs < this.#startingMs && isAnyStarting',
     replacement: 'waitedMs < 0',
     tests: ['cli/launch/launcher_processes.test.ts'],
   },

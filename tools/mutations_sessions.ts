@@ -228,7 +228,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     row: PANIC_ROW,
     holds: 'a process that left its parent is found by its session',
     file: LAUNCHERS,
-    text: 'const rootPids = new Set([...known.map(({ pid }) => pid), ...findMarked(parents, sessionIds)]);',
+    text: 'const rootPids = new Set([...known.map(({ pid }) => pid), ...marked]);',
     replacement: 'const rootPids = new Set(known.map(({ pid }) => pid));',
     tests: [LAUNCHERS_TEST],
   },

@@ -94,14 +94,15 @@ export class FrozenProcesses {
   freeze(targets: Targets): void {
     let waitedMs = 0;
     for (let pass = 0; pass < MOST_PASSES;) {
-      const fresh = this.#find(targets).filter((each) => !this.#frozen.has(keyOf(each)));
+      const { found, isAnyStarting } = this.#find(targets);
+      const fresh = found.filter((each) => !this.#frozen.has(keyOf(each)));
       for (const each of fresh) {
         this.#frozen.set(keyOf(each), each);
         signal(each, 'SIGSTOP');
       }
       if (fresh.length > 0) pass += 1;
       // One of them may turn out to be of a session.
-      else if (targets.sessionIds.length > 0 && waitedMs < this.#startingMs && isAnyStarting()) {
+      else if (waitedMs < this.#startingMs && isAnyStarting) {
         waitedMs += STARTING_LOOK_MS;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STARTING_LOOK_MS);
       } else return;
@@ -118,48 +119,59 @@ export class FrozenProcesses {
     return { ended, left, above: [...this.#above] };
   }
 
-  #find({ roots, sessionIds, spared }: Targets): readonly ProcessIdentity[] {
+  #find({ roots, sessionIds, spared }: Targets): Found {
     const parents = readParents();
     const ancestors = ancestorsOf(process.pid, parents);
     const known = [...roots, ...this.#frozen.values()].filter((each) => isRunning(each));
-    const rootPids = new Set([...known.map(({ pid }) => pid), ...findMarked(parents, sessionIds)]);
+    const { marked, isAnyStarting } = findMarked(parents, sessionIds);
+    const rootPids = new Set([...known.map(({ pid }) => pid), ...marked]);
     const sparedPids = new Set(spared.filter((each) => isRunning(each)).map(({ pid }) => pid));
     for (const pid of rootPids) if (pid !== process.pid && ancestors.has(pid)) this.#above.add(pid);
     const ended = [...rootPids].filter((pid) => !ancestors.has(pid));
     const found = [...ended, ...pidsBelow(new Set(ended), parents)].filter((pid) => {
       return !ancestors.has(pid) && !hasAny(ancestorsOf(pid, parents), sparedPids);
     });
-    return [...new Set(found)].map((pid) => identify(pid)).filter((each) => each !== null);
+    return {
+      found: [...new Set(found)].map((pid) => identify(pid)).filter((each) => each !== null),
+      isAnyStarting,
+    };
   }
+}
+
+interface Found {
+  readonly found: readonly ProcessIdentity[];
+  readonly isAnyStarting: boolean;
 }
 
 function keyOf({ pid, started }: ProcessIdentity): string {
   return `${pid} ${started}`;
 }
 
-/** The processes whose environment names one of the sessions; none if the system does not tell. */
-function findMarked(parents: ReadonlyMap<number, number>, sessionIds: readonly string[]): readonly number[] {
+/**
+ * The processes whose environment names one of the sessions; none if the system does not tell. A process between two programs has
+ * no environment; one that really has none looks the same. Both are told by one look, or a program could start between two.
+ */
+function findMarked(
+  parents: ReadonlyMap<number, number>,
+  sessionIds: readonly string[],
+): { readonly marked: readonly number[]; readonly isAnyStarting: boolean } {
   const marks = new Set(sessionIds.map((id) => `SVC_SESSION_ID=${id}`));
-  return marks.size === 0 ? [] : [...parents.keys()].filter((pid) => hasAny(environmentOf(pid), marks));
+  if (marks.size === 0) return { marked: [], isAnyStarting: false };
+  const environments = [...parents.keys()].map((pid) => ({ pid, environment: readEnvironment(pid) }));
+  return {
+    marked: environments.flatMap(({ pid, environment }) =>
+      hasAny(environment?.split('\0') ?? [], marks) ? [pid] : [],
+    ),
+    isAnyStarting: environments.some(({ environment }) => environment === ''),
+  };
 }
 
-/** Whether a process is between two programs, so that the system shows no environment of it. One that really has none looks the same. */
-function isAnyStarting(): boolean {
-  return [...readParents().keys()].some((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/environ`).byteLength === 0;
-    } catch {
-      // It has ended, is no program, or belongs to another user.
-      return false;
-    }
-  });
-}
-
-function environmentOf(pid: number): Iterable<string> {
+/** Null if the process has ended, is no program, or belongs to another user. */
+function readEnvironment(pid: number): string | null {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+    return readFileSync(`/proc/${pid}/environ`, 'latin1');
   } catch {
-    return [];
+    return null;
   }
 }
 

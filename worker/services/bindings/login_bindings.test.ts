@@ -108,14 +108,14 @@ test('a refused refresh whose error is an object ends the login', async () => {
 const install = async (spec: object) =>
   parseReply(installReply, control.asUser('POST', '/v1/connectors?owner=personal', spec));
 
-describe('another version of a login', () => {
-  const version = (changes: object, login: object = {}) => ({
-    ...LOGIN_SPEC,
-    connector: { ...LOGIN_SPEC.connector, version: crypto.randomUUID() },
-    credential: { ...LOGIN_SPEC.credential, login: { ...LOGIN_SPEC.credential.login, ...login } },
-    ...changes,
-  });
+const version = (changes: object, login: object = {}) => ({
+  ...LOGIN_SPEC,
+  connector: { ...LOGIN_SPEC.connector, version: crypto.randomUUID() },
+  credential: { ...LOGIN_SPEC.credential, login: { ...LOGIN_SPEC.credential.login, ...login } },
+  ...changes,
+});
 
+describe('another version of a login', () => {
   beforeEach(async () => {
     await install(version({}, { paths: ['/v1'] }));
     await store({});
