@@ -3,8 +3,8 @@ import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { pythonWith, succeeds } from '../tools/system_parts.mjs';
-import { startService, sendJson, type Service } from './matrix/service.ts';
+import { pythonWith, succeeds, twine } from '../tools/system_parts.mjs';
+import { startService, sendJson, sendText, type Service } from './matrix/service.ts';
 import { npmRegistry, pythonIndex } from './matrix/services.ts';
 import { makeWheel } from './matrix/world.ts';
 import { startGitUpstream, type GitUpstream } from './support/git_upstream.ts';
@@ -19,6 +19,8 @@ const UNBOUND_HOST = 'copilot.example.test';
 const NPM_HOST = 'npm.example.test';
 const INDEX_TOKEN = plantSecret();
 const INDEX_HOST = 'index.example.test';
+const UPLOAD_TOKEN = `pypi-${plantSecret()}`;
+const UPLOAD_HOST = 'upload.example.test';
 const DOCKER_TOKEN = plantSecret();
 const IMAGES_HOST = 'images.example.test';
 const TOKEN_HOST = 'tokens.example.test';
@@ -32,6 +34,8 @@ interface World {
   readonly registry: Service;
   readonly git: GitUpstream;
   readonly index: Service;
+  readonly uploads: Service;
+  readonly wheel: { readonly name: string; readonly bytes: Buffer };
   readonly tokens: Service;
   readonly images: ImageRegistry;
   readonly folder: string;
@@ -68,10 +72,16 @@ async function startWorld(): Promise<World> {
   const registry = await startService(await certify(NPM_HOST), `Bearer ${NPM_TOKEN}`, npmRegistry());
   const git = await startGitUpstream(await certify('github.com'), 'x-access-token', GITHUB_TOKEN);
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-seal-'));
+  const wheel = await makeWheel(folder);
   const index = await startService(
     await certify(INDEX_HOST),
     basic('__token__', INDEX_TOKEN),
-    pythonIndex('demo', await makeWheel(folder)),
+    pythonIndex('demo', wheel),
+  );
+  const uploads = await startService(
+    await certify(UPLOAD_HOST),
+    basic('__token__', UPLOAD_TOKEN),
+    (_request, response) => sendText(response, 'text/plain', ''),
   );
   const tokens = await startService(await certify(TOKEN_HOST), basic('octo', DOCKER_TOKEN), (_request, response) =>
     sendJson(response, 200, { token: PULL_TOKEN, expires_in: 300 }),
@@ -79,6 +89,7 @@ async function startWorld(): Promise<World> {
   const images = await startImageRegistry(await certify(IMAGES_HOST));
   const resolve = [
     `${INDEX_HOST}:127.0.0.1:${index.port}`,
+    `${UPLOAD_HOST}:127.0.0.1:${uploads.port}`,
     `${TOKEN_HOST}:127.0.0.1:${tokens.port}`,
     `${IMAGES_HOST}:127.0.0.1:${images.port}`,
     `api.github.com:127.0.0.1:${api.port}`,
@@ -87,7 +98,7 @@ async function startWorld(): Promise<World> {
     `${NPM_HOST}:127.0.0.1:${registry.port}`,
   ];
   const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
-  return { svc, api, registry, git, index, tokens, images, folder };
+  return { svc, api, registry, git, index, uploads, wheel, tokens, images, folder };
 }
 
 describe('svc seal SERVICE', () => {
@@ -97,8 +108,8 @@ describe('svc seal SERVICE', () => {
   afterAll(async () => {
     await world.svc.stop();
     world.images.close();
-    const { api, registry, git, index, tokens } = world;
-    await Promise.all([api, registry, git, index, tokens].map((each) => each.close()));
+    const { api, registry, git, index, uploads, tokens } = world;
+    await Promise.all([api, registry, git, index, uploads, tokens].map((each) => each.close()));
     rmSync(world.folder, { recursive: true, force: true });
   });
 
@@ -144,9 +155,14 @@ describe('svc seal SERVICE', () => {
       mkdirSync(made);
       writeFileSync(join(made, 'package.json'), JSON.stringify({ name: 'made-here', version: '1.2.3' }));
       const line = `//${NPM_HOST}/:_authToken=\${NPM_TOKEN}`;
-      writeFileSync(join(world.folder, 'npmrc'), `registry=https://${NPM_HOST}/\n${line}\ncache=${made}/cache\n`);
+      writeFileSync(
+        join(world.folder, 'npmrc'),
+        `registry=https://${NPM_HOST}/\n${line}\ncache=${world.folder}/npm-cache\n`,
+      );
       const options = ['--userconfig', join(world.folder, 'npmrc'), '--no-audit', '--no-fund'];
-      await world.svc.ok(['run', '--', 'npm', 'publish', ...options], { cwd: made });
+      // The tests' svc names no registry to npm; this client has one.
+      const env = { npm_config_registry: `https://${NPM_HOST}/` };
+      await world.svc.ok(['run', '--', 'npm', 'publish', ...options], { cwd: made, env });
       expect(world.registry.requests.map(({ method }) => method)).toContain('PUT');
       expect(new Set(world.registry.requests.map(({ authorization }) => authorization))).toEqual(
         new Set([world.registry.wanted]),
@@ -169,6 +185,20 @@ describe('svc seal SERVICE', () => {
     expect(seen).toContainEqual(['/packages/demo-1.0-py3-none-any.whl', world.index.wanted]);
     expect(seen.filter(([, authorization]) => authorization !== world.index.wanted)).toEqual([]);
   });
+
+  it.skipIf(twine() === null)(
+    "is all that twine needs to upload a package, with the session's placeholder",
+    async () => {
+      await world.svc.ok(['seal', 'pypi', '--stdin', '--host', UPLOAD_HOST], { input: UPLOAD_TOKEN });
+      const { name, bytes } = world.wheel;
+      const env = { TWINE_USERNAME: '__token__', TWINE_REPOSITORY_URL: `https://${UPLOAD_HOST}/legacy/` };
+      const upload = ['upload', '--non-interactive', '--disable-progress-bar', '--config-file', '/dev/null', name];
+      await world.svc.ok(['run', '--', twine() ?? '', ...upload], { env, cwd: world.folder });
+      const seen = world.uploads.requests.map(({ method, path, authorization }) => [method, path, authorization]);
+      expect(seen).toEqual([['POST', '/legacy/', world.uploads.wanted]]);
+      expect(world.uploads.requests[0]?.body.includes(bytes)).toBe(true);
+    },
+  );
 
   it.skipIf(!succeeds('docker --version'))(
     'is all that docker login needs where no engine answers, and a client without a login needs nothing',
@@ -195,7 +225,7 @@ describe('svc seal SERVICE', () => {
   );
 
   it('leaves no credential in a file', () => {
-    for (const secret of [GITHUB_TOKEN, NPM_TOKEN, INDEX_TOKEN, DOCKER_TOKEN]) {
+    for (const secret of [GITHUB_TOKEN, NPM_TOKEN, INDEX_TOKEN, UPLOAD_TOKEN, DOCKER_TOKEN]) {
       expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
       expect(searchFiles(world.folder, secret).holding).toEqual([]);
     }

@@ -10,6 +10,8 @@ export function pythonWith(modules: string): string | null;
 export function rubyWithRails(): string | null;
 /** The AWS CLI, or null. */
 export function awsCli(): string | null;
+/** The uploader of Python packages, or null. */
+export function twine(): string | null;
 /** True where the user of the tests can run an engine without being root. */
 export function rootlessIsThere(): boolean;
 /** What the end-to-end tests drive and this machine lacks, with the Debian packages that bring it. */

@@ -35,6 +35,9 @@ export const pythonWith = (modules) => workingProgram('python3', `-c 'import ${m
 /** The AWS CLI, or null. */
 export const awsCli = () => workingProgram('aws', '--version');
 
+/** The uploader of Python packages, or null. */
+export const twine = () => workingProgram('twine', '--version');
+
 /** The Ruby with the router of Rails and a server for it, or null. */
 export const rubyWithRails = () =>
   workingProgram('ruby', `-e 'require "action_dispatch"; require "webrick"; Rack::Handler::WEBrick'`);
@@ -88,6 +91,7 @@ const SYSTEM_PARTS = [
   { name: 'wget', probe: 'wget --version', packages: ['wget'] },
   { name: 'ps', probe: found('ps'), packages: ['procps'] },
   { name: 'npm', probe: 'npm --version', packages: ['npm'] },
+  { name: 'twine', isThere: () => twine() !== null, packages: ['twine'] },
   { name: 'gh', probe: 'gh --version', packages: ['gh'] },
   { name: 'aws', isThere: () => awsCli() !== null, packages: ['awscli'] },
   { name: 'go', probe: 'go version', packages: ['golang-go'], containers: true },
