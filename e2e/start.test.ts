@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isRunning, kill } from './support/process.ts';
-import { readRunFile, Svc } from './support/svc.ts';
+import { OWN_REGISTRY, readRunFile, Svc } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 
 // Starting and stopping by a person and by a service manager.
@@ -17,7 +17,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 describe('npm start', () => {
   it('gets ready, and prints where it listens, how to sign in and what to do first', async () => {
-    const svc = await Svc.up({ home, command: ['npm', 'start', '--'] });
+    const svc = await Svc.up({ home, command: ['npm', 'start', '--'], env: OWN_REGISTRY });
     const { control_url, proxy_url, version } = svc.runFile;
     await waitFor('the guide', () => svc.output.includes('Ctrl-C'));
     for (const url of [control_url, proxy_url]) {

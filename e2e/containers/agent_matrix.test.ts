@@ -15,7 +15,7 @@ import {
 import { IS_FULL } from '../support/full_counts.ts';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment, systemPath } from '../support/program.ts';
-import { Svc } from '../support/svc.ts';
+import { OWN_REGISTRY, Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 
@@ -135,6 +135,7 @@ describeContainers('in a container', () => {
     environment = {
       ...shellEnvironment(),
       ...bench.engine.environment,
+      ...OWN_REGISTRY,
       HOME: person,
       PATH: [join(bench.engine.folder, 'bin'), systemPath()].join(delimiter),
     };

@@ -68,6 +68,8 @@ export interface Session extends ProxyAccess {
 
 /** The packages of the tests' MCP servers do not exist: no registry is asked for them. */
 const NO_REGISTRY = { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' };
+/** For what asks a registry: npm ignores empty settings, so these leave its own. */
+export const OWN_REGISTRY = { npm_config_registry: '', npm_config_fetch_retries: '' };
 /** Only ends a program that hangs. */
 const STOP_MS = 120_000;
 
