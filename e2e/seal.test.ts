@@ -9,7 +9,7 @@ import { npmRegistry, pythonIndex } from './matrix/services.ts';
 import { makeWheel } from './matrix/world.ts';
 import { startGitUpstream, type GitUpstream } from './support/git_upstream.ts';
 import { foundIn, plantSecret, searchFiles } from './support/planted_secret.ts';
-import { OWN_REGISTRY, Svc } from './support/svc.ts';
+import { Svc } from './support/svc.ts';
 import { createTestCa, type Certificate } from './support/test_ca.ts';
 import { listen } from './support/tls_upstream.ts';
 
