@@ -36,44 +36,53 @@ export function createNodeFetch({ extraCa, proxy }: NodeFetchOptions): typeof fe
       ...(init.signal ? { signal: init.signal } : {}),
     };
     try {
-      return responseOf(await replyTo(url, what, body, init.signal ?? null));
+      return responseOf(await replyTo(url, what, body));
     } catch (cause) {
       throw init.signal?.aborted === true ? init.signal.reason : new TypeError('fetch failed', { cause });
     }
   };
 }
 
-function replyTo(
-  url: URL,
-  what: RequestOptions,
-  body: string | null,
-  signal: AbortSignal | null,
-): Promise<IncomingMessage> {
+/** Sends a request. Rejects with the reason of `signal` if that is aborted before the head of the reply is there. */
+export async function replyTo(url: URL, what: RequestOptions, body: string | null): Promise<IncomingMessage> {
   const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
-  return new Promise((resolve, reject) => {
-    const outgoing = open(url, what, resolve);
-    // The listener stays: an unhandled 'error' event of a request ends the process.
-    outgoing.on('error', reject);
-    // A request that still waits for its connection through the proxy does not report its end by itself.
-    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
-    if (signal?.aborted === true) reject(signal.reason);
-    outgoing.on('upgrade', (_reply, socket) => socket.destroy());
-    outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
-    outgoing.end(body ?? undefined);
-  });
+  const { signal = null } = what;
+  let onAbort = (): void => undefined;
+  try {
+    return await new Promise((resolve, reject) => {
+      const outgoing = open(url, what, resolve);
+      // The listener stays: an unhandled 'error' event of a request ends the process.
+      outgoing.on('error', reject);
+      // A request that still waits for its connection through the proxy does not report its end by itself.
+      onAbort = () => reject(signal?.reason);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
+      outgoing.on('upgrade', (_reply, socket) => socket.destroy());
+      outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
+      outgoing.end(body ?? undefined);
+    });
+  } finally {
+    // A signal may outlive its requests, and would keep each reply.
+    signal?.removeEventListener('abort', onAbort);
+  }
 }
 
 const NO_BODY = new Set([204, 205, 304]);
 
-function responseOf(reply: IncomingMessage): Response {
+/** The reply of `fetch`. `bodyOf` is not called for a status that has no body; throws for one that `Response` refuses. */
+export function responseOf(
+  reply: IncomingMessage,
+  bodyOf: (reply: IncomingMessage) => Readable = (all) => all,
+): Response {
+  const { statusCode: status = 502, statusMessage: statusText = '' } = reply;
   const headers = new Headers();
   for (const [name, values] of Object.entries(reply.headersDistinct)) {
     for (const value of values ?? []) headers.append(name, value);
   }
-  const { statusCode: status = 502 } = reply;
   if (NO_BODY.has(status)) {
     reply.resume();
     return new Response(null, { status, headers });
   }
-  return new Response(Readable.toWeb(reply) as ReadableStream<Uint8Array>, { status, headers });
+  const body = Readable.toWeb(bodyOf(reply)) as ReadableStream<Uint8Array>;
+  return new Response(body, { status, statusText, headers });
 }

@@ -1,6 +1,7 @@
+import { getEventListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { startCompanyProxy } from '../../e2e/support/company_proxy.ts';
 import { createTestCa } from '../../e2e/support/test_ca.ts';
@@ -41,6 +42,23 @@ test('sends method, headers and body, and requests no compression', async () => 
   const reply = await remote!.fetch(`${origin}/a?b=c`, { method: 'POST', headers, body: '{"ü":1}' });
   expect(await reply.json()).toEqual(['POST', '/a?b=c', expect.anything(), '{"ü":1}']);
   expect(seen).toMatchObject({ authorization: 'Bearer x', 'accept-encoding': 'identity', 'content-length': '8' });
+});
+
+test('keeps nothing of a call at a signal that outlives it', async () => {
+  const origin = await serving((_request, response) => response.end('x'));
+  const { signal } = new AbortController();
+  for (let count = 0; count < 20; count += 1) await (await remote!.fetch(origin, { signal })).text();
+  // Node removes its own listener when the request is closed, shortly after the end of the reply.
+  await vi.waitFor(() => expect(getEventListeners(signal, 'abort')).toEqual([]));
+});
+
+test('a call whose signal is aborted fails with its reason', async () => {
+  const origin = await serving(() => undefined);
+  const controller = new AbortController();
+  const pending = remote!.fetch(origin, { signal: controller.signal });
+  controller.abort(new Error('stopped'));
+  await expect(pending).rejects.toThrow('stopped');
+  await expect(remote!.fetch(origin, { signal: controller.signal })).rejects.toThrow('stopped');
 });
 
 test('returns a redirect unfollowed, and sends nothing to another origin', async () => {

@@ -1,10 +1,11 @@
 import { lookup as systemLookup } from 'node:dns';
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Agent as HttpAgent, type IncomingMessage, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { isLoopbackHostname } from '../../shared/model/loopback_hostname.ts';
+import { replyTo, responseOf } from '../../machine/node_fetch.ts';
 import { createTrustingContext } from '../../machine/trusted_roots.ts';
 import { canonicalHost } from '../../shared/net/host.ts';
 import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
@@ -78,38 +79,13 @@ async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, ini
     ...(init.signal ? { signal: init.signal } : {}),
     ...(options.isLocal ? {} : { lookup: publicLookup(options.lookup ?? systemLookup) }),
   };
-  return responseOf(await replyTo(url, what, body, init.signal ?? null), options);
+  return limitedResponse(await replyTo(url, what, body), options);
 }
 
-function replyTo(
-  url: URL,
-  what: RequestOptions,
-  body: string | null,
-  signal: AbortSignal | null,
-): Promise<IncomingMessage> {
-  const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
-  return new Promise((resolve, reject) => {
-    const outgoing = open(url, what, resolve);
-    // The listener stays: an unhandled 'error' event of a request ends the process.
-    outgoing.on('error', reject);
-    // A request that still waits for its connection through the proxy does not report its end by itself.
-    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
-    outgoing.on('upgrade', (_reply, socket) => socket.destroy());
-    outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
-    outgoing.end(body ?? undefined);
-  });
-}
-
-const NO_BODY = new Set([204, 205, 304]);
-
-function responseOf(reply: IncomingMessage, options: RemoteFetchOptions): Response {
-  const status = reply.statusCode ?? 502;
-  const headers = new Headers();
-  for (const [name, values] of Object.entries(reply.headersDistinct)) {
-    for (const value of values ?? []) headers.append(name, value);
-  }
-  const coding = headers.get('content-encoding');
-  if (coding !== null && coding !== 'identity') {
+function limitedResponse(reply: IncomingMessage, options: RemoteFetchOptions): Response {
+  const { statusCode: status = 502 } = reply;
+  const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = reply.headers;
+  if (coding !== 'identity') {
     reply.destroy();
     throw new TypeError('the reply is compressed although no compression was requested');
   }
@@ -118,13 +94,8 @@ function responseOf(reply: IncomingMessage, options: RemoteFetchOptions): Respon
     throw new TypeError(`the reply has the status ${status}`);
   }
   reply.on('error', () => undefined);
-  if (NO_BODY.has(status)) {
-    reply.resume();
-    return new Response(null, { status, headers });
-  }
-  const isStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  const body = Readable.toWeb(Readable.from(limitReply(reply, isStream, options))) as ReadableStream<Uint8Array>;
-  return new Response(body, { status, statusText: reply.statusMessage ?? '', headers });
+  const isStream = type.startsWith('text/event-stream');
+  return responseOf(reply, () => Readable.from(limitReply(reply, isStream, options)));
 }
 
 const LINE_FEED = 10;
