@@ -128,6 +128,14 @@ export const UPSTREAM_PROXY_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'a login session keeps no NO_PROXY entry',
+    file: 'cli/launch/run_in_session.ts',
+    text: 'if (login !== undefined || allowList !== undefined) return Promise.resolve([]);',
+    replacement: 'if (allowList !== undefined) return Promise.resolve([]);',
+    tests: ['cli/agents/capture_login.test.ts'],
+  },
+  {
+    row: ROW,
     holds: 'the channel and the command line go through the proxy',
     file: 'machine/connection/proxy_agent.ts',
     text: 'if (!goesThrough(this.#proxy, target)) return',

@@ -170,6 +170,13 @@ describe('svc login AGENT --as account', () => {
     expect(bindings()).not.toEqual([before]);
   });
 
+  test("passes on nothing of the user's NO_PROXY, so the agent cannot get its tokens past svc", async () => {
+    await svc(['--yes'], { env: { NO_PROXY: '.corp.test,auth.example.test,.anthropic.com' } });
+    const written = readFileSync(join(home.path, 'environment'), 'utf8');
+    expect(written).toMatch(/^NO_PROXY=localhost,127\.0\.0\.1,::1$/m);
+    expect(written).not.toContain('.corp.test');
+  });
+
   test('stores nothing if the person says no, and deletes the tokens', async () => {
     const run = await svc([], { terminal: true, typed: ['n'] });
     expect(run.code).toBe(1);

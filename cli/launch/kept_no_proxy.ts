@@ -11,14 +11,18 @@ import { CliError, EXIT } from '../exit_codes.ts';
 const OWN = new Set(['localhost', '127.0.0.1', '::1']);
 
 /**
- * The entries of the user's NO_PROXY that a command of a session keeps. One that covers a host with a binding or a connector
- * would lead requests past the sidecar: it is left out and named, as all are if the control plane cannot be asked.
+ * The entries of the user's NO_PROXY that a command of a session keeps. One that covers a host with a binding or a connector,
+ * or one of `more`, would lead requests past the sidecar: it is left out and named, as all are if the control plane cannot be
+ * asked.
  */
-export async function keptNoProxy(call: Pick<Call, 'context' | 'options' | 'print'>): Promise<readonly string[]> {
+export async function keptNoProxy(
+  call: Pick<Call, 'context' | 'options' | 'print'>,
+  more: readonly string[] = [],
+): Promise<readonly string[]> {
   const { entries } = parseNoProxy(noProxyText(call.context.env));
   const given = { entries: entries.filter(({ text }) => !OWN.has(text.toLowerCase())) };
   if (given.entries.length === 0) return [];
-  const bound = await boundHosts(call);
+  const bound = await boundHosts(call, more);
   if (bound === null) {
     call.print.warn('NO_PROXY is not passed on: the control plane, which knows the bound hosts, cannot be reached');
     return [];
@@ -30,11 +34,14 @@ export async function keptNoProxy(call: Pick<Call, 'context' | 'options' | 'prin
   return kept;
 }
 
-async function boundHosts({ context, options }: Pick<Call, 'context' | 'options'>): Promise<HostPattern[] | null> {
+async function boundHosts(
+  { context, options }: Pick<Call, 'context' | 'options'>,
+  more: readonly string[],
+): Promise<HostPattern[] | null> {
   try {
     const client = controlClient(context, options);
     const [bindings, connectors] = await Promise.all([listAllBindings(client), listAllConnectors(client)]);
-    const hosts = [...bindings.map(({ host }) => host), ...connectors.flatMap((connector) => connector.hosts)];
+    const hosts = [...more, ...bindings.map(({ host }) => host), ...connectors.flatMap((connector) => connector.hosts)];
     const patterns = hosts.map(parseHostPattern);
     return patterns.flatMap((pattern) => (pattern.ok ? [pattern.value] : []));
   } catch (error) {

@@ -116,7 +116,7 @@ async function containerLaunch(
     env: await launchVariables(call, request.envNames),
     command,
     relay,
-    exempt: egress === 'open' ? await keptNoProxy(call) : [],
+    exempt: egress === 'open' ? await keptNoProxy(call, hosts) : [],
     tty: wantsTty(call, request),
   };
 }

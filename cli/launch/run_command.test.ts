@@ -95,6 +95,15 @@ describe('svc run', () => {
       expect(run.stderr).toContain('NO_PROXY is not passed on');
     });
 
+    test('opens no session if the control plane refuses to list the bound hosts', async () => {
+      const error = { code: 'internal_error', message: 'it failed', request_id: 'req_1' };
+      const refused: Answer = (call) =>
+        call.url.pathname === '/v1/host-bindings' ? { status: 500, body: { error } } : bound(call);
+      const run = await runCli(home, script, { answer: refused, env: { NO_PROXY: '.corp.test' } });
+      expect(run.code).toBe(125);
+      expect(listCalls(run.calls)).not.toContain('POST /v1/sandbox-proxy/sessions');
+    });
+
     test('keeps nothing where only some hosts are allowed', async () => {
       const limited = ['run', '--allow-only', 'api.other.test', ...script.slice(1)];
       await runCli(home, limited, { answer: bound, env: { NO_PROXY: '.corp.test' } });

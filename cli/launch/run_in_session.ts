@@ -66,6 +66,7 @@ export async function runInSession(
   const screened = await screen(call);
   const allowList = allowListOf(call, wanted.expectedHosts);
   const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
+  const exempt = await exemptHosts(call, wanted, allowList).catch(rethrowNotStarted);
   const { session, end } = await open(call, {
     kept: screened.kept,
     byDefault: wanted.name,
@@ -73,7 +74,6 @@ export async function runInSession(
     secrets,
     login: wanted.login,
   });
-  const exempt = allowList === undefined ? await keptNoProxy(call) : [];
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
@@ -131,6 +131,16 @@ function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []
   } catch (error) {
     throw notStarted(error);
   }
+}
+
+/** The user's NO_PROXY for the command: nothing in a login, because a request past the sidecar brings the program real tokens. */
+function exemptHosts(
+  call: Call<RunOptions>,
+  { login, expectedHosts = [] }: RunInSession,
+  allowList: AllowList | undefined,
+): Promise<readonly string[]> {
+  if (login !== undefined || allowList !== undefined) return Promise.resolve([]);
+  return keptNoProxy(call, expectedHosts);
 }
 
 /** Opens the session; failures before the command starts have their own exit code. */
