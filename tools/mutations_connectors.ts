@@ -187,6 +187,15 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     tests: ['cli/connectors/connector_commands.test.ts'],
   },
   {
+    row: 'Connectors: revoking',
+    holds: 'the console has tokens revoked before it deletes them',
+    file: 'worker/services/oauth/oauth_revocation.ts',
+    text: '  const revoked = await revokeConnectorTokens(context, caller, id);\n  const removed = await remove();\n',
+    replacement:
+      '  const removed = await remove();\n  const revoked = await revokeConnectorTokens(context, caller, id);\n',
+    tests: ['worker/connector_oauth.test.ts'],
+  },
+  {
     row: 'svc panic',
     holds: 'a process of a session that is just starting its program is stopped too',
     file: 'cli/launch/launcher_processes.ts',

@@ -290,6 +290,19 @@ describe('the client of a credential', () => {
 const outcome = () => parseReply(revocationReply, control.asUser('POST', `/v1/connectors/${id}/credential/revoke`));
 const named = () => put({ revocation_url: `${provider.origin}/token/revocation` });
 
+const REMOVALS = [
+  ['remove', '/connectors?done=connector_removed'],
+  ['credential/delete', '?done=credential_deleted'],
+] as const;
+
+const submitRemoval = async (path: string): Promise<string> => {
+  const headers = { cookie: await signIn(), origin: control.consoleOrigin };
+  const body = new URLSearchParams({ confirm: 'acme/items' });
+  const done = await control.inBrowser(`/connectors/${id}/${path}`, { method: 'POST', headers, body });
+  expect(done.status).toBe(303);
+  return done.headers.get('location') ?? '';
+};
+
 describe('a revocation', () => {
   test('ends the tokens at the provider, and their use here, and is recorded', async () => {
     await named();
@@ -358,6 +371,29 @@ describe('a revocation', () => {
     await authorise();
     expect(await outcome()).toEqual({ outcome: 'not_named', message: null });
   });
+
+  test.each(REMOVALS)('comes before the console deletes the tokens: %s', async (path, next) => {
+    await named();
+    await authorise();
+    expect(await submitRemoval(path)).toMatch(new RegExp(`${next.replace('?', '\\?')}$`));
+    expect(provider.revoked()).toBe(1);
+    const order = (await types()).filter((type) => /tokens_revoked|credential_deleted/.test(type));
+    expect(order.toSorted()).toEqual(['control.connector.credential_deleted', 'control.connector.tokens_revoked']);
+  });
+
+  test.each(REMOVALS)(
+    'that fails does not prevent a deletion in the console, which says so: %s',
+    async (path, next) => {
+      await named();
+      await authorise();
+      provider.onRevocation((response) => void response.writeHead(503).end());
+      const location = await submitRemoval(path);
+      expect(location.endsWith(`${next}_tokens_valid`)).toBe(true);
+      expect(await types()).toContain('control.connector.credential_deleted');
+      const page = await control.inBrowser(location, { headers: { cookie: await signIn() } });
+      expect(await page.text()).toContain('Its tokens may stay valid at the provider');
+    },
+  );
 
   test('is for those who may change the connector', async () => {
     await named();

@@ -17,8 +17,12 @@ const DONE: Readonly<Record<string, string>> = {
   binding_deleted: 'The host binding is deleted.',
   connector_installed: 'The connector is installed.',
   connector_removed: 'The connector is removed, with its credential.',
+  connector_removed_tokens_valid:
+    'The connector is removed, with its credential. Its tokens may stay valid at the provider: end the login in the settings of the account.',
   credential_stored: 'The credential is stored. Its value is never shown again.',
   credential_deleted: 'The credential is deleted.',
+  credential_deleted_tokens_valid:
+    'The credential is deleted. Its tokens may stay valid at the provider: end the login in the settings of the account.',
   sidecar_revoked: 'The sidecar is revoked: its next call is refused.',
   signed_out: 'It is signed out: its next call is refused.',
   token_revoked: 'The token is revoked: its next call is refused.',

@@ -118,7 +118,8 @@ export function connectorRemovalPage({ id, fqn, credential }: ConnectorRecord, f
   return confirmPage({
     title: 'Remove a connector?',
     consequence: html`<code>${fqn}</code> ${isShared(credential) ? 'is' : 'and its credential are'} permanently deleted.
-      From then on its requests get the credential of a binding for their host, or none.`,
+      Tokens are revoked at the provider first, if svc knows where. From then on its requests get the credential of a
+      binding for their host, or none.`,
     name: fqn,
     action: `/connectors/${id}/remove`,
     button: 'Remove it',

@@ -17,21 +17,23 @@ import {
 } from './console.ts';
 import { consolePage } from './pages.ts';
 
-interface ConfirmedChange<T> {
+interface ConfirmedChange<T, Made> {
   /** What is changed. `fields` are the query's when the page asks, and the form's when the change is made. */
   find(c: AppContext, caller: Caller, fields: Fields): Result<T, ApiError> | Promise<Result<T, ApiError>>;
   /** What has to be typed. */
   name(found: T): string;
   page(found: T, form: FormState): Page;
-  make(context: ServiceContext, caller: Caller, found: T): Promise<Result<unknown, ApiError>>;
+  make(context: ServiceContext, caller: Caller, found: T): Promise<Result<Made, ApiError>>;
   /** Completes `nothing was ...`, for another name. */
   happened: string;
   /** The page that follows, and the code by which it says what was done. */
-  next(found: T): readonly [path: string, code: string];
+  next(found: T, made: Made): readonly [path: string, code: string];
 }
 
 /** A change that destroys something: a page asks for its name, and the page's form makes it only if that was typed. */
-export function confirmedChange<T>(change: ConfirmedChange<T>): {
+export function confirmedChange<T, Made>(
+  change: ConfirmedChange<T, Made>,
+): {
   readonly ask: PageRoute;
   readonly submit: PageRoute;
 } {
@@ -47,7 +49,7 @@ export function confirmedChange<T>(change: ConfirmedChange<T>): {
       return formAgain(c, caller, change.page(found.value, toUnconfirmedForm(name, change.happened)));
     }
     const made = await change.make(c.get('context'), caller, found.value);
-    if (made.ok) return redirectDone(c, ...change.next(found.value));
+    if (made.ok) return redirectDone(c, ...change.next(found.value, made.value));
     return formAgain(c, caller, change.page(found.value, toRefusedForm({}, made.error)), made.error);
   });
   return { ask, submit };

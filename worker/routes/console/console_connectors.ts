@@ -21,6 +21,7 @@ import {
 import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH, beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
+import { revokeBefore } from '../../services/oauth/oauth_revocation.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
@@ -166,9 +167,9 @@ export const connectorRemoval = confirmedChange({
   find: (c, caller) => getConnector(c.get('context'), caller, c.req.param('id') ?? ''),
   name: ({ fqn }) => fqn,
   page: connectorRemovalPage,
-  make: (context, caller, { id }) => removeConnector(context, caller, id),
+  make: (context, caller, { id }) => revokeBefore(context, caller, id, () => removeConnector(context, caller, id)),
   happened: 'removed',
-  next: () => ['/connectors', 'connector_removed'],
+  next: (_, { left }) => ['/connectors', left ? 'connector_removed_tokens_valid' : 'connector_removed'],
 });
 
 /** `POST /connectors/{id}/credential` */
@@ -217,7 +218,8 @@ export const credentialDeletion = confirmedChange({
   find: (c, caller) => getConnector(c.get('context'), caller, c.req.param('id') ?? ''),
   name: ({ fqn }) => fqn,
   page: credentialDeletionPage,
-  make: (context, caller, { id }) => removeConnectorCredential(context, caller, id),
+  make: (context, caller, { id }) =>
+    revokeBefore(context, caller, id, () => removeConnectorCredential(context, caller, id)),
   happened: 'deleted',
-  next: ({ id }) => [`/connectors/${id}`, 'credential_deleted'],
+  next: ({ id }, { left }) => [`/connectors/${id}`, left ? 'credential_deleted_tokens_valid' : 'credential_deleted'],
 });

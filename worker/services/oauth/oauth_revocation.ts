@@ -43,6 +43,26 @@ export async function revokeConnectorTokens(
   return ok({ outcome: 'revoked', message: null });
 }
 
+/**
+ * Has the tokens of a connector revoked, and then deletes them, whatever the provider says. `left`: they may stay valid there.
+ * Refuses what the deletion refuses.
+ */
+export async function revokeBefore(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  remove: () => Promise<Result<unknown, ApiError>>,
+): Promise<Result<{ readonly left: boolean }, ApiError>> {
+  const revoked = await revokeConnectorTokens(context, caller, id);
+  const removed = await remove();
+  if (!removed.ok) return removed;
+  // Without an oauth2 credential there is no token.
+  const left = revoked.ok
+    ? revoked.value.outcome === 'failed' || revoked.value.outcome === 'not_named'
+    : revoked.error.code !== 'binding_required';
+  return ok({ left });
+}
+
 /** The credential, which nobody else refreshes now; or one that there is nothing to revoke of. */
 async function leaseHeld(context: ServiceContext, id: string): Promise<Result<HeldCredential, ApiError>> {
   const ends = context.clock.now() + PATIENCE_MS;
