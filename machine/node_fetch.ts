@@ -47,23 +47,22 @@ export function createNodeFetch({ extraCa, proxy }: NodeFetchOptions): typeof fe
 export async function replyTo(url: URL, what: RequestOptions, body: string | null): Promise<IncomingMessage> {
   const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
   const { signal = null } = what;
-  let onAbort = (): void => undefined;
+  const waiting = new AbortController();
   try {
     return await new Promise((resolve, reject) => {
       const outgoing = open(url, what, resolve);
       // The listener stays: an unhandled 'error' event of a request ends the process.
       outgoing.on('error', reject);
       // A request that still waits for its connection through the proxy does not report its end by itself.
-      onAbort = () => reject(signal?.reason);
-      signal?.addEventListener('abort', onAbort, { once: true });
-      if (signal?.aborted === true) onAbort();
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true, signal: waiting.signal });
+      if (signal?.aborted === true) reject(signal.reason);
       outgoing.on('upgrade', (_reply, socket) => socket.destroy());
       outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
       outgoing.end(body ?? undefined);
     });
   } finally {
-    // A signal may outlive its requests, and would keep each reply.
-    signal?.removeEventListener('abort', onAbort);
+    // Removes the listener: a signal may outlive its requests, and would keep each reply.
+    waiting.abort();
   }
 }
 

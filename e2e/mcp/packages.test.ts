@@ -164,6 +164,15 @@ describe('an install that fails leaves nothing behind', { timeout: HANGS_MS }, (
     expect(existsSync(mark)).toBe(false);
   });
 
+  test('npm fetches nothing from a URL that a package names', async () => {
+    const stranger = await startTestRegistry();
+    registry.publish(serverRelease({ dependencies: { greeting: `${stranger.url}/greeting.tgz` } }));
+    const plan = await open().plan(SPEC, never);
+    await stranger.stop();
+    expect(plan).toMatchObject({ ok: false, error: expect.stringContaining('could not be resolved') });
+    expect(stranger.requests).toEqual([]);
+  });
+
   test('it is stopped', async () => {
     const stop = new AbortController();
     registry.beforeAnswer = () => {

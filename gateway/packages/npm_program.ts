@@ -15,6 +15,8 @@ const FIXED = [
   '--ignore-scripts',
   '--allow-git=none',
   '--git=/nonexistent/git',
+  '--allow-file=none',
+  '--allow-directory=none',
   '--omit=dev',
   '--install-strategy=hoisted',
   '--install-links=true',
@@ -30,6 +32,9 @@ const FIXED = [
   '--logs-max=0',
 ] as const;
 
+/** While npm decides the dependencies, it fetches none by a URL. Later the checked lock file says what it fetches. */
+const FOR_PLANS = ['--allow-remote=none'] as const;
+
 const MAX_OUTPUT_CHARACTERS = 64 * 1024;
 const MAX_LINES = 3;
 const MAX_CHARACTERS = 500;
@@ -40,7 +45,7 @@ export function npmOnPath(env: Readonly<Record<string, string | undefined>>): Np
   return (args, folder, signal) => {
     if (env['PATH'] === undefined || signal.aborted) return Promise.resolve(err(NO_NPM));
     // Its own process group: what npm starts ends with it.
-    const child = spawn('npm', [...args, ...FIXED], {
+    const child = spawn('npm', [...args, ...FIXED, ...(args[0] === 'install' ? FOR_PLANS : [])], {
       cwd: folder,
       env: npmEnvironment(env),
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -36,6 +36,15 @@ describe('a lock file', () => {
     expect(read(packages)).toMatchObject({ ok: true });
   });
 
+  test('may have dependencies by version, range, tag and another name, and a lock file of its publisher', () => {
+    const dependencies = { b: '1.0.0', c: '^1.0.0 || >=2 <3', d: 'latest', e: '*', f: '', g: 'npm:@a/b@^1.0.0' };
+    const packages = {
+      'node_modules/a': { ...DEPENDENCY, dependencies, hasShrinkwrap: true },
+      'node_modules/a/node_modules/b': DEPENDENCY,
+    };
+    expect(read(packages)).toMatchObject({ ok: true });
+  });
+
   test.each([
     ['another system', { os: ['darwin'] }],
     ['another processor', { cpu: ['arm64'] }],
@@ -63,6 +72,26 @@ describe('a lock file is refused', () => {
     ['a file', { 'node_modules/a': { ...DEPENDENCY, resolved: 'file:../a.tgz' } }, 'registry'],
     ['a credential in a URL', { 'node_modules/a': { ...DEPENDENCY, resolved: 'https://u:p@h/a.tgz' } }, 'registry'],
     ['no place to fetch it', { 'node_modules/a': { version: '4.0.0', integrity: HASH } }, 'registry'],
+    ...['dependencies', 'optionalDependencies', 'peerDependencies'].map((kind): [string, Packages, string] => [
+      `a URL among its ${kind}`,
+      { 'node_modules/a': { ...DEPENDENCY, [kind]: { b: 'http://127.0.0.1:8080/x' } } },
+      'dependency that is not from a registry',
+    ]),
+    ...['https://h/b.tgz', 'git+ssh://git@h/r.git', 'user/repository', 'file:../b', 'npm:http://h/b.tgz', '/b'].map(
+      (spec): [string, Packages, string] => [
+        `the dependency ${spec}`,
+        { 'node_modules/@acme/files': { ...OWN, dependencies: { b: spec } } },
+        'dependency that is not from a registry',
+      ],
+    ),
+    [
+      'a lock file of its publisher that leads elsewhere',
+      {
+        'node_modules/a': { ...DEPENDENCY, hasShrinkwrap: true },
+        'node_modules/a/node_modules/b': { ...DEPENDENCY, resolved: 'http://169.254.169.254/b.tgz' },
+      },
+      'from elsewhere',
+    ],
     ['no hash', { 'node_modules/a': { ...DEPENDENCY, integrity: undefined } }, 'hash'],
     ['a SHA-1', { 'node_modules/a': { ...DEPENDENCY, integrity: `sha1-${'A'.repeat(27)}=` } }, 'hash'],
     ['a range', { 'node_modules/a': { ...DEPENDENCY, version: '^4.0.0' } }, 'exact version'],

@@ -13,6 +13,7 @@ export interface NpmLock {
   readonly withScripts: readonly string[];
 }
 
+const dependencies = z.record(z.string(), z.string()).optional();
 const lockedPackage = z.looseObject({
   name: z.string().optional(),
   version: z.string().optional(),
@@ -21,6 +22,10 @@ const lockedPackage = z.looseObject({
   link: z.boolean().optional(),
   inBundle: z.boolean().optional(),
   hasInstallScript: z.boolean().optional(),
+  hasShrinkwrap: z.boolean().optional(),
+  dependencies,
+  optionalDependencies: dependencies,
+  peerDependencies: dependencies,
   os: z.array(z.string()).optional(),
   cpu: z.array(z.string()).optional(),
 });
@@ -41,8 +46,8 @@ const INTEGRITY = /^sha(?:256|384|512)-[A-Za-z0-9+/]{43,86}={0,2}$/;
 
 /**
  * Checks a package-lock.json before anything is fetched by it: the wanted release, every package from a registry's archive
- * with its hash, at a place inside the folder. Repositories, links and local directories are refused, because npm runs or
- * reads other things for them. The error is the rest of a sentence about the package.
+ * with its hash, at a place inside the folder. Repositories, links, local directories and dependencies by URL are refused,
+ * because npm runs, reads or fetches other things for them. The error is the rest of a sentence about the package.
  */
 export function readNpmLock(text: string, wanted: PackageSpec, platform: LockPlatform): Result<NpmLock, string> {
   const parsed = lockFile.safeParse(parseJson(text));
@@ -73,10 +78,14 @@ function findProblem(path: string, locked: Locked, all: Readonly<Record<string, 
   if (!isInside(path)) return 'whose place is not inside its folder';
   if (locked.link === true) return 'which is a directory of this machine';
   if (locked.version === undefined || !isNpmVersion(locked.version)) return 'which has no exact version';
+  if (!specsOf(locked).every((spec) => FROM_REGISTRY.test(spec))) {
+    return 'which has a dependency that is not from a registry';
+  }
   if (locked.inBundle === true) {
     return comesInside(path, all) ? null : 'which claims to come inside another package';
   }
   if (!isArchive(locked.resolved)) return 'which is not from a registry';
+  if (!isWhereOthersAre(path, locked, all)) return 'which its publisher fetches from elsewhere';
   return INTEGRITY.test(locked.integrity ?? '') ? null : 'which has no SHA-256 or SHA-512 hash';
 }
 
@@ -97,10 +106,35 @@ function comesInside(path: string, all: Readonly<Record<string, Locked>>): boole
   return parent.inBundle === true ? comesInside(path.slice(0, at), all) : parent.integrity !== undefined;
 }
 
-function isArchive(url: string | undefined): boolean {
+function isArchive(url: string | undefined): url is string {
   if (url === undefined || !URL.canParse(url)) return false;
   const { protocol, username, password } = new URL(url);
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
+}
+
+/** A version, a range, a tag, or another package of a registry: no URL, no path and no repository. */
+const FROM_REGISTRY = /^(?:[^:/]*|npm:(?:@[^:/]+\/)?[^:/]+)$/;
+
+/** Unlike the registry, the publisher of a package chooses these texts, and npm fetches the URLs among them. */
+function specsOf({ dependencies: needed = {}, optionalDependencies = {}, peerDependencies = {} }: Locked): string[] {
+  return [needed, optionalDependencies, peerDependencies].flatMap((each) => Object.values(each));
+}
+
+/** A package may bring a lock file for its dependencies, with URLs of its publisher: they have to be where a registry's are. */
+function isWhereOthersAre(path: string, { resolved = '' }: Locked, all: Readonly<Record<string, Locked>>): boolean {
+  if (!isBelowShrinkwrap(path, all)) return true;
+  const { origin } = new URL(resolved);
+  return Object.entries(all).some(([other, locked]) => {
+    if (!isArchive(locked.resolved) || isBelowShrinkwrap(other, all)) return false;
+    return new URL(locked.resolved).origin === origin;
+  });
+}
+
+function isBelowShrinkwrap(path: string, all: Readonly<Record<string, Locked>>): boolean {
+  const at = path.lastIndexOf(`/${FOLDER}`);
+  if (at < 0) return false;
+  const parent = path.slice(0, at);
+  return all[parent]?.hasShrinkwrap === true || isBelowShrinkwrap(parent, all);
 }
 
 function nameOf(path: string): string {
