@@ -49,9 +49,10 @@ import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel_ports.ts';
 import { bootId } from '../machine/process_identity.ts';
 import { trustedRoots } from '../machine/trusted_roots.ts';
-import { createDialer } from './upstream/dialer.ts';
+import { createDialer, type DialerOptions } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 import { openUpstream } from './upstream/open_upstream.ts';
+import { createPlainDialer } from './upstream/plain_dialer.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 import { proxyOrigin, upstreamProxyVariables } from '../shared/net/upstream_proxy.ts';
 
@@ -291,14 +292,16 @@ function tunnelPortsOf(
   { control, sessions, refusals }: Parts,
   approvals: Approvals,
 ): TunnelPorts {
-  const dialer = createDialer({
+  const dialerOptions: DialerOptions = {
     roots: trustedRoots(config.upstreamRoots),
     pinned: config.pinned,
     proxy: config.proxy,
     denyPrivate: config.denyPrivateUpstreams,
     timeoutSeconds: config.limits.connectTimeoutSeconds,
     limits: config.limits,
-  });
+  };
+  const dialer = createDialer(dialerOptions);
+  const plainDialer = createPlainDialer(dialerOptions);
   const materials = new MaterialCache();
   const masked = new MaskedReplies(
     config.limits.maxMaskedReplies,
@@ -331,6 +334,7 @@ function tunnelPortsOf(
     log,
     openUpstream: (wanted) => openUpstream(dialer, wanted),
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
+    openPlainLanes: (host, isPublicOnly) => new TunnelLanes(plainDialer, host, isPublicOnly),
   };
 }
 

@@ -208,6 +208,13 @@ export interface SessionLogin {
   hold(tokens: Omit<LoginReply, 'reply'>): Promise<Result<void, Refusal>>;
 }
 
+/** The hosts to which a session may send requests over plain HTTP (decision 0076). */
+export interface PlainHttp {
+  readonly allowed: AllowedHosts;
+  /** Exact hosts that the person who started the session typed. Only these may lead to private addresses in a sealed session. */
+  readonly named: ReadonlySet<string>;
+}
+
 /** What a proxy password gives access to: a live session, or the scope of one of its plan's steps. */
 export interface LiveSession {
   /** The session's id. */
@@ -218,6 +225,8 @@ export interface LiveSession {
   readonly allowed?: AllowedHosts | null;
   /** Exact hosts that the person who started the session typed. Only these may lead to private addresses. */
   readonly named?: ReadonlySet<string>;
+  /** The hosts that it may send plain `http://` requests to; null or absent: none. */
+  readonly plainHttp?: PlainHttp | null;
   /** Which account it uses where a host has several; null or absent: the request alone decides. */
   readonly choice?: AccountChoice | null;
   /** True for a container whose only way out is the proxy (`--egress=sealed` and `--egress=sealed,public`). */

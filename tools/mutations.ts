@@ -10,6 +10,7 @@ import { LOGIN_MUTATIONS } from './mutations_logins.ts';
 import { MARKETPLACE_MUTATIONS } from './mutations_marketplace.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
+import { PLAIN_HTTP_MUTATIONS } from './mutations_plain_http.ts';
 import { HTTP2_MUTATIONS } from './mutations_http2.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
@@ -47,7 +48,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '1 Authority',
     holds: 'the Host header is the tunnel’s host',
     file: INCOMING,
-    text: "if (incoming.authority !== null && !isHost(incoming.authority, host)) return mismatch('the Host header', host);",
+    text: "if (incoming.authority !== null && !isHost(incoming.authority, host, port)) return mismatch('the Host header', host);",
     replacement: '',
     tests: [INVARIANTS, AUTHORITY],
   },
@@ -55,7 +56,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '1 Authority',
     holds: 'an absolute target names the tunnel’s host',
     file: INCOMING,
-    text: "if (named !== null && !isHost(named, host)) return mismatch('the absolute request target', host);",
+    text: "if (named !== null && !isHost(named, host, port)) return mismatch('the absolute request target', host);",
     replacement: '',
     tests: [INVARIANTS, AUTHORITY],
   },
@@ -63,7 +64,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '1 Authority',
     holds: 'a port after the host is 443',
     file: INCOMING,
-    text: 'return authority.host === host && (authority.port === null || authority.port === 443);',
+    text: 'return authority.host === host && (authority.port === null || authority.port === port);',
     replacement: 'return authority.host === host;',
     tests: [INVARIANTS, AUTHORITY],
   },
@@ -1187,6 +1188,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
+  ...PLAIN_HTTP_MUTATIONS,
   ...ACCOUNT_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,

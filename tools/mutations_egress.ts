@@ -53,7 +53,7 @@ export const EGRESS_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a request in a tunnel names no other host, also on passthrough (421 `authority_mismatch`)',
     file: 'sidecar/exchange/exchange.ts',
-    text: 'tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni) : ok(undefined)',
+    text: 'tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni, port) : ok(undefined)',
     replacement: 'tunnel.limited ? ok(undefined) : ok(undefined)',
     tests: [REACH_TEST],
   },

@@ -97,6 +97,9 @@ const listener = createListener(
     log,
     openUpstream: (wanted) => openUpstream(dialer, wanted),
     openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),
+    openPlainLanes: () => {
+      throw new Error('the bench sends nothing over plain HTTP');
+    },
   },
   createServer(),
 );

@@ -47,6 +47,21 @@ const answerMore: Answer = () => ({
 });
 
 describe('svc allow', () => {
+  test('keeps hosts for plain http apart from those of sealed sessions', async () => {
+    expect((await allow(['a.test'])).code).toBe(0);
+    expect((await allow(['--plain-http', 'A.test', '*.b.test'])).code).toBe(0);
+    expect(stored()).toEqual({ version: 1, folders: { [project]: ['a.test', 'http://*.b.test', 'http://a.test'] } });
+    expect((await allow([])).stdout).toContain('http://a.test');
+    const missing = await allow(['--remove', '--plain-http', 'c.test']);
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('http://c.test is not on the list')]);
+    const above = await allow(['--remove', '--plain-http', 'a.test'], { workingDirectory: join(project, 'below') });
+    expect(above.stderr).toContain(`svc allow --remove --plain-http a.test --folder ${project}`);
+    expect((await allow(['--remove', '--plain-http', 'a.test'])).code).toBe(0);
+    expect(stored()).toEqual({ version: 1, folders: { [project]: ['a.test', 'http://*.b.test'] } });
+    expect((await allow(['--plain-http'])).code).toBe(2);
+    expect((await allow(['http://a.test'])).code).toBe(2);
+  });
+
   test('stores hosts for the folder and lists them there and below', async () => {
     expect((await allow(['B.test.', '*.a.test'])).code).toBe(0);
     expect((await allow(['b.test', 'münchen.test'])).code).toBe(0);

@@ -12,6 +12,7 @@ import {
   type FolderHosts,
   findListedFolder,
   hostsAllowedIn,
+  plainEntry,
   quoteForShell,
   readFolderHosts,
   realFolder,
@@ -25,6 +26,7 @@ const MOST_PROPOSED = 50;
 
 interface AllowOptions {
   readonly fromSession?: string;
+  readonly plainHttp?: boolean;
   readonly remove?: boolean;
   readonly all?: boolean;
   readonly folder?: string;
@@ -38,17 +40,19 @@ export function addAllowCommand(line: CommandLine): void {
     .description('list, allow or remove hosts for sealed sessions of this folder and those below it')
     .usage('[HOST...]')
     .argument('[host...]', 'a host, or a pattern such as *.example.com; without one, the list is shown')
+    .option('--plain-http', 'the hosts are for http:// URLs, and for sessions of every kind; never with a credential')
     .option('--from-session <session>', 'propose the hosts that a session tried, and ask which to allow')
     .option('--remove', 'remove the hosts from the list')
     .option('--all', 'with --remove: remove every host of the folder')
     .option('--folder <dir>', 'another folder than the working directory')
     .option('--all-folders', 'show the lists of all folders');
   handle<AllowOptions>(line, allow, async (call) => {
-    const { fromSession, remove = false, all = false, folder, allFolders = false } = call.options;
+    const { fromSession, plainHttp = false, remove = false, all = false, folder, allFolders = false } = call.options;
     const { workingDirectory } = call.context;
     const home = homeOf(call.context, call.options);
     if (allFolders) {
-      const others = [fromSession, folder].some((each) => each !== undefined) || remove || all || call.args.length > 0;
+      const given = [fromSession, folder].some((each) => each !== undefined) || call.args.length > 0;
+      const others = given || plainHttp || remove || all;
       if (others) throw new CliError(EXIT.usage, '--all-folders only shows the lists: give nothing else');
       return listFolders(call, home);
     }
@@ -59,8 +63,12 @@ export function addAllowCommand(line: CommandLine): void {
     if (all && (!remove || call.args.length > 0)) {
       throw new CliError(EXIT.usage, '--all goes with --remove alone: svc allow --remove --all');
     }
+    if (plainHttp && call.args.length === 0) {
+      throw new CliError(EXIT.usage, '--plain-http needs a host: svc allow --plain-http HOST');
+    }
     if (fromSession !== undefined) return proposeHosts(call, place, fromSession);
-    const named = call.args.map((text) => valueOrUsageError('the host', parseAllowedHost(text)));
+    const typed = call.args.map((text) => valueOrUsageError('the host', parseAllowedHost(text)));
+    const named = plainHttp ? typed.map(plainEntry) : typed;
     const hosts = all ? (readFolderHosts(home)[place.folder] ?? []) : named;
     if (hosts.length > 0) return changeHosts(call, place, { hosts, remove });
     if (all) throw new CliError(EXIT.failed, `${place.folder} has no list of its own`);
@@ -141,8 +149,13 @@ function notListed(missing: string, folder: string, folders: FolderHosts): CliEr
   const fix =
     above === undefined
       ? '`svc allow` shows the list.'
-      : `It is on the list of ${above.folder}: svc allow --remove ${missing} --folder ${quoteForShell(above.folder)}`;
+      : `It is on the list of ${above.folder}: svc allow --remove ${toWords(missing)} --folder ${quoteForShell(above.folder)}`;
   return new CliError(EXIT.failed, `${missing} is not on the list of ${folder}`, [fix]);
+}
+
+/** An entry as the command takes it. */
+function toWords(entry: string): string {
+  return entry.startsWith('http://') ? `--plain-http ${entry.slice('http://'.length)}` : entry;
 }
 
 /**

@@ -18,11 +18,23 @@ const content = z.strictObject({
   version: z.literal(1),
   folders: z.record(
     z.string().startsWith('/'),
-    z.array(z.string().refine((text) => parseAllowedHost(text).ok, 'is not a host')),
+    z.array(z.string().refine((text) => parseAllowedHost(withoutPlain(text)).ok, 'is not a host')),
   ),
 });
 
-/** Allowed hosts by the real path of their folder. */
+/** What an entry for plain HTTP begins with. */
+const PLAIN = 'http://';
+
+/** The entry of a host for plain HTTP: for https, and as a host of a sealed session, it counts for nothing. */
+export function plainEntry(host: string): string {
+  return PLAIN + host;
+}
+
+function withoutPlain(entry: string): string {
+  return entry.startsWith(PLAIN) ? entry.slice(PLAIN.length) : entry;
+}
+
+/** Allowed hosts by the real path of their folder. An entry such as `http://HOST` is for plain HTTP alone. */
 export type FolderHosts = Readonly<Record<string, readonly string[]>>;
 
 export function readFolderHosts(home: string): FolderHosts {
@@ -133,12 +145,34 @@ function existingFolder(path: string): string {
 
 /** The allow list of a new session: what was typed for it, what the folder has, and more hosts, such as an agent's own. */
 export function allowListFor(
-  { home, folder, more = [] }: { readonly home: string; readonly folder: string; readonly more?: readonly string[] },
+  { more = [], ...place }: ListPlace & { readonly more?: readonly string[] },
   typed: readonly string[],
 ): AllowList {
-  const stored = hostsAllowedIn(readFolderHosts(home), realFolder(folder)).map(({ host }) => host);
+  const stored = listStored(place).filter((entry) => !entry.startsWith(PLAIN));
+  return splitTyped(typed, [...stored, ...more]);
+}
+
+/** The state directory, and the folder that a session starts in. */
+export interface ListPlace {
+  readonly home: string;
+  readonly folder: string;
+}
+
+/** The hosts that the folder's list has for plain HTTP. */
+export function listPlainHttpHosts(place: ListPlace): readonly string[] {
+  return listStored(place)
+    .filter((entry) => entry.startsWith(PLAIN))
+    .map(withoutPlain);
+}
+
+function listStored({ home, folder }: ListPlace): readonly string[] {
+  return hostsAllowedIn(readFolderHosts(home), realFolder(folder)).map(({ host }) => host);
+}
+
+/** Exact hosts that were typed are named; all other ones are only allowed. */
+export function splitTyped(typed: readonly string[], others: readonly string[]): AllowList {
   const named = typed.filter((pattern) => !pattern.includes('*'));
-  const hosts = [...typed, ...stored, ...more].filter((host) => !named.includes(host));
+  const hosts = [...typed, ...others].filter((host) => !named.includes(host));
   const list = { hosts: [...new Set(hosts)], named: [...new Set(named)] };
   if (list.hosts.length > MAX_ALLOWED_HOSTS) throw tooManyHosts('the session would have', list.hosts.length);
   return list;

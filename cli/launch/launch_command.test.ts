@@ -210,6 +210,16 @@ describe('a launch with the proxy', () => {
     expect(findCreate()?.args.join(' ')).toContain('--network none');
   });
 
+  test.each(['open', 'sealed', 'sealed,public'])('with --egress=%s has the hosts of --plain-http', async (egress) => {
+    home.write(
+      'allowed_hosts.json',
+      JSON.stringify({ version: 1, folders: { [realpathSync(home.path)]: ['http://b.test'] } }),
+    );
+    const run = await launch([`--egress=${egress}`, '--plain-http', 'A.test.', '--', 'tool']);
+    expect(run.calls[1]?.body).toMatchObject({ plain_http_hosts: ['b.test'], plain_http_named: ['a.test'] });
+    expect(JSON.stringify(run.calls[1]?.body)).not.toMatch(/"(?:allowed|named)_hosts":\[[^\]]/);
+  });
+
   test('uses the secrets of --use, before those of its confirmed folder', async () => {
     const text = 'secrets = ["user/home"]';
     home.write('.svc.toml', text);

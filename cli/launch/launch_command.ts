@@ -5,6 +5,7 @@ import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
+import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './plain_http_option.ts';
 import { USE_OPTION, USE_TEXT } from './use_option.ts';
 import type { LaunchOptions } from './launch_options.ts';
 
@@ -43,6 +44,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
       'with sealed egress: also allow this host, such as *.example.com, or a private one by its exact name (repeatable)',
       collectValue,
     )
+    .option(PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT, collectValue)
     .option('--image <image>', 'image to run (default: $SVC_SANDBOX_IMAGE)')
     .option('--mount <host:container[:ro]>', 'mount a directory or file (repeatable)', collectValue)
     .option('--no-default-mount', 'do not mount the working directory (at /home/agent/workspace)')

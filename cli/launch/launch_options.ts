@@ -26,6 +26,7 @@ export interface LaunchOptions extends UseOptions {
   readonly sandboxProxy?: string;
   readonly egress?: string;
   readonly allow?: readonly string[];
+  readonly plainHttp?: readonly string[];
   readonly image?: string;
   readonly mount?: readonly string[];
   readonly defaultMount: boolean;
@@ -53,6 +54,8 @@ export interface LaunchRequest {
   readonly egress: Egress;
   /** Host patterns, for sealed egress. */
   readonly allow: readonly string[];
+  /** Host patterns. */
+  readonly plainHttp: readonly string[];
   readonly image: string | null;
   /** Sources as typed. */
   readonly mounts: readonly BindMount[];
@@ -79,6 +82,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
     allow: (options.allow ?? []).map((text) => valueOrUsageError('--allow', parseAllowedHost(text))),
+    plainHttp: (options.plainHttp ?? []).map((text) => valueOrUsageError('--plain-http', parseAllowedHost(text))),
     image: requestedImage(options, settings),
     mounts: (options.mount ?? []).map((text) => valueOrUsageError('--mount', parseMount(text))),
     defaultMount: options.defaultMount,
@@ -150,6 +154,7 @@ function refuseWithoutProxy(request: LaunchRequest, options: UseOptions): void {
   const asked = [
     ...(request.egress === 'open' ? [] : [`--egress=${request.egress}`]),
     ...(request.unsealed.length > 0 ? ['--unsealed'] : []),
+    ...(request.plainHttp.length > 0 ? ['--plain-http'] : []),
     ...(request.relay ? ['--relay'] : []),
     ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
     ...(options.use === undefined ? [] : ['--use']),

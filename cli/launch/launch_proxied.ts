@@ -16,6 +16,7 @@ import { chooseSecrets } from './chosen_secrets.ts';
 import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { allowListFor } from './allowed_hosts.ts';
+import { plainHttpFor } from './plain_http_option.ts';
 import { printRefusedHosts } from './refused_hosts.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
@@ -91,7 +92,7 @@ async function containerLaunch(
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
   warnOfServersOutside(call, request);
-  const { detach, relay, command, name, ttlSeconds, egress, allow, unsealed, mcpServers } = request;
+  const { detach, relay, command, name, ttlSeconds, egress, allow, plainHttp, unsealed, mcpServers } = request;
   const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory, more: hosts };
   return {
     home: place.home,
@@ -100,6 +101,7 @@ async function containerLaunch(
       ttlSeconds,
       egress,
       allowList: egress === 'sealed' ? allowListFor(place, allow) : namedOnly(allow),
+      plainHttp: plainHttpFor(place, plainHttp),
       secrets,
       unsealed,
       mcpServers,

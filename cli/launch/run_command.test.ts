@@ -153,6 +153,35 @@ describe('svc run', () => {
     expect(odd).toMatchObject({ code: 125, calls: [] });
   });
 
+  test('--plain-http gives the session a list of its own, with the hosts of the folder', async () => {
+    home.write('allowed_hosts.json', JSON.stringify({ version: 1, folders: { '/': ['b.test', 'http://b.test'] } }));
+    const argv = ['run', '--plain-http', 'A.test', '--plain-http=*.c.test', '--', '/bin/true'];
+    const run = await runCli(home, argv, { answer: both });
+    expect(run.code).toBe(0);
+    expect(run.calls[1]?.body).toMatchObject({
+      plain_http_hosts: ['*.c.test', 'b.test'],
+      plain_http_named: ['a.test'],
+    });
+    expect(run.calls[1]?.body).not.toHaveProperty('allowed_hosts');
+    const limited = await runCli(home, ['run', '--allow-only', 'a.test', '--', '/bin/true'], { answer: both });
+    expect(limited.calls[1]?.body).toMatchObject({
+      allowed_hosts: ['b.test'],
+      named_hosts: ['a.test'],
+      plain_http_hosts: ['b.test'],
+      plain_http_named: [],
+    });
+    for (const wrong of ['*', '10.0.0.1', 'a.test:8080', 'http://a.test']) {
+      const odd = await runCli(home, ['run', '--plain-http', wrong, '--', '/bin/true'], { answer: both });
+      expect(odd).toMatchObject({ code: 125, calls: [] });
+      expect(odd.stderr).toContain('--plain-http is ');
+    }
+  });
+
+  test('sends no list for plain http if there is none, which an older sidecar would refuse', async () => {
+    const run = await runCli(home, ['run', '--', '/bin/true'], { answer: both });
+    expect(run.calls[1]?.body).not.toHaveProperty('plain_http_hosts');
+  });
+
   test('--allow-only names at the end what was refused', async () => {
     const data = { 'svc.proxy.upstream.host': 'x.test', 'svc.proxy.reason': 'egress_host_not_allowed' };
     const answer: Answer = (call) =>

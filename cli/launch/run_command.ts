@@ -2,6 +2,7 @@ import { Option } from 'commander';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
+import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './plain_http_option.ts';
 import { USE_OPTION, USE_TEXT } from './use_option.ts';
 import { runInSession, type RunOptions } from './run_in_session.ts';
 
@@ -25,6 +26,7 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
       'the proxy allows only bound hosts, those of `svc allow` and this one; a program can bypass it (repeatable)',
       collectValue,
     )
+    .option(PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT, collectValue)
     .option(USE_OPTION, USE_TEXT, collectValue)
     .addOption(new Option('--egress <reach>').hideHelp())
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')

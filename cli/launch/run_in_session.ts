@@ -6,7 +6,8 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import { homeOf } from '../up/home.ts';
 import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
-import { allowListFor } from './allowed_hosts.ts';
+import { allowListFor, type ListPlace } from './allowed_hosts.ts';
+import { plainHttpFor } from './plain_http_option.ts';
 import { keptNoProxy } from './kept_no_proxy.ts';
 import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
@@ -29,6 +30,7 @@ export interface RunOptions extends UseOptions {
   readonly mcp?: readonly string[];
   readonly keepEnv?: readonly string[];
   readonly allowOnly?: readonly string[];
+  readonly plainHttp?: readonly string[];
   /** Refused if it is sealed. */
   readonly egress?: string;
   readonly login?: string;
@@ -65,12 +67,14 @@ export async function runInSession(
   const { command, args } = wanted;
   const screened = await screen(call);
   const allowList = allowListOf(call, wanted.expectedHosts);
+  const plainHttp = plainHttpOf(call);
   const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
   const exempt = await exemptHosts(call, wanted, allowList).catch(rethrowNotStarted);
   const { session, end } = await open(call, {
     kept: screened.kept,
     byDefault: wanted.name,
     allowList,
+    plainHttp,
     secrets,
     login: wanted.login,
   });
@@ -106,6 +110,7 @@ interface NewRun {
   readonly kept: readonly CredentialVariable[];
   readonly byDefault: string | undefined;
   readonly allowList: AllowList | undefined;
+  readonly plainHttp: AllowList | undefined;
   readonly secrets: readonly ChosenSecret[];
   readonly login: RunInSession['login'];
 }
@@ -120,14 +125,9 @@ function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []
     ]);
   }
   if (allowOnly === undefined) return undefined;
-  const typed = allowOnly.map((text) => {
-    const host = parseAllowedHost(text);
-    if (host.ok) return host.value;
-    throw new CliError(EXIT.notStarted, `--allow-only ${host.error}`);
-  });
-  const home = homeOf(call.context, call.options);
+  const typed = parseTyped('--allow-only', allowOnly);
   try {
-    return allowListFor({ home, folder: call.context.workingDirectory, more: agentsHosts }, typed);
+    return allowListFor({ ...placeOf(call), more: agentsHosts }, typed);
   } catch (error) {
     throw notStarted(error);
   }
@@ -143,10 +143,32 @@ function exemptHosts(
   return keptNoProxy(call, expectedHosts);
 }
 
+/** The hosts of `--plain-http` and the folder. */
+function plainHttpOf(call: Call<RunOptions>): AllowList | undefined {
+  const typed = parseTyped('--plain-http', call.options.plainHttp ?? []);
+  try {
+    return plainHttpFor(placeOf(call), typed);
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+function placeOf({ context, options }: Call<RunOptions>): ListPlace {
+  return { home: homeOf(context, options), folder: context.workingDirectory };
+}
+
+function parseTyped(option: string, texts: readonly string[]): readonly string[] {
+  return texts.map((text) => {
+    const host = parseAllowedHost(text);
+    if (host.ok) return host.value;
+    throw new CliError(EXIT.notStarted, `${option} ${host.error}`);
+  });
+}
+
 /** Opens the session; failures before the command starts have their own exit code. */
 async function open(
   call: Call<RunOptions>,
-  { kept, byDefault, allowList, secrets, login }: NewRun,
+  { kept, byDefault, allowList, plainHttp, secrets, login }: NewRun,
 ): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
@@ -159,6 +181,7 @@ async function open(
       ...(mcpServers.length > 0 && { mcpServers }),
       ...(kept.length > 0 && { keptEnv: kept }),
       ...(allowList !== undefined && { allowList }),
+      ...(plainHttp !== undefined && { plainHttp }),
       secrets,
       ...(login !== undefined && { login }),
     });

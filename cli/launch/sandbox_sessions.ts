@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
 import { sidecarClient } from '../clients.ts';
 import { allowListFields } from './allowed_hosts.ts';
+import { plainHttpFields } from './plain_http_option.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
 import { policyVersion, useSecretsField } from './session_access.ts';
@@ -65,6 +66,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     detached,
     egress,
     allowList,
+    plainHttp,
     unsealed,
     mcpServers,
     secrets = [],
@@ -75,6 +77,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     ...(version !== null && { min_policy_version: version }),
     ...(owner !== null && { owner }),
     ...(allowList !== null && allowListFields(allowList)),
+    ...plainHttpFields(plainHttp),
     ...useSecretsField(secrets),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },

@@ -6,6 +6,7 @@ import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_en
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { allowListFields } from './allowed_hosts.ts';
+import { plainHttpFields } from './plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -38,6 +39,8 @@ export async function openSession(
     readonly mcpServers?: readonly string[];
     /** The hosts that the proxy allows besides bound ones; without it, every host. */
     readonly allowList?: AllowList;
+    /** The hosts that it may send plain requests to. */
+    readonly plainHttp?: AllowList;
     /** It reaches nothing; see `SELF_TEST_HOST`. */
     readonly selfTest?: boolean;
     /** The secrets to use where a host is bound to several. */
@@ -56,6 +59,7 @@ export async function openSession(
     ...(version !== null && { min_policy_version: version }),
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
     ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
+    ...plainHttpFields(wanted.plainHttp),
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
     ...(wanted.login !== undefined && { login: wanted.login }),

@@ -58,7 +58,7 @@ function sidecarOptions(command: Command): Command {
     .option('--upstream-ca <file>', 'PEM file with extra root certificates for upstreams (repeatable)', collectValue)
     .option(
       '--resolve <host:address[:port]>',
-      'connect to this address for a host; its certificate is still verified (repeatable)',
+      'connect to this address for a host; its certificate is still verified; http://HOST:ADDRESS is for plain http (repeatable)',
       collectValue,
     )
     .option('--deny-private-upstreams', 'refuse host names that resolve to private addresses');

@@ -26,7 +26,9 @@ export function controlProgram(
   options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
 ): ProgramSpec {
   const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
-  const trust = [...repeatFlag('--upstream-ca', options.upstreamCa), ...repeatFlag('--resolve', options.resolve)];
+  // The control plane itself sends nothing over plain HTTP.
+  const resolve = options.resolve.filter((text) => !/^http:/i.test(text));
+  const trust = [...repeatFlag('--upstream-ca', options.upstreamCa), ...repeatFlag('--resolve', resolve)];
   const flags = ['--local', '--home', options.home, ...trust, ...registry];
   return nodeProgram(context, {
     ...options,

@@ -24,6 +24,8 @@ export interface NewSandboxSession {
   readonly egress: Egress;
   /** Set if the egress is `sealed`; for `sealed,public` only with named hosts. */
   readonly allowList: AllowList | null;
+  /** The hosts that it may send plain requests to. */
+  readonly plainHttp?: AllowList | undefined;
   /** Used where a host is bound to several secrets. */
   readonly secrets?: readonly ChosenSecret[];
   readonly unsealed: readonly UnsealedCredential[];

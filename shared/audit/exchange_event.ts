@@ -28,7 +28,7 @@ export interface OperationFacts {
 /** The request's part of an exchange event. Contains no secret. */
 export interface ExchangeFacts {
   /** The endpoint it came through; by default the transparent proxy. */
-  readonly source?: ProxySource;
+  readonly source?: ProxySource | undefined;
   readonly sessionId: string | null;
   /** The plan step whose scope opened the tunnel. */
   readonly stepId?: string | undefined;

@@ -148,7 +148,9 @@ function parseUrl(text: string): Result<URL, FieldProblem> {
 /** Refusals that come before the host is looked at. */
 function explainProtocol(url: URL): Decision | null {
   if (url.protocol === 'http:') {
-    return refuse('non_connect_proxy_request', ['The proxy carries HTTPS only: plain http through it is refused.']);
+    return refuse('non_connect_proxy_request', [
+      'Plain http is refused, unless the person who runs svc has allowed it for the session (--plain-http HOST). It never has a credential, and is refused for a host with a binding or a connector.',
+    ]);
   }
   if (url.port === '') return null;
   return refuse('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);

@@ -85,6 +85,7 @@ export const PROXY_SOURCES = [
   'generated_connector_shim',
   'daemon_request_boundary',
   'transparent_connect_tls',
+  'transparent_plain_http',
 ] as const;
 export type ProxySource = (typeof PROXY_SOURCES)[number];
 

@@ -7,6 +7,7 @@ import type { AuditEventType } from './audit_event.ts';
 export const REFUSALS = {
   proxy_authentication_required: { status: 407, event: 'sandbox.proxy.rejected' },
   non_connect_proxy_request: { status: 403, event: 'sandbox.proxy.rejected' },
+  plain_http_bound_host: { status: 403, event: 'sandbox.proxy.rejected' },
   invalid_connect_target: { status: 400, event: 'sandbox.proxy.rejected' },
   connect_port_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },
   step_scope_host_denied: { status: 403, event: 'sandbox.proxy.trust_denied' },

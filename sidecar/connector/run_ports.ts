@@ -16,7 +16,7 @@ export interface RunPorts {
 
 /** The caller that runs an operation, and the endpoint it uses. */
 export interface RunCaller {
-  readonly source: Exclude<ProxySource, 'transparent_connect_tls'>;
+  readonly source: Exclude<ProxySource, 'transparent_connect_tls' | 'transparent_plain_http'>;
   /** Null for the host token. */
   readonly sessionId: string | null;
   /** Which account its session uses where a host has several; null: any. */

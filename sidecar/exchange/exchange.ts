@@ -9,6 +9,7 @@ import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
+import { PLAIN_PORT } from '../../shared/net/plain_target.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,
@@ -29,7 +30,8 @@ import type { Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
 import { bindingInForce, connectorInForce, type InForce } from './in_force.ts';
 import type { Incoming, StreamRequest } from './incoming.ts';
-import { ambiguousTarget, checkAuthority, parseIncoming, parseStreamRequest } from './incoming.ts';
+import { ambiguousTarget, checkAuthority, parseIncoming, parsePlainIncoming, parseStreamRequest } from './incoming.ts';
+import { checkPlainHost } from './plain_host.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandon, auditUnavailable, refuse, replyWith } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
@@ -48,7 +50,7 @@ export async function exchange(
   ports: ExchangePorts,
 ): Promise<Outcome> {
   const parsed = Buffer.isBuffer(received)
-    ? parseIncoming(received, tunnel.host, ports.limits.maxHeaders)
+    ? (tunnel.plain === true ? parsePlainIncoming : parseIncoming)(received, tunnel.host, ports.limits.maxHeaders)
     : parseStreamRequest(received, tunnel.host, ports.limits);
   if (!parsed.ok) return refuse(factsOfUnread(tunnel), parsed.error);
   const incoming = parsed.value;
@@ -57,6 +59,10 @@ export async function exchange(
   if (ports.audit.exhausted) return refuse(facts, auditUnavailable(), incoming);
   const policy = ports.policy.current();
   if (!policy.ok) return refuse(facts, policy.error, incoming);
+  if (tunnel.plain === true) {
+    const bare = checkPlainHost(policy.value, tunnel);
+    if (!bare.ok) return refuse(facts, bare.error, incoming);
+  }
   const { method, fields } = incoming.head;
   const { path, query } = incoming.target;
   if (tunnel.login !== null && isTokenRequest(tunnel.login, facts)) {
@@ -70,7 +76,8 @@ export async function exchange(
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') {
     // A server of many hosts answers for the host that the request names, not for the one that was dialled.
-    const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni) : ok(undefined);
+    const port = tunnel.plain === true ? PLAIN_PORT : 443;
+    const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni, port) : ok(undefined);
     if (!named.ok) return refuse(facts, named.error, incoming);
     const { choice, host } = tunnel;
     const chosen = accountsFor({ choice, host, request: null }, NO_BINDINGS);

@@ -38,6 +38,8 @@ export interface ExchangeTunnel {
   readonly sni: string | null;
   /** The session may reach only some hosts, so that no request may name another host than the tunnel's. */
   readonly limited: boolean;
+  /** The requests come and leave over plain HTTP, so that none of them may have a credential. */
+  readonly plain?: boolean;
   /** The login that the session was started for; null in every other session. */
   readonly login: SessionLogin | null;
   /** Which account the session uses where a host has several; null: the request alone decides. */

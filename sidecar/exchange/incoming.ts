@@ -11,6 +11,7 @@ import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/h
 import type { Authority } from '../../shared/net/host.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
 import type { ParsedTarget } from '../../shared/net/target.ts';
+import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import { parseTarget } from '../../shared/net/target.ts';
 
 /** A decrypted request that can be read in only one way. */
@@ -40,6 +41,28 @@ export function parseIncoming(received: Buffer, host: string, maxHeaders: number
   const authority = hostHeader(head.value, host);
   if (!authority.ok) return authority;
   return ok({ head: head.value, raw, framing: framing.value, target: target.value, authority: authority.value });
+}
+
+/**
+ * Reads the head of a plain request to a proxy, with the same checks. What is sent on is the request that the host itself
+ * receives: its target has no authority, and every other byte is the client's.
+ */
+export function parsePlainIncoming(received: Buffer, host: string, maxHeaders: number): Result<Incoming, Refusal> {
+  const raw = received.subarray(skipEmptyLine(received, 0));
+  const head = parseRequestHead(raw.toString('latin1'), { maxHeaders });
+  const plain = head.ok ? parsePlainTarget(head.value.target, head.value.method) : null;
+  if (!head.ok) return parseIncoming(raw, host, maxHeaders);
+  if (plain === null) return invalid('the request target must be an http:// URL');
+  if (!plain.ok) return invalid(plain.error.message);
+  const { method, target } = head.value;
+  const { origin, ...authority } = plain.value;
+  const before = Buffer.from(`${method} ${origin}`, 'latin1');
+  const sent = parseIncoming(
+    Buffer.concat([before, raw.subarray(method.length + 1 + target.length)]),
+    host,
+    maxHeaders,
+  );
+  return sent.ok ? ok({ ...sent.value, target: { ...sent.value.target, authority } }) : sent;
 }
 
 /** A request of HTTP/2 as it was received. */
@@ -100,16 +123,21 @@ function invalid(message: string): { readonly ok: false; readonly error: Refusal
  * Checks that every place that names the request's authority names the tunnel's host (design section 5, invariant 1). The
  * credential is chosen by the dialled host, so a request for another host would carry it elsewhere.
  */
-export function checkAuthority(incoming: Incoming, host: string, sni: string | null): Result<void, Refusal> {
+export function checkAuthority(
+  incoming: Incoming,
+  host: string,
+  sni: string | null,
+  port = 443,
+): Result<void, Refusal> {
   if (sni !== null && sni.toLowerCase() !== host) return mismatch('the TLS server name', host);
-  if (incoming.authority !== null && !isHost(incoming.authority, host)) return mismatch('the Host header', host);
+  if (incoming.authority !== null && !isHost(incoming.authority, host, port)) return mismatch('the Host header', host);
   const named = incoming.target.authority;
-  if (named !== null && !isHost(named, host)) return mismatch('the absolute request target', host);
+  if (named !== null && !isHost(named, host, port)) return mismatch('the absolute request target', host);
   return ok(undefined);
 }
 
-function isHost(authority: Authority, host: string): boolean {
-  return authority.host === host && (authority.port === null || authority.port === 443);
+function isHost(authority: Authority, host: string, port: number): boolean {
+  return authority.host === host && (authority.port === null || authority.port === port);
 }
 
 function mismatch(place: string, host: string): { readonly ok: false; readonly error: Refusal } {

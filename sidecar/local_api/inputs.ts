@@ -63,6 +63,10 @@ export const sessionInput = z.strictObject({
   allowed_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
   /** Allowed too, and they may lead to private addresses: exact hosts that a person typed for this session. */
   named_hosts: z.array(allowedHostText).max(MAX_ALLOWED_HOSTS).optional(),
+  /** Patterns. The session may send plain `http://` requests to these, without a credential. */
+  plain_http_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
+  /** These too, and in a sealed session they may lead to private addresses: exact hosts that a person typed for this session. */
+  plain_http_named: z.array(allowedHostText).max(MAX_ALLOWED_HOSTS).optional(),
   /** It reaches nothing; the sidecar itself answers its probes, and records none. */
   self_test: z.literal(true).optional(),
   /** In order: the secrets to use where a host is bound to several, with who chose each. */

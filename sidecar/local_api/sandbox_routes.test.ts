@@ -125,6 +125,19 @@ describe('a session with a sandbox', () => {
     );
   });
 
+  it.each(['open', 'sealed', 'sealed,public'])('has its hosts for plain http, which it shows: %s', async (egress) => {
+    const lists = { plain_http_hosts: ['*.B.test'], plain_http_named: ['C.test'] };
+    const { id } = await bench.createSession({ sandbox: sandboxInput({ egress }), ...lists });
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toMatchObject({ plain_http_hosts: ['c.test', '*.b.test'] });
+    const session = bench.sessions.get(id);
+    expect(session?.plainHttp?.named).toEqual(new Set(['c.test']));
+    expect(session?.plainHttp?.allowed.patterns).toHaveLength(2);
+    expect(session?.allowed?.patterns.length ?? 0).toBe(0);
+    const reach = bench.sink.events.flatMap(({ data }) => data['svc.reach.hosts'] ?? []);
+    expect(reach.includes('http://c.test')).toBe(egress === 'sealed');
+  });
+
   it.each([
     ['a list that its egress ignores', { sandbox: sandboxInput(), allowed_hosts: ['a.test'] }],
     ['an empty list that its egress ignores', { sandbox: sandboxInput({ egress: 'sealed,public' }), named_hosts: [] }],
@@ -139,6 +152,13 @@ describe('a session with a sandbox', () => {
     ['every host', { allowed_hosts: ['*'] }],
     ['a wildcard among the typed hosts', { named_hosts: ['*.a.test'] }],
     ['a self-test that reaches hosts', { self_test: true, allowed_hosts: ['a.test'] }],
+    ['a self-test that sends plain requests', { self_test: true, plain_http_named: ['a.test'] }],
+    ['every host for plain http', { plain_http_hosts: ['*'] }],
+    ['a wildcard among the hosts that were typed for plain http', { plain_http_named: ['*.a.test'] }],
+    [
+      'a plan that sends plain requests',
+      { sandbox: sandboxInput({ egress: 'sealed' }), plan: { lock: 'x' }, plain_http_hosts: ['a.test'] },
+    ],
     ['a self-test in a container', { self_test: true, sandbox: sandboxInput() }],
     ['a self-test with a credential', { self_test: true, kept_env: [{ env: 'KEY', reference: 'vault://user/demo' }] }],
     ['a self-test with MCP servers', { self_test: true, mcp_servers: ['issues'] }],
@@ -186,6 +206,7 @@ describe('a session with a sandbox', () => {
       },
     ]);
     await bench.createSession();
+    await bench.createSession({ plain_http_hosts: ['a.test'] });
     await bench.createSession({ sandbox: sandboxInput({ egress: 'sealed,public' }) });
     expect(bench.sink.events).toHaveLength(2);
   });
@@ -254,6 +275,7 @@ describe('a session with a sandbox', () => {
         unsealed: [UNSEALED],
       },
       allowed_hosts: [UNSEALED.host],
+      plain_http_hosts: [],
       used_secrets: [],
       masked_replies: [],
     });

@@ -31,6 +31,8 @@ export function sessionRecord(
     sandbox: sandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
     allowed_hosts: session.allowed === null ? null : [...session.named, ...(session.allowList?.hosts ?? [])],
+    /** Over plain HTTP it reaches these; an empty list: none. */
+    plain_http_hosts: [...(session.plainHttpList?.named ?? []), ...(session.plainHttpList?.hosts ?? [])],
     /** The secrets that it uses where a host is bound to several, with who chose each. */
     used_secrets: (session.choice?.secrets ?? []).map(({ path, by, from }) => ({
       reference: formatVaultReference(path),

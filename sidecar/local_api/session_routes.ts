@@ -56,10 +56,11 @@ const MOST_HOSTS = 1_000;
 
 /** Records what a session that may reach only some hosts could reach at its start. The steps of a plan have events of their own. */
 function recordReach({ audit, credentials, policy }: LocalApiOptions, session: Session): void {
-  const { allowed, allowList, lock, sandbox, id } = session;
+  const { allowed, allowList, plainHttpList, lock, sandbox, id } = session;
   const current = policy.current();
   if (allowed === null || lock !== null) return;
-  const listed = [...(allowList?.hosts ?? []), ...(allowList?.named ?? [])];
+  const plain = [...(plainHttpList?.hosts ?? []), ...(plainHttpList?.named ?? [])].map((host) => `http://${host}`);
+  const listed = [...(allowList?.hosts ?? []), ...(allowList?.named ?? []), ...plain];
   const hosts = current.ok
     ? listAdmitted(current.value, policy.bindings(), (ref) => credentials.isStored(ref), listed)
     : listed.toSorted();
@@ -114,6 +115,8 @@ async function checkSession(
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
   const allowList = allowListOf(input);
   if (!allowList.ok) return allowList;
+  const plainHttp = plainHttpOf(input);
+  if (!plainHttp.ok) return plainHttp;
   const unreachable = unreachableCredential(options, input, allowList.value);
   if (unreachable !== null) return err(unreachable);
   const lock = await verifyLock(options, input, sandbox);
@@ -129,7 +132,8 @@ async function checkSession(
   const unsealed = input.sandbox?.unsealed ?? [];
   const selfTest = input.self_test === true;
   const session = { name, ttlSeconds: secondsOf(options, input, login.value), owner, sandbox, unsealed, selfTest };
-  const parts = { allowList: allowList.value, mcpServers: mcpServers.value, lock: lock.value, login: login.value };
+  const lists = { allowList: allowList.value, plainHttp: plainHttp.value };
+  const parts = { ...lists, mcpServers: mcpServers.value, lock: lock.value, login: login.value };
   return ok({ session: { ...session, ...parts, choice: choice.value }, listener: listener.value });
 }
 
@@ -165,11 +169,15 @@ function reachesSomething({
   plan,
   allowed_hosts,
   named_hosts,
+  plain_http_hosts,
+  plain_http_named,
   mcp_servers,
   kept_env,
   use_secrets,
 }: SessionInput): boolean {
-  const given = [sandbox, plan, allowed_hosts, named_hosts].some((each) => each !== undefined);
+  const given = [sandbox, plan, allowed_hosts, named_hosts, plain_http_hosts, plain_http_named].some(
+    (each) => each !== undefined,
+  );
   return given || [mcp_servers, kept_env, use_secrets].some((each) => each.length > 0);
 }
 
@@ -195,6 +203,17 @@ function allowListOf({ plan, sandbox, ...input }: SessionInput): Result<AllowLis
     return err(localError('invalid_input', `allowed_hosts: with egress ${sandbox.egress} every host can be reached`));
   }
   return ok({ hosts: hosts ?? [], named: named ?? [] });
+}
+
+/** The hosts for plain HTTP; null if there are none. */
+function plainHttpOf({
+  plan,
+  plain_http_hosts: hosts,
+  plain_http_named: named,
+}: SessionInput): Result<AllowList | null, LocalError> {
+  if (hosts === undefined && named === undefined) return ok(null);
+  if (plan === undefined) return ok({ hosts: hosts ?? [], named: named ?? [] });
+  return err(localError('invalid_input', "plain_http_hosts: a plan's steps send nothing over plain http"));
 }
 
 /** A credential in plaintext for a host that the sealed container cannot reach would be handed out for nothing. */

@@ -63,6 +63,11 @@ export const savedSession = z.strictObject({
     .nullable()
     .default(null),
   /** Absent in files of earlier versions. */
+  plainHttp: z
+    .strictObject({ hosts: z.array(text), named: z.array(text) })
+    .nullable()
+    .default(null),
+  /** Absent in files of earlier versions. */
   choice: z
     .strictObject({
       secrets: z.array(z.strictObject({ path: text, by: z.enum(CHOSEN_BY), from: text.nullable() })),
@@ -111,6 +116,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     owner,
     sandbox: box,
     allowList: session.allowList,
+    plainHttp: session.plainHttpList,
     choice: session.choice,
     container: inContainer,
     unsealed: session.unsealed,

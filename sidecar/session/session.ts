@@ -6,7 +6,7 @@ import { newId } from '../../shared/wire/ids.ts';
 import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
-import type { LiveSession } from '../ports.ts';
+import type { LiveSession, PlainHttp } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import type { ProcessIdentity } from '../../machine/process_identity.ts';
@@ -34,6 +34,8 @@ interface SessionFacts {
   readonly sandbox: Sandbox | null;
   /** Null: it reaches every host, unless its sandbox is sealed. */
   readonly allowList: AllowList | null;
+  /** Hosts that it may send plain requests to; null: none. */
+  readonly plainHttp: AllowList | null;
   readonly selfTest: boolean;
   /** Null: it has chosen no account. */
   readonly choice: AccountChoice | null;
@@ -68,6 +70,9 @@ export class Session implements LiveSession {
   readonly allowList: AllowList | null;
   readonly named: ReadonlySet<string>;
   readonly allowed: AllowedHosts | null;
+  /** As it was given. */
+  readonly plainHttpList: AllowList | null;
+  readonly plainHttp: PlainHttp | null;
   readonly selfTest: boolean;
   readonly choice: AccountChoice | null;
   readonly mcpServers: readonly string[];
@@ -104,6 +109,14 @@ export class Session implements LiveSession {
     this.allowed =
       isLimited && this.allowList !== null ? allowedHosts(this.allowList.hosts, this.allowList.named) : null;
     this.named = new Set(this.allowList?.named);
+    this.plainHttpList = facts.plainHttp;
+    this.plainHttp =
+      facts.plainHttp === null
+        ? null
+        : {
+            allowed: allowedHosts(facts.plainHttp.hosts, facts.plainHttp.named),
+            named: new Set(facts.plainHttp.named),
+          };
     this.selfTest = facts.selfTest;
     this.choice = facts.choice;
     this.mcpServers = facts.mcpServers;

@@ -167,6 +167,16 @@ describe('a session that is restored', () => {
     expect(restored?.allowed?.patterns).toHaveLength(2);
   });
 
+  it('has its hosts for plain http, and none if it had none', async () => {
+    const plainHttp = { hosts: ['*.cdn.example.test'], named: ['deb.example.test'] };
+    const { session, token } = await openSession(runOf(), { plainHttp });
+    const { sessions } = await nextRun();
+    const restored = sessions.authenticate(session.id, token);
+    expect(restored?.plainHttp).toEqual(session.plainHttp);
+    expect(restored?.plainHttp?.named).toEqual(new Set(['deb.example.test']));
+    expect(restored?.allowed).toBeNull();
+  });
+
   it('has the account that it chose', async () => {
     const choice = {
       secrets: [{ path: 'user/work', by: 'folder', from: '/home/me/work' } as const],

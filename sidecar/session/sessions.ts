@@ -47,6 +47,8 @@ export interface NewSession {
   readonly sandbox?: Sandbox | null;
   /** The hosts that it may reach besides bound ones and those of active connectors; null: no limit of its own. */
   readonly allowList?: AllowList | null;
+  /** The hosts that it may send plain requests to; null: none. */
+  readonly plainHttp?: AllowList | null;
   /** True: it reaches nothing, and the sidecar answers its probes itself. It ends with the sidecar. */
   readonly selfTest?: boolean;
   /** Which account it uses where a host has several; null: the request alone decides. */
@@ -148,7 +150,7 @@ export class Sessions {
     const { clock, createCa } = this.#options;
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
-    const { name, owner = null, sandbox = null, allowList = null } = wanted;
+    const { name, owner = null, sandbox = null, allowList = null, plainHttp = null } = wanted;
     const { unsealed = [], mcpServers = [], lock = null, selfTest = false, choice = null } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
@@ -167,6 +169,7 @@ export class Sessions {
         owner,
         sandbox,
         allowList,
+        plainHttp,
         selfTest,
         choice,
         unsealed,

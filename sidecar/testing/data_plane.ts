@@ -37,9 +37,10 @@ import { createListener } from '../tunnel/listener.ts';
 import { SessionRefusals } from '../tunnel/session_refusals.ts';
 import { StrangerRefusals } from '../tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from '../tunnel/tunnel_ports.ts';
-import { createDialer } from '../upstream/dialer.ts';
+import { createDialer, type DialerOptions } from '../upstream/dialer.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import { openUpstream } from '../upstream/open_upstream.ts';
+import { createPlainDialer } from '../upstream/plain_dialer.ts';
 import {
   FakeApprovalSource,
   FakeAuditSink,
@@ -112,6 +113,8 @@ export interface DataPlane {
   readonly openTunnels: () => number;
   /** A new TLS upstream, with a certificate for `certified` (the host itself by default). */
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
+  /** A new upstream without TLS, for requests over plain HTTP. */
+  plainUpstream(host: string, handler: (socket: Socket) => void): Promise<void>;
   /** A new TLS upstream that chooses HTTP/2, and whose frames are the handler's. */
   frameUpstream(host: string, handler: (socket: TLSSocket) => void): Promise<void>;
   /** A new TLS upstream over HTTP/2, and over HTTP/1.1 too if `versions` says so. */
@@ -167,13 +170,15 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   const errors: string[] = [];
   const budget = new BodyBudget(all.maxBufferedBodiesBytes);
   const refusals = new SessionRefusals(fakes.audit);
-  const dialer = createDialer({
+  const dialerOptions: DialerOptions = {
     roots: [upstreamCa.certificatePem],
     pinned,
     denyPrivate: false,
     timeoutSeconds: 5,
     limits: all,
-  });
+  };
+  const dialer = createDialer(dialerOptions);
+  const plainDialer = createPlainDialer(dialerOptions);
   const log: Log = {
     info: () => undefined,
     error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`),
@@ -203,6 +208,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     log,
     openUpstream: (wanted) => openUpstream(dialer, wanted),
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
+    openPlainLanes: (host, isPublicOnly) => new TunnelLanes(plainDialer, host, isPublicOnly),
   };
   const localApi = createHttpServer((_request, response) => response.end('local api'));
   const listener = createListener(ports, localApi);
@@ -226,6 +232,14 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       const server = await (version === 'h2' ? translatingServer : tlsServer)(upstreamCa, certified, handler);
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
+    },
+    async plainUpstream(host, handler) {
+      const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+        socket.on('error', () => undefined);
+        handler(socket);
+      });
+      servers.push(server);
+      pinned.set(`http://${host}`, { address: '127.0.0.1', port: await track(server, sockets) });
     },
     async frameUpstream(host, handler) {
       const server = await tlsServer(upstreamCa, host, handler, { ALPNProtocols: ['h2'] });
@@ -472,7 +486,7 @@ export function readUntil(socket: TLSSocket, enough: (got: string) => boolean): 
 }
 
 /** An upstream that reads one request head at a time and answers with what `reply` returns for it. */
-export function createAnswering(reply: (request: string) => string): UpstreamHandler {
+export function createAnswering(reply: (request: string) => string): (socket: Socket, reset?: () => void) => void {
   return (socket) => {
     let got = '';
     socket.on('data', (data: Buffer) => {

@@ -15,7 +15,8 @@ export function isProxyShaped(head: RequestHead): boolean {
 /** The host of a CONNECT to `host:443` (RFC 9110 section 9.3.6), in canonical form. */
 export function connectHost(head: RequestHead): Result<string, Refusal> {
   if (head.method !== 'CONNECT') {
-    const message = 'this proxy handles HTTPS only: use CONNECT host:443, as clients do for https:// URLs';
+    const message =
+      'this proxy handles CONNECT host:443, as clients send it for https:// URLs, and http:// URLs of hosts that the session allows';
     return err(refusal('non_connect_proxy_request', message));
   }
   const authority = parseAuthority(head.target);

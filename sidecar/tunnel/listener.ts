@@ -4,7 +4,6 @@ import { createServer } from 'node:net';
 
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
-import type { RequestHead } from '../../shared/net/http1_head.ts';
 import { parseRequestHead } from '../../shared/net/http1_head.ts';
 import type { SocketConnection } from '../../machine/connection/connection.ts';
 import { Connection, ConnectionLost } from '../../machine/connection/connection.ts';
@@ -13,7 +12,7 @@ import { admitSocket } from '../../machine/connection/socket_gate.ts';
 import { ARRIVED } from '../local_api/api_server.ts';
 import { isProxyShaped } from './connect_target.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
-import { refuseUnread, tunnel } from './tunnel.ts';
+import { type FirstRequest, refuseUnread, tunnel } from './tunnel.ts';
 
 /**
  * The sidecar's one port: proxy-shaped requests go to the tunnel before any routing, everything else goes to the local API
@@ -54,15 +53,12 @@ async function accept(
     const first = await readFirstHead(client, ports);
     if (first === null) return;
     if (!isProxyShaped(first.head)) return handOver(client, first.raw, admission, localApi);
-    again = await tunnel(client, first.head, admission, ports);
+    again = await tunnel(client, first, admission, ports);
     if (client.needsDrain) await client.waitForDrain();
   }
 }
 
-async function readFirstHead(
-  client: Connection,
-  ports: TunnelPorts,
-): Promise<{ readonly head: RequestHead; readonly raw: Buffer } | null> {
+async function readFirstHead(client: Connection, ports: TunnelPorts): Promise<FirstRequest | null> {
   const { limits } = ports.exchange;
   const timer = setTimeout(() => client.destroy(), limits.firstHeadSeconds * 1000);
   const read = await readHead(client, Math.min(limits.maxFirstHeadBytes, limits.maxHeadBytes)).finally(() =>

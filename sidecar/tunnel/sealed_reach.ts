@@ -4,6 +4,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { allowsHost, isConnectorHost, parseAllowedHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
+import { PLAIN_PORT, type PlainTarget } from '../../shared/net/plain_target.ts';
 import { isNamedByBinding } from '../../shared/resolve/resolve.ts';
 import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
 
@@ -34,6 +35,34 @@ export function checkReach(session: LiveSession, host: string, ports: ReachPorts
     : '';
   const message = `${host} is neither bound nor allowed for this session${way}`;
   return err(refusal('egress_host_not_allowed', message));
+}
+
+/**
+ * Whether the session may send plain requests to the target. Nothing but its own list of hosts for plain HTTP allows them: a
+ * host that it may reach over TLS is not on it. A step of a plan has no such list.
+ */
+export function checkPlainHttp(
+  { reach, plainHttp = null, selfTest }: LiveSession,
+  target: PlainTarget,
+): Result<void, Refusal> {
+  const { host, port } = target;
+  if (reach !== undefined || selfTest === true || plainHttp === null || !allowsHost(plainHttp.allowed, host)) {
+    const way =
+      parseAllowedHost(host).ok && reach === undefined
+        ? `; the person who runs svc can allow it: --plain-http ${host} for a new session, or svc allow --plain-http ${host} for all that start in the folder`
+        : '';
+    const message = `plain http to ${host} is not allowed for this session: use https://${way}`;
+    return err(refusal('non_connect_proxy_request', message));
+  }
+  if (port === PLAIN_PORT) return ok(undefined);
+  return err(
+    refusal('connect_port_not_allowed', `port ${port} is not allowed: plain http goes to port ${PLAIN_PORT} only`),
+  );
+}
+
+/** As {@link isPublicOnly}, for plain HTTP: no binding and no connector can name a host there. */
+export function isPlainPublicOnly({ sealed, plainHttp }: LiveSession, host: string): boolean {
+  return sealed === true && plainHttp?.named.has(host) !== true;
 }
 
 function notInLock(stepId: string, host: string): Refusal {

@@ -70,6 +70,7 @@ beforeEach(() => {
     log,
     openUpstream: () => Promise.resolve({ isDialled: false, protocol: 'http/1.1', lanes: lanes() }),
     openLanes: () => lanes(),
+    openPlainLanes: () => lanes(),
   };
 });
 
@@ -92,7 +93,7 @@ function lanes(): ServedTunnel['lanes'] {
   };
 }
 
-function serving(client: ScriptedStream): Promise<void> {
+function serving(client: ScriptedStream): Promise<boolean> {
   const tunnel = { sessionId: 'ses_test', host: HOST, sni: HOST, lanes: lanes() };
   return serve(new Connection(client), tunnel, ports);
 }

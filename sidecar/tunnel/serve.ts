@@ -2,6 +2,8 @@ import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
+import type { ProxySource } from '../../shared/model/audit_event.ts';
+import { skipEmptyLine } from '../../shared/net/http1_head.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
@@ -27,6 +29,10 @@ export interface ServedTunnel {
   readonly sni: string | null;
   /** See {@link ExchangeTunnel.limited}. */
   readonly limited?: boolean;
+  /** See {@link ExchangeTunnel.plain}. */
+  readonly plain?: boolean;
+  /** Whether a request belongs to another tunnel. Absent: every request is of this one. */
+  readonly isAnothers?: (head: Buffer) => boolean;
   readonly login?: SessionLogin | null;
   /** See {@link ExchangeTunnel.choice}. */
   readonly choice?: AccountChoice | null;
@@ -39,15 +45,17 @@ export interface ServedTunnel {
 
 /**
  * Serves the requests of one tunnel in order. Each is read, exchanged, recorded and answered here and nowhere else, so that
- * every outcome has its audit event. Ends when either side ends.
+ * every outcome has its audit event. Ends when either side ends; resolves with true if a request that belongs to another tunnel
+ * was put back instead.
  */
-export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
+export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<boolean> {
   const idle = new IdleTimer(() => client.destroy(), ports.exchange.limits.idleTunnelSeconds);
   const context: ExchangeTunnel = {
     sessionId: tunnel.sessionId,
     host: tunnel.host,
     sni: tunnel.sni,
     limited: tunnel.limited === true,
+    plain: tunnel.plain === true,
     login: tunnel.login ?? null,
     choice: tunnel.choice ?? null,
     client,
@@ -58,6 +66,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     },
     noteMasked: (lane) => noteMasked(lane, tunnel, ports),
   };
+  let another = false;
   const stopWatching = client.onClosed(() => tunnel.lanes.close());
   try {
     for (let open = true; open;) {
@@ -65,6 +74,11 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       const read = await readHead(client, ports.exchange.limits.maxHeadBytes);
       idle.stop();
       if (read.kind === 'end' || read.kind === 'lost') break;
+      if (read.kind === 'head' && tunnel.isAnothers?.(read.bytes) === true) {
+        client.putBack(read.bytes.subarray(skipEmptyLine(read.bytes, 0)));
+        another = true;
+        break;
+      }
       tunnel.onRequest?.();
       const outcome =
         read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : outcomeOfUnreadable(read, tunnel);
@@ -90,20 +104,21 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
   }
   stopWatching();
   tunnel.lanes.close();
-  await closeAfterAnswer(client);
+  if (!another) await closeAfterAnswer(client);
+  return another;
 }
 
 /** An exchange that fails through a bug may have sent its request, so it is recorded before the tunnel ends. */
 export async function decide(
   request: Buffer | StreamRequest,
   context: ExchangeTunnel,
-  { sessionId, stepId, host }: ServedTunnel,
+  { sessionId, stepId, host, plain }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<Outcome> {
   try {
     return await exchange(request, context, ports.exchange);
   } catch (error) {
-    const facts = { sessionId, stepId, host, method: null, path: null, binding: null };
+    const facts = { source: sourceOf(plain), sessionId, stepId, host, method: null, path: null, binding: null };
     const event = exchangeEvent(facts, { kind: 'unanswered', reason: 'internal_error' });
     if (event !== null) ports.audit.record(event);
     throw error;
@@ -129,12 +144,12 @@ export function refuseUnread(why: Refusal, { host }: ServedTunnel): Outcome {
 /** Resolves when the event is in the spool. No byte of the answer is sent before. */
 export function recordOutcome(
   outcome: Outcome,
-  { sessionId, stepId }: ServedTunnel,
+  { sessionId, stepId, plain }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> | undefined {
   const { host, method, path, binding, operation = null, connector = null, stray } = outcome.facts;
   const event = exchangeEvent(
-    { sessionId, stepId, host, method, path, binding, operation, connector, stray },
+    { source: sourceOf(plain), sessionId, stepId, host, method, path, binding, operation, connector, stray },
     resultOf(outcome),
   );
   if (outcome.kind === 'refused') {
@@ -143,6 +158,10 @@ export function recordOutcome(
     ports.metrics.increment('svc_proxy_requests_total', { mediation: outcome.mediation });
   }
   return event === null ? undefined : ports.audit.recordInTurn(event);
+}
+
+function sourceOf(plain: boolean | undefined): ProxySource | undefined {
+  return plain === true ? 'transparent_plain_http' : undefined;
 }
 
 function resultOf(outcome: Outcome): ExchangeResult {

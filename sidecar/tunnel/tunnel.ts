@@ -6,6 +6,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
+import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
 import type { AgreedUpstream, LiveSession } from '../ports.ts';
@@ -14,7 +15,8 @@ import { agreeOnVersion } from './agree_on_version.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
-import { checkReach, isLimited, watchReach } from './sealed_reach.ts';
+import { servePlainHttp } from './plain_tunnel.ts';
+import { checkPlainHttp, checkReach, isLimited, watchReach } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import { serveStreams } from './serve_streams.ts';
 import { type TerminatedTls, terminateTls } from './terminate_tls.ts';
@@ -25,18 +27,26 @@ const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 const SELF_TEST_STATUS = 403;
 const SELF_TEST_ANSWER = JSON.stringify({ error: { code: 'self_test', message: 'the proxy of svc answers' } });
 
+/** The request that a connection begins with. */
+export interface FirstRequest {
+  readonly head: RequestHead;
+  readonly raw: Buffer;
+}
+
 /**
  * Serves one proxy request: authenticate -> target -> sealed reach -> agree on a version -> terminate TLS -> serve. Resolves with true if the
- * client may try again on the same connection (after a 407), with false if the connection has ended.
+ * same connection has another one (after a 407, and after plain requests for another host), with false if it has ended.
  */
 export async function tunnel(
   client: SocketConnection,
-  head: RequestHead,
+  { head, raw }: FirstRequest,
   admission: Admission,
   ports: TunnelPorts,
 ): Promise<boolean> {
   const session = authenticate(head.fields, ports.sessions);
   if (!session.ok) return refuse(client, head, { session: null, host: null }, session.error, ports);
+  const plain = head.method === 'CONNECT' ? null : parsePlainTarget(head.target, head.method);
+  if (plain !== null) return tunnelPlain(client, { head, raw }, { session: session.value, plain, admission }, ports);
   const host = connectHost(head);
   if (!host.ok) return refuse(client, head, { session: session.value, host: null }, host.error, ports);
   const attempted = { session: session.value, host: host.value };
@@ -52,6 +62,31 @@ export async function tunnel(
     opened.value.close();
   }
   return false;
+}
+
+/** A request over plain HTTP, and those that follow it for the same host. */
+async function tunnelPlain(
+  client: SocketConnection,
+  { head, raw }: FirstRequest,
+  { session, plain, admission }: PlainRequest,
+  ports: TunnelPorts,
+): Promise<boolean> {
+  if (!plain.ok) {
+    return refuse(client, head, { session, host: null }, refusal('invalid_request', plain.error.message), ports);
+  }
+  const { host } = plain.value;
+  const allowed = checkPlainHttp(session, plain.value);
+  if (!allowed.ok) return refuse(client, head, { session, host }, allowed.error, ports);
+  admission.markAuthenticated(session.id);
+  client.putBack(raw);
+  const served = await servePlainHttp(client, { session, host, admission }, ports);
+  return served.ok ? served.value : refuse(client, head, { session, host }, served.error, ports);
+}
+
+interface PlainRequest {
+  readonly session: LiveSession;
+  readonly plain: NonNullable<ReturnType<typeof parsePlainTarget>>;
+  readonly admission: Admission;
 }
 
 async function establish(

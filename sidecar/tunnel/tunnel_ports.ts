@@ -22,4 +22,6 @@ export interface TunnelPorts {
   openUpstream(wanted: WantedUpstream): Promise<AgreedUpstream>;
   /** Upstream connections to a host over HTTP/1.1, for a run; `close` drops them. `isPublicOnly` is called before each dial. */
   openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
+  /** The same to the host's port 80, without TLS. */
+  openPlainLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
 }

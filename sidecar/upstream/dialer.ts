@@ -25,6 +25,7 @@ export interface PinnedAddress {
 export interface DialerOptions {
   /** The PEM roots to trust; no others are. */
   readonly roots: readonly string[];
+  /** By host; what stands for a host over plain HTTP has the key `http://HOST`. */
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
   /** The proxy that connections go through, but for hosts that it is not used for (decision 0069). */
   readonly proxy?: UpstreamProxy | null;
@@ -88,14 +89,14 @@ function mapDialling<Connected>(
 }
 
 /** The addresses that are not dialled, and the refusal for them. */
-interface DeniedAddresses {
+export interface DeniedAddresses {
   has(address: string): boolean;
   refusalOf(host: string): Refusal;
   /** The refusal for a name that the upstream proxy resolves, so that its address is unknown here. */
   uncheckedRefusalOf(host: string): Refusal;
 }
 
-function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
+export function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
   if (publicOnly) {
     // Read after the name was resolved, and once for all of its addresses.
     let own: OwnAddresses | null = null;
@@ -167,7 +168,7 @@ function dialOnce(
 }
 
 /** The proxy for a connection; null if it is dialled directly: the host or the address that stands for it is exempt. */
-function proxyFor(
+export function proxyFor(
   { proxy = null }: Pick<DialerOptions, 'proxy'>,
   host: string,
   port: number,
@@ -178,12 +179,19 @@ function proxyFor(
   return hosts.every((each) => goesThrough(proxy, { host: each, port })) ? proxy : null;
 }
 
-function bracketed(address: string): string {
+export function bracketed(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }
 
-/** Resolves with null once the handshake is done and the certificate verified, or with the error. */
-function verifyPeer(socket: TLSSocket, timeoutSeconds: number): Promise<NodeJS.ErrnoException | null> {
+/**
+ * Resolves with null once the handshake is done and the certificate verified, or with the error. A socket without TLS is ready
+ * when it has connected.
+ */
+export function verifyPeer(
+  socket: Socket,
+  timeoutSeconds: number,
+  ready: 'secureConnect' | 'connect' = 'secureConnect',
+): Promise<NodeJS.ErrnoException | null> {
   return new Promise((resolve) => {
     // One time limit for everything, so that a slow handshake holds resources no longer than a silent upstream.
     const timer = setTimeout(() => socket.destroy(new DialTimeout()), timeoutSeconds * 1000);
@@ -197,7 +205,7 @@ function verifyPeer(socket: TLSSocket, timeoutSeconds: number): Promise<NodeJS.E
       socket.destroy();
     });
     socket.once('close', () => settle(new DialCancelled()));
-    socket.once('secureConnect', () => settle(null));
+    socket.once(ready, () => settle(null));
   });
 }
 
@@ -209,7 +217,7 @@ class DialCancelled extends Error {
   readonly code = 'ECANCELED';
 }
 
-class DeniedAddress extends Error {
+export class DeniedAddress extends Error {
   readonly code = 'EDENIED';
 }
 
@@ -219,7 +227,7 @@ function identityOf(name: string): (dialled: string, certificate: PeerCertificat
 }
 
 /** Resolves like the system, and refuses a name if any of its addresses is denied, so that a later attempt cannot use one. */
-function lookupWithout(denied: DeniedAddresses): LookupFunction {
+export function lookupWithout(denied: DeniedAddresses): LookupFunction {
   return (hostname, options, callback) => {
     systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);

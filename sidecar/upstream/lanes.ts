@@ -14,7 +14,7 @@ type LeasedNow = LeasedConnection & { readonly reused: boolean };
  * and verified for it, so a pooled socket can never belong to another authority, session or credential.
  */
 export class TunnelLanes implements UpstreamLanes {
-  readonly #dialer: Dialer;
+  readonly #dialer: Pick<Dialer, 'dial'>;
   readonly #host: string;
   readonly #isPublicOnly: () => boolean;
   readonly #idle = new Map<string, Connection>();
@@ -25,7 +25,7 @@ export class TunnelLanes implements UpstreamLanes {
 
   /** Calls `isPublicOnly` before each dial. `early`: the result of a dial that was made before the first request. */
   constructor(
-    dialer: Dialer,
+    dialer: Pick<Dialer, 'dial'>,
     host: string,
     isPublicOnly: () => boolean = () => false,
     early: Result<Connection, Refusal> | null = null,

@@ -117,7 +117,9 @@ export function eventOutcome({ data }: Pick<StoredAuditEvent, 'data'>): string {
 /** Why a request was refused, as a sentence for every reason. */
 const REASONS: { readonly [R in RefusalReason]: string } = {
   proxy_authentication_required: 'The client gave the proxy no valid session and token.',
-  non_connect_proxy_request: 'The proxy supports only HTTPS, and this was a plain HTTP request.',
+  non_connect_proxy_request: 'This was a plain HTTP request, and the session does not allow those to this host.',
+  plain_http_bound_host:
+    'Plain HTTP is never forwarded to a host that has a binding or a connector: its credential would travel in clear.',
   invalid_connect_target: 'The target of the CONNECT request is not valid.',
   connect_port_not_allowed: 'The proxy connects only to port 443.',
   step_scope_host_denied: 'The plan’s lock does not allow this host for the step.',

@@ -1,0 +1,81 @@
+import { connect, isIP, type Socket } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { Connection } from '../../machine/connection/connection.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { PLAIN_PORT } from '../../shared/net/plain_target.ts';
+import {
+  bracketed,
+  createDeniedAddresses,
+  DeniedAddress,
+  type Dialer,
+  type DialerOptions,
+  type Dialling,
+  lookupWithout,
+  proxyFor,
+  verifyPeer,
+} from './dialer.ts';
+import { dialProxied } from './proxied_dial.ts';
+
+/**
+ * Opens connections without TLS to a host's port 80, by the rules for addresses that connections with TLS have. A company's
+ * proxy is asked with CONNECT, as for any other host: so its reply is never taken for the host's, and its password is never
+ * beside what an agent sends.
+ */
+export function createPlainDialer(options: DialerOptions): Pick<Dialer, 'dial'> {
+  // Only for a proxy that is itself reached over TLS.
+  let context: SecureContext | null = null;
+  return {
+    dial(host, publicOnly = false) {
+      const pinned = options.pinned.get(`http://${host}`);
+      const denied = createDeniedAddresses(options.denyPrivate, publicOnly && pinned === undefined);
+      const address = pinned?.address ?? host.replace(/^\[(.*)\]$/, '$1');
+      const port = pinned?.port ?? PLAIN_PORT;
+      const refuse = (why: Refusal): Result<never, Refusal> => err(publicOnly ? notNamed(why, host) : why);
+      if (denied !== null && isIP(address) !== 0 && denied.has(address)) return failed(refuse(denied.refusalOf(host)));
+      const proxy = proxyFor(options, host, port, address);
+      if (proxy === null) {
+        const socket = connect({
+          host: address,
+          port,
+          allowHalfOpen: true,
+          noDelay: true,
+          ...(denied === null ? {} : { lookup: lookupWithout(denied) }),
+        });
+        const connected = verifyPeer(socket, options.timeoutSeconds, 'connect').then((error) => {
+          if (error === null) return ok(new Connection(socket));
+          if (denied !== null && error instanceof DeniedAddress) return refuse(denied.refusalOf(host));
+          const code = error.code ?? 'unknown';
+          return err(refusal('upstream_unreachable', `${host} could not be reached (${code})`));
+        });
+        return { connected, cancel: () => void socket.destroy() };
+      }
+      if (denied !== null && isIP(address) === 0 && !proxy.isPublicOnly) {
+        return failed(refuse(denied.uncheckedRefusalOf(host)));
+      }
+      const { timeoutSeconds } = options;
+      const target = { host: bracketed(address), port };
+      const secureContext = (context ??= createSecureContext({ ca: [...options.roots], minVersion: 'TLSv1.2' }));
+      return dialProxied({ proxy, host, target, secureContext, timeoutSeconds }, opened);
+    },
+  };
+}
+
+function failed(why: Result<never, Refusal>): Dialling {
+  return { connected: Promise.resolve(why), cancel: () => undefined };
+}
+
+/** The connection that the proxy has opened. */
+function opened(socket: Socket): Dialling {
+  const connection = new Connection(socket);
+  socket.resume();
+  return { connected: Promise.resolve(ok(connection)), cancel: () => void socket.destroy() };
+}
+
+/** The ways to name a host that the messages of other connections tell do not count here. */
+function notNamed(why: Refusal, host: string): Refusal {
+  if (why.reason !== 'egress_address_not_allowed') return why;
+  const [what] = why.message.split(';');
+  return { ...why, message: `${what}; start the session with --plain-http ${host}` };
+}
