@@ -166,8 +166,16 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     row: 'Connectors: revoking',
     holds: 'revoked tokens are not used any more',
     file: 'worker/services/oauth/oauth_revocation.ts',
-    text: '  await markRevokedBy(context, held.value, event);\n',
-    replacement: '',
+    text: 'if (!(await markRevokedBy(context, held, event))) {',
+    replacement: 'if (event !== null) {',
+    tests: ['worker/connector_oauth.test.ts'],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'a revocation is recorded also if the credential was replaced meanwhile',
+    file: 'worker/services/oauth/oauth_revocation.ts',
+    text: 'ok({ ...EVENT_ONLY, events: [event] })',
+    replacement: 'ok({ ...EVENT_ONLY, events: [] })',
     tests: ['worker/connector_oauth.test.ts'],
   },
   {

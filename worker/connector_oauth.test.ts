@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { itemsSpec } from '../e2e/runtimes/connector_samples.ts';
 import { addUser, type InProcess, ORIGIN, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
@@ -344,6 +345,43 @@ describe('a revocation', () => {
     expect(await types()).toContain('control.connector.tokens_not_revoked');
     expect(await credential()).toMatchObject({ state: 'ready' });
     expect((await run()).status).toBe(200);
+  });
+
+  test.each(['invalid_token', 'invalid_grant', 'token_revoked'])(
+    'is done if the provider says that the token has ended (%s)',
+    async (error) => {
+      await named();
+      await authorise();
+      provider.onRevocation((response) => void response.writeHead(400).end(JSON.stringify({ error })));
+      expect(await outcome()).toEqual({ outcome: 'revoked', message: null });
+      expect(await credential()).toMatchObject({ state: 'reauthorisation_required' });
+    },
+  );
+
+  test.each([
+    [400, 'invalid_client'],
+    [400, 'access_denied'],
+    [401, 'invalid_token'],
+  ])('is not done with %i %s', async (status, error) => {
+    await named();
+    await authorise();
+    provider.onRevocation((response) => void response.writeHead(status).end(JSON.stringify({ error })));
+    expect(await outcome()).toMatchObject({ outcome: 'failed' });
+    expect(await credential()).toMatchObject({ state: 'ready' });
+  });
+
+  test('is recorded also if the credential is replaced meanwhile, which stays as it is', async () => {
+    await named();
+    await authorise();
+    const replace = async (response: ServerResponse): Promise<void> => {
+      await named();
+      response.writeHead(200).end();
+    };
+    provider.onRevocation((response) => void replace(response));
+    const before = await types();
+    expect(await outcome()).toEqual({ outcome: 'revoked', message: null });
+    expect(before).not.toContain('control.connector.tokens_revoked');
+    expect((await types()).filter((type) => type === 'control.connector.tokens_revoked')).toHaveLength(1);
   });
 
   test('is not tried without a URL for it, or without a token', async () => {

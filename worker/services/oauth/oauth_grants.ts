@@ -18,6 +18,7 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi';
 import { z } from 'zod';
+import { parseJson } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { OAuthClient } from './oauth_client.ts';
@@ -118,12 +119,22 @@ export async function revokeToken(
   const revoking = { ...options, additionalParameters: { token_type_hint: hint } };
   const { hostname } = new URL(revocationUrl);
   try {
-    const { ok: isDone, status } = await revocationRequest(at, client, auth, token.reveal(), revoking);
-    if (isDone) return ok(undefined);
+    const reply = await revocationRequest(at, client, auth, token.reveal(), revoking);
+    const { ok: isDone, status } = reply;
+    if (isDone || (await saysItHasEnded(reply))) return ok(undefined);
     return err({ reason: 'failed', message: `${hostname} did not revoke them (status ${status})` });
   } catch (error) {
     return err(grantFailure(hostname, error));
   }
+}
+
+const refusal = z.object({ error: z.string() });
+
+/** RFC 7009 section 2.2 wants 200 for a token that is not valid, but some providers refuse it with 400 and a code. */
+async function saysItHasEnded(reply: Response): Promise<boolean> {
+  if (reply.status !== 400) return false;
+  const { data } = refusal.safeParse(parseJson(await reply.text()));
+  return data !== undefined && (data.error === 'invalid_token' || (REVOKED.has(data.error) && data.error !== DENIED));
 }
 
 /** A token for another resource: whoever receives it could use it there. */
@@ -205,6 +216,8 @@ function authenticationOf({ client_authentication: way }: OAuthClient, secret: S
   return way === 'basic' ? ClientSecretBasic(secret.reveal()) : ClientSecretPost(secret.reveal());
 }
 
+/** A person said no, which says nothing about a token. */
+const DENIED = 'access_denied';
 /**
  * Error codes by which providers say that a refresh token or code is no longer valid; the first is the standard one.
  */
@@ -216,7 +229,7 @@ const REVOKED = new Set([
   'refresh_token_expired',
   'refresh_token_reused',
   'refresh_token_invalidated',
-  'access_denied',
+  DENIED,
   'expired_token',
 ]);
 const WAITING: Readonly<Record<string, 'pending' | 'slow_down'>> = {

@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
 import type { RevocationReply } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorRow } from '../../store/connectors.ts';
@@ -30,18 +31,41 @@ export async function revokeConnectorTokens(
   const { connector } = row.value;
   const held = await leaseHeld(context, id);
   if (!held.ok) return held;
-  const { client, bundle } = held.value;
-  const token = bundle.refreshToken ?? bundle.accessToken;
-  if (client.revocation_url === undefined) return ok({ outcome: 'not_named', message: null });
+  const token = tokenOf(held.value);
+  if (held.value.client.revocation_url === undefined) return ok({ outcome: 'not_named', message: null });
   if (token === null) return ok({ outcome: 'nothing', message: null });
+  const revoking = revokeHeld(context, caller, connector, { held: held.value, token });
+  // What the provider has revoked is recorded also if the caller disconnects, or the control plane is shut down.
+  context.defer('a revocation', () => revoking);
+  return revoking;
+}
+
+/** The token that ends the most; null if there is none. */
+function tokenOf({ bundle }: HeldCredential): Secret | null {
+  return bundle.refreshToken ?? bundle.accessToken;
+}
+
+async function revokeHeld(
+  context: ServiceContext,
+  caller: Caller,
+  connector: ConnectorRow,
+  { held, token }: { readonly held: HeldCredential; readonly token: Secret },
+): Promise<Result<RevocationReply, ApiError>> {
+  const { client, bundle, subject } = held;
   const hint = bundle.refreshToken === null ? ('access_token' as const) : ('refresh_token' as const);
   const grantee = { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
-  const revoked = await revokeToken(grantee, client.revocation_url, { token, hint });
-  if (!revoked.ok) return recordFailure(context, caller, connector, held.value, revoked.error.message);
+  const revoked = await revokeToken(grantee, client.revocation_url ?? '', { token, hint });
+  if (!revoked.ok) return recordFailure(context, caller, connector, held, revoked.error.message);
   const event = connectorEvent('control.connector.tokens_revoked', caller.userId, connector);
-  await markRevokedBy(context, held.value, event);
+  if (!(await markRevokedBy(context, held, event))) {
+    // The credential was replaced meanwhile: the new one stays as it is.
+    const recorded = await commit(context, controlChain(subject), async () => ok({ ...EVENT_ONLY, events: [event] }));
+    if (!recorded.ok) return recorded;
+  }
   return ok({ outcome: 'revoked', message: null });
 }
+
+const EVENT_ONLY = { statements: [], value: null };
 
 /**
  * Has the tokens of a connector revoked, and then deletes them, whatever the provider says. `left`: they may stay valid there.
@@ -68,7 +92,7 @@ async function leaseHeld(context: ServiceContext, id: string): Promise<Result<He
   const ends = context.clock.now() + PATIENCE_MS;
   for (;;) {
     const held = await readHeld(context, id);
-    if (!held.ok || held.value.client.revocation_url === undefined) return held;
+    if (!held.ok || held.value.client.revocation_url === undefined || tokenOf(held.value) === null) return held;
     if (await lease(context, held.value.credential)) return held;
     if (context.clock.now() >= ends) return err(apiError('conflict', 'its tokens are being refreshed: try again'));
     await context.clock.sleep(LOOK_MS);
