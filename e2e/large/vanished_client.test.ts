@@ -154,7 +154,8 @@ describe.each([
 describe('with a credential and a buffered body, killed clients', () => {
   it('in the middle of an upload release their memory', async () => {
     for (let count = 0; count < 5; count += 1) {
-      const client = curl(BOUND, ['--upload-file', '-']);
+      // Without HTTP/2, no upstream is dialled before the request.
+      const client = curl(BOUND, ['--http1.1', '--upload-file', '-']);
       await new Promise((resolve) => client.stdin?.write(BODY, resolve));
       expect(heldForClients()).toBe(1);
       client.kill('SIGKILL');
