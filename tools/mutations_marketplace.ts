@@ -81,6 +81,14 @@ export const MARKETPLACE_MUTATIONS: readonly Mutation[] = [
   },
   {
     row,
+    holds: 'a named private host is not called for a stranger',
+    file: 'worker/entries/node_outbound.ts',
+    text: 'request.isStrangers === true ? [] : (options.privateHosts ?? [])',
+    replacement: 'options.privateHosts ?? []',
+    tests: [ICONS],
+  },
+  {
+    row,
     holds: 'an image is a raster image by its first bytes',
     file: 'worker/marketplace/icons.ts',
     text: 'return type === null ? null : { type, bytes };',

@@ -165,6 +165,13 @@ describe('npm on this machine', () => {
     expect(npmEnvironment({ ...kept, ...others })).toEqual(kept);
   });
 
+  test("gets svc's own proxy instead of the shell's", () => {
+    const shell = { PATH: '/bin', https_proxy: 'http://shell.test:1', HTTP_PROXY: 'http://shell.test:1' };
+    const own = 'http://svc.test:3128';
+    expect(npmEnvironment({ ...shell, SVC_UPSTREAM_PROXY: own })).toEqual({ PATH: '/bin', HTTPS_PROXY: own });
+    expect(npmEnvironment({ ...shell, SVC_UPSTREAM_PROXY: 'off' })).toEqual({ PATH: '/bin' });
+  });
+
   test.each(['11.10.0', '12.0.0'])('is used as it is if it is %s', async (version) => {
     const npm = said(version, null);
     expect(await trustedNpm(npm, scratch, expect.unreachable)).toBe(npm);

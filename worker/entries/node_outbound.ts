@@ -62,8 +62,10 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
     async call(request) {
       const url = new URL(request.url);
       const isLocal = options.isLocal && request.isStrangers !== true;
+      // The operator names hosts for the users, and not for publishers in a registry.
+      const privateHosts = request.isStrangers === true ? [] : (options.privateHosts ?? []);
       const problem = targetProblem(url, isLocal);
-      return problem === null ? send({ ...options, isLocal }, url, request) : err(problem);
+      return problem === null ? send({ ...options, isLocal, privateHosts }, url, request) : err(problem);
     },
   };
 }

@@ -82,6 +82,16 @@ test("a stranger's name is resolved, and not called if its address is private, a
   });
 });
 
+test('a private host that the operator names is not called for a publisher', async () => {
+  const privateHosts = ['icons.test'];
+  const outbound = nodeOutbound({ isLocal: false, pinned: new Map(), resolve: resolvePrivate, privateHosts });
+  const request = { method: 'GET', url: 'https://icons.test/x.png', headers: {}, body: null, isStrangers: true };
+  expect(await outbound.call(request)).toMatchObject({
+    ok: false,
+    error: { message: expect.stringContaining('resolves to a private address') },
+  });
+});
+
 describe('the image of an entry', () => {
   let registry: RegistryServer;
   let control: InProcess;
