@@ -441,4 +441,12 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     replacement: 'loginKey.parse(JSON.parse(row.publicKey));',
     tests: [OF_PENDING],
   },
+  {
+    row: 'Agents: own logins',
+    holds: 'nobody stores a secret where the vault keeps a login that waits',
+    file: 'shared/model/vault_path.ts',
+    text: "['mcp-servers', 'connectors', 'pending-login']",
+    replacement: "['mcp-servers', 'connectors']",
+    tests: ['shared/model/vault_path.test.ts'],
+  },
 ];

@@ -36,7 +36,7 @@ describe('vault paths', () => {
   });
 
   test('a person may use no path below a reserved prefix', () => {
-    for (const path of ['mcp-servers', 'mcp-servers/x', 'connectors/github']) {
+    for (const path of ['mcp-servers', 'mcp-servers/x', 'connectors/github', 'pending-login/plg_1']) {
       expect(parseOwnVaultPath(path)).toMatchObject({ ok: false, error: { reason: 'reserved_vault_path' } });
       expect(isReservedVaultPath(path)).toBe(true);
     }

@@ -5,7 +5,7 @@ export const VAULT_SCHEME = 'vault://';
 export const MAX_VAULT_PATH_LENGTH = 256;
 
 /** First segments that are reserved for the service (design section 7); nobody else stores or binds a secret below them. */
-const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors'] as const;
+const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors', 'pending-login'] as const;
 
 /** Messages never quote the text, because people paste the secret itself in place of its path. */
 type VaultPathProblemReason = 'invalid_vault_path' | 'reserved_vault_path';
