@@ -105,6 +105,15 @@ describe('an install', () => {
   });
 });
 
+test('the plan for a damaged package is what its repair installs, whatever the registry has now', async () => {
+  const store = open();
+  const { folder } = await installed(store);
+  rmSync(folder, { recursive: true });
+  npmCalls = [];
+  expect(await store.plan(SPEC, never)).toMatchObject({ ok: true, value: { lock: lockOf(), release: '1.0.0' } });
+  expect(npmCalls).toEqual([]);
+});
+
 describe('an install that fails leaves nothing behind', () => {
   test.each<readonly [string, Npm, string]>([
     ['npm fails', () => Promise.resolve(err('no registry')), 'could not be resolved: no registry'],

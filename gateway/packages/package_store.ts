@@ -99,9 +99,15 @@ export class PackageStore {
     return record === null ? null : this.#findWhole(record, spec);
   }
 
-  /** What would be installed: npm reads the registry, and nothing is installed. The error is a sentence. */
+  /**
+   * What would be installed: that of the record for a damaged package, else what npm reads in the registry. Nothing is
+   * installed. The error is a sentence.
+   */
   async plan(spec: PackageSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
-    return this.#inFolder(spec, signal, async (folder, both) => this.#resolve(spec, folder, both));
+    const kept = this.#read(spec);
+    return this.#inFolder(spec, signal, async (folder, both) =>
+      kept === null ? this.#resolve(spec, folder, both) : readPlan(kept.lock, spec),
+    );
   }
 
   /** Installs a package, or repairs it. The error is a sentence for a person. */
