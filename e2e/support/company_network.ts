@@ -1,7 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { succeeds } from '../../tools/system_parts.mjs';
 import { type Finished, run, type RunOptions, runOk, start } from './program.ts';
 import { waitFor } from './wait_for.ts';
@@ -34,8 +32,8 @@ export interface CompanyNetwork {
 export async function createCompanyNetwork(hosts: readonly string[]): Promise<CompanyNetwork> {
   const [world, office] = [`svc-world-${process.pid}`, `svc-office-${process.pid}`];
   const [inWorld, inOffice] = [`vw${process.pid}`, `vo${process.pid}`];
-  const folder = mkdtempSync(join(tmpdir(), 'svc-company-'));
-  // The programs of the world may run as other users.
+  // The programs of the world may run as other users, who cannot enter the temporary folder of the tests.
+  const folder = mkdtempSync('/run/svc-company-');
   chmodSync(folder, 0o755);
   const children: ChildProcess[] = [];
   for (const name of [world, office]) {

@@ -1,3 +1,4 @@
+import { fromBase64Url } from '../kernel/encoding.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
@@ -9,7 +10,13 @@ const MAX_ICON_BYTES = 64 * 1024;
 const TIMEOUT_MS = 5_000;
 const HEADERS = { accept: 'image/png, image/jpeg, image/webp, image/gif', 'user-agent': 'svc' };
 
-/** The image of an entry of the mirror. The registry is not called for it, and the address is called only as a stranger's. */
+/** Shown while an image cannot be had: one transparent pixel, so that a page has no broken image. */
+export const BLANK: Icon = {
+  type: 'image/gif',
+  bytes: fromBase64Url('R0lGODlhAQABAIAAAAAAAP___yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'),
+};
+
+/** The image of an entry of the mirror; null if the entry names none. The registry is not called for it, and the address is called only as a stranger's. */
 export async function findIcon(context: MarketplaceContext, name: string): Promise<Icon | null> {
   const url = await findIconUrl(context, name);
   if (url === null) return null;
@@ -17,7 +24,7 @@ export async function findIcon(context: MarketplaceContext, name: string): Promi
   const look = () => registry.icons.find(url, clock.now());
   const work = () => fetchIcon(context, url);
   const found = await registry.flights.join(context, { key: `icon ${url}`, patienceMs: TIMEOUT_MS, look, work });
-  return found?.icon ?? null;
+  return found?.icon ?? BLANK;
 }
 
 async function findIconUrl({ database, registry }: MarketplaceContext, name: string): Promise<string | null> {

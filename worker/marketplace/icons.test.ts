@@ -158,9 +158,15 @@ describe('the image of an entry', () => {
     expect(Object.keys(calls[0]?.headers ?? {}).toSorted()).toEqual(['accept', 'user-agent']);
   });
 
-  test('is refused if it is no raster image', async () => {
+  test('is left out for a short time if it is no raster image', async () => {
     served = '<svg xmlns="http://www.w3.org/2000/svg"/>';
-    expect((await open('com.acme/one')).status).toBe(404);
+    const reply = await open('com.acme/one');
+    const pixel = Buffer.from(await reply.arrayBuffer());
+    expect([reply.status, pixel.toString('latin1').slice(0, 6), pixel.length]).toEqual([200, 'GIF89a', 42]);
+    expect(Object.fromEntries(reply.headers)).toMatchObject({
+      'content-type': 'image/gif',
+      'cache-control': 'private, max-age=300',
+    });
   });
 
   test('is fetched for users only, and only for entries that have one', async () => {

@@ -1,7 +1,7 @@
 import { apiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { marketplaceDetailQuery, marketplaceQuery } from '../../../shared/wire/marketplace.ts';
 import { browse } from '../../marketplace/browse.ts';
-import { findIcon } from '../../marketplace/find_icon.ts';
+import { BLANK, findIcon } from '../../marketplace/find_icon.ts';
 import { showEntry } from '../../marketplace/show_entry.ts';
 import { type MarketplaceView, marketplacePage } from '../../pages/mcp/marketplace.ts';
 import { marketplaceEntryPage } from '../../pages/mcp/marketplace_entry.ts';
@@ -70,8 +70,9 @@ export const getMarketplaceEntry = forVisitor(async (c, caller) => {
 const ICON_HEADERS = {
   'content-security-policy': "default-src 'none'; sandbox",
   'cross-origin-resource-policy': 'same-origin',
-  'cache-control': 'private, max-age=86400',
 };
+const KEPT_SECONDS = 86_400;
+const BLANK_SECONDS = 300;
 
 /** `GET /marketplace-icons/{registryId}`: the image of an entry, which the control plane fetches for its users. */
 export async function getMarketplaceIcon(c: AppContext): Promise<Response> {
@@ -79,6 +80,7 @@ export async function getMarketplaceIcon(c: AppContext): Promise<Response> {
   const icon = caller === null ? null : await findIcon(c.get('context'), c.req.param('registryId') ?? '');
   if (icon === null) return errorReply(c, apiError('not_found', 'this server has no image'));
   for (const [name, value] of Object.entries(ICON_HEADERS)) c.header(name, value);
+  c.header('cache-control', `private, max-age=${icon === BLANK ? BLANK_SECONDS : KEPT_SECONDS}`);
   c.header('content-type', icon.type);
   return c.body(icon.bytes, 200);
 }
