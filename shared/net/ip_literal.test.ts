@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalIpLiteral, isIpLiteral, isRefusedAddress, isRefusedIpLiteral } from './ip_literal.ts';
+import {
+  canonicalIpLiteral,
+  isIpLiteral,
+  isMachineAddress,
+  isRefusedAddress,
+  isRefusedIpLiteral,
+} from './ip_literal.ts';
 
 /** First and last address of each refused IPv4 range, and the adjacent addresses (if those are public). */
 const V4_EDGES = [
@@ -223,6 +229,31 @@ describe('invariant 7: refused IP literals in every spelling', () => {
       expect([text, isRefusedAddress(text)]).toEqual([text, true]);
     }
   });
+});
+
+test.each([
+  ['127.0.0.1', true],
+  ['0.0.0.0', true],
+  ['169.254.169.254', true],
+  ['192.0.0.192', true],
+  ['100.100.100.200', true],
+  ['::', true],
+  ['::1', true],
+  ['::ffff:169.254.169.254', true],
+  ['64:ff9b::7f00:1', true],
+  ['fe80::1', true],
+  ['febf::1', true],
+  ['fd00:ec2::254', true],
+  ['no address', true],
+  ['10.0.0.1', false],
+  ['192.168.1.1', false],
+  ['192.0.2.1', false],
+  ['100.100.100.201', false],
+  ['fec0::1', false],
+  ['fd00:ec2::255', false],
+  ['::ffff:10.0.0.1', false],
+])('%s is an address of the machine: %s', (address, expected) => {
+  expect(isMachineAddress(address)).toBe(expected);
 });
 
 test('an address has one canonical spelling', () => {

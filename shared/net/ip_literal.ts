@@ -37,6 +37,19 @@ const REFUSED_V6: readonly (readonly [groups: readonly number[], prefix: number]
   [[0xff00], 8], // multicast
 ];
 
+/** The part of these that leads to the machine itself, its link, or the metadata service of a cloud. */
+const MACHINE_V4: readonly (readonly [number, number])[] = [
+  [0x00000000, 8],
+  [0x7f000000, 8],
+  [0xa9fe0000, 16],
+  [0xc0000000, 24],
+  [0x646464c8, 32], // 100.100.100.200, one cloud's metadata service
+];
+const MACHINE_V6: readonly (readonly [groups: readonly number[], prefix: number])[] = [
+  [[0xfe80], 10],
+  [[0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128], // one cloud's metadata service
+];
+
 /** A host that URL parsers keep unchanged. */
 const PLAIN = /^[A-Za-z0-9._-]*$/;
 
@@ -60,6 +73,16 @@ export function isRefusedAddress(ip: string): boolean {
   const address = parseAddress(ip);
   if (address === null) return true;
   return address.version === 4 ? isRefusedV4(address.bits) : isRefusedV6(address.groups);
+}
+
+/** Whether a resolved address is loopback, unspecified, link-local or the metadata service of a cloud, also embedded in IPv6. */
+export function isMachineAddress(ip: string): boolean {
+  const address = parseAddress(ip);
+  if (address === null) return true;
+  if (address.version === 4) return isInV4(MACHINE_V4, address.bits);
+  const { groups } = address;
+  if (MACHINE_V6.some(([network, length]) => isWithin(groups, network, length))) return true;
+  return findEmbeddedV4(groups).some((bits) => isInV4(MACHINE_V4, bits));
 }
 
 /** The canonical form of an IP literal: dotted decimal, or RFC 5952 in brackets. Null if the text is not an address. */
@@ -159,7 +182,11 @@ function hexGroups(text: string): number[] {
 }
 
 function isRefusedV4(bits: number): boolean {
-  return REFUSED_V4.some(([network, length]) => bits >>> (32 - length) === network >>> (32 - length));
+  return isInV4(REFUSED_V4, bits);
+}
+
+function isInV4(networks: readonly (readonly [number, number])[], bits: number): boolean {
+  return networks.some(([network, length]) => bits >>> (32 - length) === network >>> (32 - length));
 }
 
 function isRefusedV6(groups: readonly number[]): boolean {

@@ -12,7 +12,8 @@ export function checkPlainHost(
   { host, login }: Pick<ExchangeTunnel, 'host' | 'login'>,
 ): Result<void, Refusal> {
   const isBound = policy.bindingsFor(host).length > 0 || policy.connectors.hosts.has(host);
-  if (!isBound && login?.host !== host) return ok(undefined);
+  const isOfLogin = login?.host === host || login?.account?.host === host;
+  if (!isBound && !isOfLogin) return ok(undefined);
   const message = `${host} has a credential, which never goes over plain http: use https://${host}`;
   return err(refusal('plain_http_bound_host', message));
 }

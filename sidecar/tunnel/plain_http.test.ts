@@ -151,6 +151,10 @@ describe('a plain request is refused', () => {
     ['a binding of a wildcard', () => plane.policy.use([bearerBinding('*.example.test')])],
     ['a connector', () => plane.policy.use([], [sampleConnector([sampleOperation()], { hosts: [HOST] })])],
     ['a login under way', () => Object.assign(plane.session, { login: { host: HOST, path: '/token' } })],
+    [
+      'a login that asks for its account there',
+      () => Object.assign(plane.session, { login: { host: 'auth.example.test', account: { host: HOST } } }),
+    ],
   ])('to a host that has %s, whatever the session allows', async (_name, bind) => {
     allow([HOST], [HOST]);
     bind();

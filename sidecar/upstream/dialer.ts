@@ -5,7 +5,7 @@ import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } fro
 import { checkServerIdentity, connect, createSecureContext } from 'node:tls';
 
 import { HTTP_1_1, HTTP_2 } from '../../shared/net/client_hello.ts';
-import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import { isMachineAddress, isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
@@ -109,6 +109,20 @@ export function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean)
   }
   if (!denyPrivate) return null;
   return { has: isRefusedAddress, refusalOf: privateAddress, uncheckedRefusalOf: privateUnchecked };
+}
+
+/**
+ * The addresses that a name never leads to without TLS: where there is no certificate, whoever answers for the name could lead
+ * to this machine, or to the metadata service of its cloud.
+ */
+export function createMachineAddresses(): DeniedAddresses {
+  let own: OwnAddresses | null = null;
+  const isOwn = (address: string): boolean => (own ??= readOwnAddresses()).has(address);
+  return {
+    has: (address) => isMachineAddress(address) || isOwn(address),
+    refusalOf: machineRefusal,
+    uncheckedRefusalOf: notCheckedRefusal,
+  };
 }
 
 interface Wanted {
@@ -261,6 +275,13 @@ function notAllowedRefusal(host: string): Refusal {
   return refusal(
     'egress_address_not_allowed',
     `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, add it to a binding's allowed hosts, or start the session with --allow ${host}`,
+  );
+}
+
+function machineRefusal(host: string): Refusal {
+  return refusal(
+    'egress_address_not_allowed',
+    `${host} leads to this machine or its link, where nothing goes over plain http; if that is meant, start svc with --resolve http://${host}:ADDRESS`,
   );
 }
 

@@ -66,6 +66,16 @@ describe('a connection for plain http', () => {
     },
   );
 
+  test.each(['localhost', '127.0.0.1', '[::1]', '169.254.169.254', '[::ffff:169.254.169.254]'])(
+    'to %s is refused everywhere, because no certificate says who that is',
+    async (host) => {
+      const dialled = await dial(host);
+      if (dialled.ok) throw new Error('it was dialled');
+      expect(dialled.error.reason).toBe('egress_address_not_allowed');
+      expect(dialled.error.message).toContain(`--resolve http://${host}:ADDRESS`);
+    },
+  );
+
   test('to this machine is refused with --deny-private-upstreams', async () => {
     expect(await answerOf(await dial('localhost', { denyPrivate: true }))).toBe('upstream_unreachable');
     expect(await answerOf(await dial(HOST, { denyPrivate: true, pinned: pinned() }))).toBe('upstream_unreachable');

@@ -8,6 +8,7 @@ import { PLAIN_PORT } from '../../shared/net/plain_target.ts';
 import {
   bracketed,
   createDeniedAddresses,
+  createMachineAddresses,
   DeniedAddress,
   type Dialer,
   type DialerOptions,
@@ -29,7 +30,8 @@ export function createPlainDialer(options: DialerOptions): Pick<Dialer, 'dial'> 
   return {
     dial(host, publicOnly = false) {
       const pinned = options.pinned.get(`http://${host}`);
-      const denied = createDeniedAddresses(options.denyPrivate, publicOnly && pinned === undefined);
+      const checked = createDeniedAddresses(options.denyPrivate, publicOnly && pinned === undefined);
+      const denied = checked ?? (pinned === undefined ? createMachineAddresses() : null);
       const address = pinned?.address ?? host.replace(/^\[(.*)\]$/, '$1');
       const port = pinned?.port ?? PLAIN_PORT;
       const refuse = (why: Refusal): Result<never, Refusal> => err(publicOnly ? notNamed(why, host) : why);
@@ -51,8 +53,8 @@ export function createPlainDialer(options: DialerOptions): Pick<Dialer, 'dial'> 
         });
         return { connected, cancel: () => void socket.destroy() };
       }
-      if (denied !== null && isIP(address) === 0 && !proxy.isPublicOnly) {
-        return failed(refuse(denied.uncheckedRefusalOf(host)));
+      if (checked !== null && isIP(address) === 0 && !proxy.isPublicOnly) {
+        return failed(refuse(checked.uncheckedRefusalOf(host)));
       }
       const { timeoutSeconds } = options;
       const target = { host: bracketed(address), port };
