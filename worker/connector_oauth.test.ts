@@ -385,10 +385,12 @@ describe('a revocation', () => {
   });
 
   test('is not tried without a URL for it, or without a token', async () => {
-    await put();
-    expect(await outcome()).toEqual({ outcome: 'not_named', message: null });
     await named();
     expect(await outcome()).toEqual({ outcome: 'nothing', message: null });
+    await put();
+    expect(await outcome()).toEqual({ outcome: 'nothing', message: null });
+    await authorise();
+    expect(await outcome()).toEqual({ outcome: 'not_named', message: null });
     expect((await types()).filter((type) => type.includes('revoked'))).toEqual([]);
   });
 
@@ -417,6 +419,11 @@ describe('a revocation', () => {
     expect(provider.revoked()).toBe(1);
     const order = (await types()).filter((type) => /tokens_revoked|credential_deleted/.test(type));
     expect(order.toSorted()).toEqual(['control.connector.credential_deleted', 'control.connector.tokens_revoked']);
+  });
+
+  test.each(REMOVALS)('is not missed in the console where no token was issued: %s', async (path, next) => {
+    await put();
+    expect((await submitRemoval(path)).endsWith(next)).toBe(true);
   });
 
   test.each(REMOVALS)(

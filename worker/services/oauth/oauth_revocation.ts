@@ -32,8 +32,8 @@ export async function revokeConnectorTokens(
   const held = await leaseHeld(context, id);
   if (!held.ok) return held;
   const token = tokenOf(held.value);
-  if (held.value.client.revocation_url === undefined) return ok({ outcome: 'not_named', message: null });
   if (token === null) return ok({ outcome: 'nothing', message: null });
+  if (held.value.client.revocation_url === undefined) return ok({ outcome: 'not_named', message: null });
   const revoking = revokeHeld(context, caller, connector, { held: held.value, token });
   // What the provider has revoked is recorded also if the caller disconnects, or the control plane is shut down.
   context.defer('a revocation', () => revoking);
