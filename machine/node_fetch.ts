@@ -26,21 +26,30 @@ export function createNodeFetch({ extraCa, proxy }: NodeFetchOptions): typeof fe
   };
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input);
-    const body = init.body ?? null;
-    if (body !== null && typeof body !== 'string') throw new TypeError('the body of a request is not text');
-    const headers = { 'accept-encoding': 'identity', ...Object.fromEntries(new Headers(init.headers)) };
-    const what: RequestOptions = {
-      method: init.method ?? 'GET',
-      headers: body === null ? headers : { ...headers, 'content-length': Buffer.byteLength(body) },
-      agent: agentFor(url),
-      ...(init.signal ? { signal: init.signal } : {}),
-    };
+    const { what, body } = toRequest(init, agentFor(url));
     try {
       return responseOf(await replyTo(url, what, body));
     } catch (cause) {
       throw init.signal?.aborted === true ? init.signal.reason : new TypeError('fetch failed', { cause });
     }
   };
+}
+
+/** The request of a call of `fetch`, whose reply is not compressed. Throws for a body that is not text. */
+export function toRequest(
+  init: RequestInit,
+  agent: HttpAgent,
+): { readonly what: RequestOptions; readonly body: string | null } {
+  const body = init.body ?? null;
+  if (body !== null && typeof body !== 'string') throw new TypeError('the body of a request is not text');
+  const headers = { ...Object.fromEntries(new Headers(init.headers)), 'accept-encoding': 'identity' };
+  const what: RequestOptions = {
+    method: init.method ?? 'GET',
+    headers: body === null ? headers : { ...headers, 'content-length': Buffer.byteLength(body) },
+    agent,
+    ...(init.signal ? { signal: init.signal } : {}),
+  };
+  return { what, body };
 }
 
 /** Sends a request. Rejects with the reason of `signal` if that is aborted before the head of the reply is there. */

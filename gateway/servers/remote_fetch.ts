@@ -1,14 +1,15 @@
-import { lookup as systemLookup } from 'node:dns';
+import type { lookup as systemLookup } from 'node:dns';
 import { Agent as HttpAgent, type IncomingMessage, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { isLoopbackHostname } from '../../shared/model/loopback_hostname.ts';
-import { replyTo, responseOf } from '../../machine/node_fetch.ts';
+import { replyTo, responseOf, toRequest } from '../../machine/node_fetch.ts';
 import { createTrustingContext } from '../../machine/trusted_roots.ts';
 import { canonicalHost } from '../../shared/net/host.ts';
 import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
+import { checkedLookup } from '../../machine/connection/checked_lookup.ts';
 import { ProxyAgent } from '../../machine/connection/proxy_agent.ts';
 import { isIpLiteral, isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { pause } from '../../machine/pause.ts';
@@ -65,21 +66,12 @@ async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, ini
   if (url.origin !== options.origin) throw new TypeError(`${url.origin} is not the origin of this server`);
   if (!options.isLocal && isRefusedLiteral(url.hostname)) throw new PrivateAddress();
   if (isUnchecked(options, url)) throw new UncheckedAddress();
-  const headers = new Headers(init.headers);
-  headers.set('accept-encoding', 'identity');
-  const body = init.body ?? null;
-  if (body !== null && typeof body !== 'string') throw new TypeError('the body of a request is not text');
-  const what: RequestOptions = {
-    method: init.method ?? 'GET',
-    headers: {
-      ...Object.fromEntries(headers),
-      ...(body === null ? {} : { 'content-length': Buffer.byteLength(body) }),
-    },
-    agent,
-    ...(init.signal ? { signal: init.signal } : {}),
-    ...(options.isLocal ? {} : { lookup: publicLookup(options.lookup ?? systemLookup) }),
+  const { what, body } = toRequest(init, agent);
+  const checked: RequestOptions = {
+    ...what,
+    ...(options.isLocal ? {} : { lookup: checkedLookup(isRefusedAddress, () => new PrivateAddress(), options.lookup) }),
   };
-  return limitedResponse(await replyTo(url, what, body), options);
+  return limitedResponse(await replyTo(url, checked, body), options);
 }
 
 function limitedResponse(reply: IncomingMessage, options: RemoteFetchOptions): Response {
@@ -148,17 +140,4 @@ class UncheckedAddress extends Error {
   readonly code = 'EUNCHECKED';
   override readonly message =
     'the upstream proxy resolves its name, so its address is unknown here: SVC_UPSTREAM_PROXY_PUBLIC_ONLY=on states that the proxy reaches public addresses only';
-}
-
-/** Refuses a name if any of its addresses is private, so that no fallback address can be. */
-function publicLookup(lookup: typeof systemLookup): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, []);
-      if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
-      const [first] = addresses;
-      if (options.all === true || first === undefined) return callback(null, addresses);
-      return callback(null, first.address, first.family);
-    });
-  };
 }

@@ -13,7 +13,7 @@ import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } fr
 import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
 import { namesOnlyWebSocket } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
-import { streamBody } from './stream_body.ts';
+import { refusalOfBody, streamBody } from './stream_body.ts';
 
 /** Methods that may be sent twice (RFC 9110 section 9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
@@ -73,8 +73,8 @@ async function attemptOn(
   }
   context.client?.onFinished(null);
   upstream.destroy();
-  const end = await findEnd(requestBody);
-  return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
+  const refused = await refusalOfBody(requestBody);
+  return refused === null ? reply : err({ stale: false, refusal: refused });
 }
 
 function writeTogether(upstream: Connection, head: string | Buffer, chunks: readonly Uint8Array[]): void {
@@ -103,11 +103,6 @@ function sendBody(client: Connection | null, upstream: Connection, body: Outgoin
 async function passOnEndAfter(sent: Promise<BodyEnd>, client: Connection, upstream: Connection): Promise<void> {
   const end = await sent.catch(() => 'failed');
   if (end === 'sent') client.onFinished(() => upstream.end());
-}
-
-/** How copying the body ended, if it has ended. */
-function findEnd(requestBody: BodyEnd | Promise<BodyEnd>): Promise<BodyEnd | null> {
-  return Promise.race([requestBody, Promise.resolve(null)]);
 }
 
 type ReadReply = Pick<Reply, 'head' | 'raw' | 'framing'>;

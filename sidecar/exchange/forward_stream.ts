@@ -11,7 +11,7 @@ import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } fr
 import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
 import { withoutProxyFields } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
-import { streamBody } from './stream_body.ts';
+import { refusalOfBody, streamBody } from './stream_body.ts';
 
 /**
  * Sends a request on a stream of an HTTP/2 session and reads the head of its reply. A client that is gone ends the stream. A
@@ -42,8 +42,8 @@ export async function attemptStream(
   const reply = await whileInForce(upstream, context, readReply(upstream, outgoing, context));
   if (reply.ok) return ok({ ...reply.value, upstream, lane, requestBody });
   upstream.destroy();
-  const end = await Promise.race([Promise.resolve(requestBody), Promise.resolve(null)]);
-  return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
+  const refused = await refusalOfBody(requestBody);
+  return refused === null ? reply : err({ stale: false, refusal: refused });
 }
 
 /** A client that leaves before it has everything ends its request upstream. */

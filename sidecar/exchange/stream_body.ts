@@ -11,6 +11,12 @@ import { brokenBodyRefusal } from './body.ts';
 /** How copying a request body ended: all of it was sent, one side disconnected, or the body itself was refused. */
 export type BodyEnd = 'sent' | 'client_gone' | 'upstream_gone' | Refusal;
 
+/** Why the body was refused, if copying it has ended with that. */
+export async function refusalOfBody(requestBody: BodyEnd | Promise<BodyEnd>): Promise<Refusal | null> {
+  const end = await Promise.race([requestBody, Promise.resolve(null)]);
+  return typeof end === 'object' ? end : null;
+}
+
 /**
  * Copies a request body to the upstream as it arrives, with its framing; a transform can rewrite its payload. A body that is
  * cut off or has broken framing destroys the upstream connection: a partial body must never look complete.

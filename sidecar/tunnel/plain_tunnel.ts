@@ -1,12 +1,12 @@
 import type { Refusal } from '../../shared/model/refusal.ts';
-import { refusal } from '../../shared/model/refusal.ts';
-import { err, ok, type Result } from '../../shared/model/result.ts';
+import { ok, type Result } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
 import { parseRequestHead, skipEmptyLine } from '../../shared/net/http1_head.ts';
 import { parsePlainTarget, PLAIN_PORT } from '../../shared/net/plain_target.ts';
 import type { SocketConnection } from '../../machine/connection/connection.ts';
 import type { LiveSession } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
+import { enterTunnel } from './enter_tunnel.ts';
 import { isPlainPublicOnly } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
@@ -28,12 +28,8 @@ export async function servePlainHttp(
   { session, host, admission }: PlainTunnel,
   ports: TunnelPorts,
 ): Promise<Result<boolean, Refusal>> {
-  const over = Promise.withResolvers<void>();
-  const close = session.openTunnel(() => {
-    client.destroy();
-    return over.promise;
-  });
-  if (close === null) return err(refusal('too_many_tunnels', 'this session has reached its limit of open tunnels'));
+  const leave = enterTunnel(session, client);
+  if (!leave.ok) return leave;
   let isFirst = true;
   const lanes = ports.openPlainLanes(host, () => isPlainPublicOnly(session, host));
   const served = {
@@ -58,8 +54,7 @@ export async function servePlainHttp(
     return ok(await serve(client, served, ports));
   } finally {
     lanes.close();
-    close();
-    over.resolve();
+    leave.value();
   }
 }
 

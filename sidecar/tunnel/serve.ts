@@ -43,14 +43,14 @@ export interface ServedTunnel {
   readonly openRequest?: () => (() => void) | null;
 }
 
-/**
- * Serves the requests of one tunnel in order. Each is read, exchanged, recorded and answered here and nowhere else, so that
- * every outcome has its audit event. Ends when either side ends; resolves with true if a request that belongs to another tunnel
- * was put back instead.
- */
-export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<boolean> {
-  const idle = new IdleTimer(() => client.destroy(), ports.exchange.limits.idleTunnelSeconds);
-  const context: ExchangeTunnel = {
+/** What an exchange of the tunnel sees of it; `client` is the connection or the stream of its request. */
+export function exchangeTunnelOf(
+  tunnel: ServedTunnel,
+  ports: TunnelPorts,
+  client: Connection,
+  sendInterim: ExchangeTunnel['sendInterim'],
+): ExchangeTunnel {
+  return {
     sessionId: tunnel.sessionId,
     host: tunnel.host,
     sni: tunnel.sni,
@@ -60,12 +60,22 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     choice: tunnel.choice ?? null,
     client,
     lanes: tunnel.lanes,
-    sendInterim: (raw) => {
-      client.write(raw);
-      return client.waitForDrain();
-    },
+    sendInterim,
     noteMasked: (lane) => noteMasked(lane, tunnel, ports),
   };
+}
+
+/**
+ * Serves the requests of one tunnel in order. Each is read, exchanged, recorded and answered here and nowhere else, so that
+ * every outcome has its audit event. Ends when either side ends; resolves with true if a request that belongs to another tunnel
+ * was put back instead.
+ */
+export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<boolean> {
+  const idle = new IdleTimer(() => client.destroy(), ports.exchange.limits.idleTunnelSeconds);
+  const context = exchangeTunnelOf(tunnel, ports, client, (raw) => {
+    client.write(raw);
+    return client.waitForDrain();
+  });
   let another = false;
   const stopWatching = client.onClosed(() => tunnel.lanes.close());
   try {

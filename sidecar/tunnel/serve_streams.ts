@@ -14,14 +14,13 @@ import {
   MOST_STREAMS,
   UPLOAD_WINDOW_BYTES,
 } from '../../machine/connection/stream_limits.ts';
-import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import type { StreamRequest } from '../exchange/incoming.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import { ClientStream } from './client_stream.ts';
 import { IdleTimer } from './idle_timer.ts';
 import { relayStream } from './relay_stream.ts';
 import type { ServedTunnel } from './serve.ts';
-import { decide, noteMasked, recordOutcome, refuseUnread, watchRevocation } from './serve.ts';
+import { decide, exchangeTunnelOf, noteMasked, recordOutcome, refuseUnread, watchRevocation } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 import { answerBody, LINGER_MS, refusalBody } from './write_refusal.ts';
 
@@ -105,10 +104,9 @@ async function serveStream(
   tunnel: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> {
+  const context = exchangeTunnelOf(tunnel, ports, client, (_raw, head) => client.writeInterim(head));
   try {
-    const outcome = isWithinLimit
-      ? await decide(request, contextOf(client, tunnel, ports), tunnel, ports)
-      : refuseUnread(TOO_MANY, tunnel);
+    const outcome = isWithinLimit ? await decide(request, context, tunnel, ports) : refuseUnread(TOO_MANY, tunnel);
     await recordOutcome(outcome, tunnel, ports);
     const unwatch = watchRevocation(outcome, ports, () => {
       client.destroy();
@@ -129,21 +127,6 @@ async function serveStream(
 }
 
 const TOO_MANY = refusal('too_many_tunnels', 'this session has reached its limit of open tunnels and requests');
-
-function contextOf(client: ClientStream, tunnel: ServedTunnel, ports: TunnelPorts): ExchangeTunnel {
-  return {
-    sessionId: tunnel.sessionId,
-    host: tunnel.host,
-    sni: tunnel.sni,
-    limited: tunnel.limited === true,
-    login: tunnel.login ?? null,
-    choice: tunnel.choice ?? null,
-    client,
-    lanes: tunnel.lanes,
-    sendInterim: (_raw, head) => client.writeInterim(head),
-    noteMasked: (lane) => noteMasked(lane, tunnel, ports),
-  };
-}
 
 /** Answers with a refusal: as JSON, or to a call of gRPC as its status. */
 function writeRefusal(

@@ -12,6 +12,7 @@ import { readHead } from '../../machine/connection/read_head.ts';
 import type { AgreedUpstream, LiveSession } from '../ports.ts';
 import { HTTP_2 } from '../../shared/net/client_hello.ts';
 import { agreeOnVersion } from './agree_on_version.ts';
+import { enterTunnel } from './enter_tunnel.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
@@ -143,20 +144,12 @@ interface OpenTunnel {
 }
 
 async function open(session: LiveSession, host: string, client: Connection): Promise<Result<OpenTunnel, Refusal>> {
-  const over = Promise.withResolvers<void>();
-  const close = session.openTunnel(() => {
-    client.stream.destroy();
-    return over.promise;
-  });
-  if (close === null) return err(refusal('too_many_tunnels', 'this session has reached its limit of open tunnels'));
-  const ended = (): void => {
-    close();
-    over.resolve();
-  };
+  const leave = enterTunnel(session, client);
+  if (!leave.ok) return leave;
   try {
-    return ok({ context: await session.ca.secureContextFor(host), close: ended });
+    return ok({ context: await session.ca.secureContextFor(host), close: leave.value });
   } catch {
-    ended();
+    leave.value();
     return err(refusal('session_ca_unavailable', `the session's CA cannot issue a certificate for ${host}`));
   }
 }

@@ -1,6 +1,5 @@
 import type { LookupFunction, Socket } from 'node:net';
 import { isIP } from 'node:net';
-import { lookup as systemLookup } from 'node:dns';
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
 import { checkServerIdentity, connect, createSecureContext } from 'node:tls';
 
@@ -11,9 +10,11 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import { checkedLookup } from '../../machine/connection/checked_lookup.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import { type SessionLimits, UpstreamSession } from './upstream_session.ts';
 import { type OwnAddresses, readOwnAddresses } from './own_addresses.ts';
+import type { Dialling } from './dialling.ts';
 import { dialProxied } from './proxied_dial.ts';
 
 /** Where a host is dialled in place of its resolved address. Its certificate is still checked for the host. */
@@ -33,14 +34,6 @@ export interface DialerOptions {
   readonly denyPrivate: boolean;
   readonly timeoutSeconds: number;
   readonly limits: SessionLimits;
-}
-
-/** A pending connection. */
-export interface Dialling<Connected = Connection> {
-  /** Refuses with `upstream_unreachable`, `upstream_proxy_failed`, `upstream_tls_failed` or `egress_address_not_allowed`. */
-  readonly connected: Promise<Result<Connected, Refusal>>;
-  /** Stops dialling. */
-  readonly cancel: () => void;
 }
 
 /** Opens a verified TLS connection to a host's port 443. */
@@ -98,14 +91,7 @@ export interface DeniedAddresses {
 
 export function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
   if (publicOnly) {
-    // Read after the name was resolved, and once for all of its addresses.
-    let own: OwnAddresses | null = null;
-    const isOwn = (address: string): boolean => (own ??= readOwnAddresses()).has(address);
-    return {
-      has: (address) => isRefusedAddress(address) || isOwn(address),
-      refusalOf: notAllowedRefusal,
-      uncheckedRefusalOf: notCheckedRefusal,
-    };
+    return { has: orOwn(isRefusedAddress), refusalOf: notAllowedRefusal, uncheckedRefusalOf: notCheckedRefusal };
   }
   if (!denyPrivate) return null;
   return { has: isRefusedAddress, refusalOf: privateAddress, uncheckedRefusalOf: privateUnchecked };
@@ -115,14 +101,14 @@ export function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean)
  * The addresses that a name never leads to without TLS: where there is no certificate, whoever answers for the name could lead
  * to this machine, or to the metadata service of its cloud.
  */
-export function createMachineAddresses(): DeniedAddresses {
+export function createMachineAddresses(): Pick<DeniedAddresses, 'has' | 'refusalOf'> {
+  return { has: orOwn(isMachineAddress), refusalOf: machineRefusal };
+}
+
+/** Denies this machine's own addresses too. They are read after a name was resolved, and once for all of its addresses. */
+function orOwn(isDenied: (address: string) => boolean): (address: string) => boolean {
   let own: OwnAddresses | null = null;
-  const isOwn = (address: string): boolean => (own ??= readOwnAddresses()).has(address);
-  return {
-    has: (address) => isMachineAddress(address) || isOwn(address),
-    refusalOf: machineRefusal,
-    uncheckedRefusalOf: notCheckedRefusal,
-  };
+  return (address) => isDenied(address) || (own ??= readOwnAddresses()).has(address);
 }
 
 interface Wanted {
@@ -240,17 +226,12 @@ function identityOf(name: string): (dialled: string, certificate: PeerCertificat
   return (_dialled, certificate) => checkServerIdentity(name, certificate);
 }
 
-/** Resolves like the system, and refuses a name if any of its addresses is denied, so that a later attempt cannot use one. */
-export function lookupWithout(denied: DeniedAddresses): LookupFunction {
-  return (hostname, options, callback) => {
-    systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, []);
-      if (addresses.some(({ address }) => denied.has(address))) return callback(new DeniedAddress(), []);
-      const first = addresses[0];
-      if (options.all === true || first === undefined) return callback(null, addresses);
-      return callback(null, first.address, first.family);
-    });
-  };
+/** Fails with {@link DeniedAddress} for a name that has a denied address. */
+export function lookupWithout(denied: Pick<DeniedAddresses, 'has'>): LookupFunction {
+  return checkedLookup(
+    (address) => denied.has(address),
+    () => new DeniedAddress(),
+  );
 }
 
 function dialRefusal(host: string, socket: TLSSocket, error: NodeJS.ErrnoException): Refusal {

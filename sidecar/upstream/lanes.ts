@@ -4,7 +4,8 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
-import type { Dialer, Dialling } from './dialer.ts';
+import type { Dialer } from './dialer.ts';
+import type { Dialling } from './dialling.ts';
 
 /** A connection, and whether it has served an exchange. */
 type LeasedNow = LeasedConnection & { readonly reused: boolean };
@@ -90,7 +91,7 @@ export class TunnelLanes implements UpstreamLanes {
   }
 }
 
-const TUNNEL_CLOSED = refusal('upstream_unreachable', 'the tunnel was closed before its upstream answered');
+export const TUNNEL_CLOSED = refusal('upstream_unreachable', 'the tunnel was closed before its upstream answered');
 
 /** An idle connection must have no unread bytes: they would be read as the reply to the next request. */
 function isIdle(connection: Connection): boolean {

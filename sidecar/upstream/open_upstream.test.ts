@@ -7,7 +7,8 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import type { WantedUpstream } from '../ports.ts';
-import type { Dialer, Dialling } from './dialer.ts';
+import type { Dialer } from './dialer.ts';
+import type { Dialling } from './dialling.ts';
 import { openUpstream } from './open_upstream.ts';
 
 const UNREACHABLE = refusal('upstream_unreachable', 'it is not there');

@@ -12,11 +12,11 @@ import {
   DeniedAddress,
   type Dialer,
   type DialerOptions,
-  type Dialling,
   lookupWithout,
   proxyFor,
   verifyPeer,
 } from './dialer.ts';
+import type { Dialling } from './dialling.ts';
 import { dialProxied } from './proxied_dial.ts';
 
 /**

@@ -4,12 +4,7 @@ import { dialThroughProxy } from '../../machine/connection/dial_through_proxy.ts
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, type Result } from '../../shared/model/result.ts';
 import type { ProxyTarget, UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
-
-/** A pending connection, as in {@link Dialling}. */
-interface Pending<Connected> {
-  readonly connected: Promise<Result<Connected, Refusal>>;
-  readonly cancel: () => void;
-}
+import type { Dialling } from './dialling.ts';
 
 interface ProxiedDial {
   readonly proxy: UpstreamProxy;
@@ -24,11 +19,11 @@ interface ProxiedDial {
 /** Dials through the proxy, and then lets `finish` use the socket within the time that is left. Refuses with `upstream_proxy_failed`. */
 export function dialProxied<Connected>(
   { proxy, host, target, secureContext, timeoutSeconds }: ProxiedDial,
-  finish: (socket: Socket, timeoutSeconds: number) => Pending<Connected>,
-): Pending<Connected> {
+  finish: (socket: Socket, timeoutSeconds: number) => Dialling<Connected>,
+): Dialling<Connected> {
   const began = performance.now();
   const first = dialThroughProxy({ proxy, target, secureContext, timeoutMs: timeoutSeconds * 1000 });
-  let second: Pending<Connected> | null = null;
+  let second: Dialling<Connected> | null = null;
   const connected = first.connected.then(async (dialled): Promise<Result<Connected, Refusal>> => {
     if (!dialled.ok) return err(refusal('upstream_proxy_failed', `${host} was not reached: ${dialled.error}`));
     second = finish(dialled.value, Math.max(0, timeoutSeconds - (performance.now() - began) / 1000));

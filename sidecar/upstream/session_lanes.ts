@@ -1,9 +1,10 @@
 import type { Refusal } from '../../shared/model/refusal.ts';
-import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { UpstreamLanes } from '../ports.ts';
-import type { Dialer, Dialling } from './dialer.ts';
+import type { Dialer } from './dialer.ts';
+import type { Dialling } from './dialling.ts';
+import { TUNNEL_CLOSED } from './lanes.ts';
 import { HTTP_2 } from '../../shared/net/client_hello.ts';
 import { UpstreamSession } from './upstream_session.ts';
 
@@ -116,5 +117,3 @@ export class SessionLanes implements UpstreamLanes {
     session.onClosed(() => this.#open.delete(session));
   }
 }
-
-const TUNNEL_CLOSED = refusal('upstream_unreachable', 'the tunnel was closed before its upstream answered');
