@@ -12,10 +12,10 @@ const SAMPLE = { method: 'sampling/createMessage', params: { messages: [] } } as
 const never = new AbortController().signal;
 const ignoreEnd = (): void => undefined;
 
-function startCall(owner: CallOwner = ALL) {
+function startCall(owner: CallOwner = ALL, silentMs = 60_000) {
   const result = Promise.withResolvers<Record<string, unknown>>();
   let signal: AbortSignal = never;
-  const call = new ActiveCall(owner, 60_000, (given) => {
+  const call = new ActiveCall(owner, silentMs, (given) => {
     signal = given;
     given.addEventListener('abort', () => result.reject(new Error('given up')));
     return result.promise;
@@ -79,18 +79,18 @@ describe('a call', () => {
   test('times out when silent, but not while its client is asked', async () => {
     vi.useFakeTimers();
     try {
-      const { call } = startCall();
+      const { call } = startCall(ALL, 60);
       const first = call.runRound(round().round);
       const asked = call.ask(SAMPLE, never).catch(() => 'over');
       await first;
-      await vi.advanceTimersByTimeAsync(600_000);
+      await vi.advanceTimersByTimeAsync(600);
       call.answer({ 'input-1': {} });
       await asked;
       const second = call.runRound(round().round).catch((error: unknown) => error);
-      await vi.advanceTimersByTimeAsync(59_000);
+      await vi.advanceTimersByTimeAsync(59);
       call.reportProgress({ progress: 1 });
-      await vi.advanceTimersByTimeAsync(59_000);
-      await vi.advanceTimersByTimeAsync(2_000);
+      await vi.advanceTimersByTimeAsync(59);
+      await vi.advanceTimersByTimeAsync(2);
       expect(await second).toMatchObject({ why: 'timeout' });
     } finally {
       vi.useRealTimers();

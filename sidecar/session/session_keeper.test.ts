@@ -415,6 +415,7 @@ describe('stays dead:', () => {
     await failing.save(again);
     expect(warnings).toEqual([expect.stringContaining('could not be saved')]);
     await expectDead(session, token, 'absent');
+    await failing.stop();
   });
 });
 
