@@ -144,14 +144,36 @@ interface HeldDials {
   readAgain(): void;
 }
 
+/** Made once for all data planes of a process, because certificates are most of what a plane costs. */
+const upstreamAuthority = once(() => createAuthority('test upstreams', Date.now()));
+const upstreamLeaves = new Map<string, ReturnType<typeof issueLeaf>>();
+const sharedSessionCa = once(async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-data-plane-'));
+  try {
+    return await createSessionCa(directory, { sessionId: 'ses_test', maxLeaves: 100, now: Date.now });
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => (made ??= make());
+}
+
+function upstreamLeaf(authority: Authority, host: string): ReturnType<typeof issueLeaf> {
+  const leaf = upstreamLeaves.get(host) ?? issueLeaf(authority, host, Date.now());
+  upstreamLeaves.set(host, leaf);
+  return leaf;
+}
+
 export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: number | null = null): Promise<DataPlane> {
-  const home = await mkdtemp(join(tmpdir(), 'svc-data-plane-'));
-  const upstreamCa = await createAuthority('test upstreams', Date.now());
+  const upstreamCa = await upstreamAuthority();
   const pinned = new Map<string, { address: string; port: number }>();
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
   const all = { ...DEFAULT_LIMITS, runTimeoutSeconds: 1, ...limits };
-  const ca = await createSessionCa(join(home, 'ses'), { sessionId: 'ses_test', maxLeaves: 10, now: Date.now });
+  const ca = await sharedSessionCa();
   const token = randomBytes(16).toString('hex');
   const tunnels = new Set<object>();
   const scopes = new Map<string, LiveSession>();
@@ -300,7 +322,6 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     async stop() {
       for (const socket of sockets) socket.destroy();
       await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-      await rm(home, { recursive: true, force: true });
     },
   };
 }
@@ -331,7 +352,7 @@ async function tlsServer(
   handler: UpstreamHandler,
   more: TlsOptions = {},
 ): Promise<Server> {
-  const leaf = await issueLeaf(authority, host, Date.now());
+  const leaf = await upstreamLeaf(authority, host);
   const raw = new Map<number | undefined, Socket>();
   const options = { key: leaf.keyPem, cert: leaf.certificatePem, allowHalfOpen: true, ...more };
   const server = createTlsServer(options, (socket) => {
@@ -389,7 +410,7 @@ async function streamServer(
   versions: readonly string[],
   otherwise: (socket: TLSSocket) => void = (socket) => socket.destroy(),
 ): Promise<Server> {
-  const leaf = await issueLeaf(authority, host, Date.now());
+  const leaf = await upstreamLeaf(authority, host);
   const options = { key: leaf.keyPem, cert: leaf.certificatePem, ALPNProtocols: [...versions] };
   const server = createTlsServer(options, (socket) => {
     socket.on('error', () => undefined);
