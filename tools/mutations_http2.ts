@@ -93,6 +93,14 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'a credential of two parts is found in the name and the value of a header',
+    file: 'shared/net/http2_head.ts',
+    text: "parseFields(list, 2, limits, ':');",
+    replacement: 'parseFields(list, 2, limits);',
+    tests: [HEAD_TEST],
+  },
+  {
+    row: ROW,
     holds: 'headers have a limit of bytes',
     file: 'shared/net/http2_head.ts',
     text: 'if (bytes > maxHeadBytes) {',

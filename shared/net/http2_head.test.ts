@@ -117,9 +117,16 @@ describe('a reply of HTTP/2', () => {
   });
 });
 
+test('a reply has its names and values joined by a colon alone, as a credential of two parts is', () => {
+  const head = parseReplyFields([':status', '200', 'user', 'password'], { maxHeaders: 9, maxHeadBytes: 999 });
+  expect(head.ok && formatReplyHead(head.value)).toBe('HTTP/2 200\r\nuser:password\r\n\r\n');
+  expect(head.ok && replyFieldList(head.value)).toEqual([':status', '200', 'user', 'password']);
+  expect(formatTrailerList(['user', 'password'])).toBe('user:password\r\n');
+});
+
 test('trailers are header lines, and back by name', () => {
   const lines = formatTrailerList(['x-t', '1', 'u', '', 'x-t', '\xa03']);
-  expect(lines).toBe('x-t: 1\r\nu: \r\nx-t: \xa03\r\n');
+  expect(lines).toBe('x-t:1\r\nu:\r\nx-t:\xa03\r\n');
   expect(trailerFields(lines)).toEqual({ 'x-t': ['1', '\xa03'], u: [''] });
   expect(trailerFields('')).toEqual({});
 });

@@ -66,7 +66,8 @@ export function parseReplyFields(
 ): Result<ReplyHead, Problem<Http2HeadProblemReason>> {
   const text = list[0] === ':status' ? (list[1] ?? '') : '';
   if (!/^[1-5][0-9]{2}$/.test(text)) return invalid('a reply starts with its :status, from 100 to 599');
-  const fields = parseFields(list, 2, limits);
+  // A credential of two parts is written with a colon alone, so the search finds one that is a name and its value.
+  const fields = parseFields(list, 2, limits, ':');
   if (!fields.ok) return fields;
   return ok({ version: '2', status: Number(text), reason: '', startLine: `HTTP/2 ${text}`, fields: fields.value });
 }
@@ -132,7 +133,7 @@ function fieldsByName(fields: readonly Pick<HeaderField, 'line'>[]): Record<stri
 /** Trailers as header lines, each with its CRLF. */
 export function formatTrailerList(list: FieldList): string {
   let text = '';
-  for (let at = 0; at < list.length; at += 2) text += `${list[at]}: ${list[at + 1]}\r\n`;
+  for (let at = 0; at < list.length; at += 2) text += `${list[at]}:${list[at + 1]}\r\n`;
   return text;
 }
 
@@ -163,6 +164,7 @@ function parseFields(
   list: FieldList,
   start: number,
   { maxHeaders, maxHeadBytes }: Http2HeadLimits,
+  separator: ': ' | ':' = ': ',
 ): Result<HeaderField[], Problem<Http2HeadProblemReason>> {
   const fields: HeaderField[] = [];
   let bytes = 0;
@@ -178,7 +180,7 @@ function parseFields(
     if (OF_CONNECTION.has(name) || (name === 'te' && value !== 'trailers')) {
       return invalid(`HTTP/2 has no ${name} header for a connection`);
     }
-    fields.push({ name, line: `${name}: ${value}`, value });
+    fields.push({ name, line: name + separator + value, value });
   }
   if (fields.length > maxHeaders) {
     return err({ reason: 'too_many_headers', message: `the request has more than ${maxHeaders} headers` });

@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import type { Limits } from '../../shared/model/limits.ts';
@@ -49,7 +50,7 @@ import {
   FakeMetrics,
   FakePolicySource,
 } from './fakes.ts';
-import { StreamClient, StreamServer } from './http2_peers.ts';
+import { retell, StreamClient, StreamServer } from './http2_peers.ts';
 
 /** How a raw upstream handles one connection; `reset` drops it with a TCP reset. */
 export type UpstreamHandler = (socket: TLSSocket, reset: () => void) => void;
@@ -74,19 +75,37 @@ interface SessionOptions {
 /** The version that the peers of a test speak; the test itself is written in HTTP/1.1 (see {@link StreamClient}). */
 let version: 'http/1.1' | 'h2' = 'http/1.1';
 
-/** Makes every data plane of this test file speak HTTP/2. */
-export function speakHttp2(): void {
-  version = 'h2';
+/**
+ * The tests of a file again, with HTTP/2 on both sides. Other files of the worker share this module, so the version holds only
+ * while these tests are collected and while they run.
+ */
+export function overHttp2(name: string, load: () => Promise<unknown>): void {
+  describe.for([name])('%s', async () => {
+    beforeAll(() => void (version = 'h2'));
+    afterAll(() => void (version = 'http/1.1'));
+    version = 'h2';
+    await load();
+    // Collected last, after what the file describes.
+    describe('the version', () => {
+      version = 'http/1.1';
+      test('is HTTP/2', () => expect(isHttp2()).toBe(true));
+    });
+  });
 }
 
-/** True after {@link speakHttp2}: for tests of what HTTP/2 does not have. */
+/** True in {@link overHttp2}: for tests of what HTTP/2 does not have. */
 export function isHttp2(): boolean {
   return version === 'h2';
 }
 
-/** Cases of what HTTP/2 does not have: none after {@link speakHttp2}. */
+/** Cases of what HTTP/2 does not have: none in {@link overHttp2}. */
 export function onlyInHttp1<T>(cases: readonly T[]): readonly T[] {
   return isHttp2() ? [] : cases;
+}
+
+/** A request or reply of HTTP/1.1 as the peers of the test tell it: unchanged, or in {@link overHttp2} as {@link retell} does. */
+export function asTold(text: string): string {
+  return isHttp2() ? retell(text) : text;
 }
 
 /** The data plane on loopback with fakes behind its ports and real TLS on both sides. */
@@ -125,6 +144,8 @@ export interface DataPlane {
   hold(host: string): Promise<HeldDials>;
   /** Opens a tunnel and its TLS. `servername` defaults to the host, the token to the session's. */
   open(host: string, servername?: string, token?: string): Promise<TLSSocket>;
+  /** The client that speaks over an open TLS connection. */
+  clientOn(socket: TLSSocket, host: string): TLSSocket;
   /** Opens a tunnel and its TLS with a list of protocols. */
   openTls(host: string, offered: readonly string[], servername?: string): Promise<TLSSocket>;
   /** Opens a tunnel and an HTTP/2 session in it. */
@@ -305,6 +326,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       const socket = await openTunnel(proxy, host, servername, sockets, ['h2']);
       return translatingClient(socket, host);
     },
+    clientOn: (socket, host) => (version === 'h2' ? translatingClient(socket, host) : socket),
     openTls: (host, offered, servername = host) =>
       openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered),
     async openSession(host, { servername = host, offered = ['h2'], settings = {} } = {}) {

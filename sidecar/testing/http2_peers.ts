@@ -9,7 +9,7 @@ import {
   requestFraming,
   replyFraming,
 } from '../../shared/net/http1_framing.ts';
-import type { HeaderField } from '../../shared/net/http1_head.ts';
+import type { HeaderField, ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
 import { findHeadEnd, parseReplyHead, parseRequestHead } from '../../shared/net/http1_head.ts';
 
 /**
@@ -56,13 +56,9 @@ export class StreamClient extends Duplex {
     if (!head.ok) throw new Error(`the test's request cannot be sent over HTTP/2: ${head.error.message}`);
     const framing = requestFraming(head.value);
     if (!framing.ok) throw new Error(`the test's request cannot be sent over HTTP/2: ${framing.error.message}`);
-    const { method, target, fields } = head.value;
-    const host = fields.find(({ name }) => name === 'host');
-    const list = [':method', method, ':scheme', 'https', ':path', target];
-    if (host !== undefined) list.push(':authority', host.value);
-    for (const field of fields) if (field !== host && !ONLY_IN_1.has(field.name)) list.push(field.name, field.value);
+    const { method, fields } = head.value;
     const isWhole = framing.value.kind === 'none';
-    const stream = this.#session.request(list, { endStream: isWhole });
+    const stream = this.#session.request(Object.assign(fieldList(head.value), ADDS_NONE), { endStream: isWhole });
     const closes = fields.some(({ name, value }) => name === 'connection' && value === 'close');
     const turn = new ReplyText(stream, { method, closes }, () => this.#tell());
     this.#turns.push(turn);
@@ -83,6 +79,9 @@ export class StreamClient extends Duplex {
   }
 }
 
+/** Without this property the library adds an `:authority` to a request that has none. */
+const ADDS_NONE = { host: '' };
+
 /** Names that frame a message of HTTP/1.1, or belong to its connection. */
 const ONLY_IN_1: ReadonlySet<string> = new Set([
   'transfer-encoding',
@@ -91,6 +90,44 @@ const ONLY_IN_1: ReadonlySet<string> = new Set([
   'proxy-connection',
   'upgrade',
 ]);
+
+/** A request or a reply of HTTP/1.1 as these peers tell what they were sent. */
+export function retell(text: string): string {
+  const isReply = text.startsWith('HTTP/');
+  let told = '';
+  let isChunked = false;
+  const reader = new MessageReader({
+    head: (headOfText) => {
+      const head = isReply ? parseReplyHead(headOfText, LIMITS) : parseRequestHead(headOfText, LIMITS);
+      if (!head.ok) throw new Error(head.error.message);
+      const framing = 'status' in head.value ? replyFraming(head.value, 'GET') : requestFraming(head.value);
+      if (!framing.ok) throw new Error(framing.error.message);
+      const list = fieldList(head.value);
+      isChunked = framing.value.kind === 'chunked';
+      told += isReply ? headText(list, isChunked ? [CHUNKED] : []) : requestText(list, isChunked);
+      return framing.value.kind === 'none' ? null : new BodyReader(framing.value, { collectTrailers: true });
+    },
+    data: (piece) => (told += isChunked ? latin1(encodeChunk([piece])) : latin1([piece])),
+    end: (trailers) => {
+      if (isChunked)
+        told += latin1([encodeLastChunk(fieldLines(trailers.flatMap(({ name, value }) => [name, value])))]);
+    },
+  });
+  reader.push(Buffer.from(text, 'latin1'));
+  return told;
+}
+
+const CHUNKED = 'Transfer-Encoding: chunked';
+
+/** The fields that a head has in HTTP/2. */
+function fieldList(head: RequestHead | ReplyHead): string[] {
+  const kept = head.fields.filter(({ name }) => !ONLY_IN_1.has(name));
+  if ('status' in head) return [':status', String(head.status), ...kept.flatMap(({ name, value }) => [name, value])];
+  const host = kept.find(({ name }) => name === 'host');
+  const pseudo = [':method', head.method, ':scheme', 'https', ':path', head.target];
+  if (host !== undefined) pseudo.push(':authority', host.value);
+  return [...pseudo, ...kept.flatMap((field) => (field === host ? [] : [field.name, field.value]))];
+}
 
 /** One reply as text of HTTP/1.1. */
 class ReplyText {
@@ -113,7 +150,7 @@ class ReplyText {
     stream.on('response', (_object, flags, list: readonly string[]) => {
       const hasBody = method !== 'HEAD' && (flags & 1) === 0 && !isBodiless(list);
       this.#isChunked = hasBody && !list.includes('content-length');
-      const text = headText(list, this.#isChunked ? ['Transfer-Encoding: chunked'] : []);
+      const text = headText(list, this.#isChunked ? [CHUNKED] : []);
       // As from one write: a test that waits for the end of the head wants the body too.
       if (hasBody && !this.#isChunked) this.#text += text;
       else tell(text);
@@ -199,16 +236,11 @@ export class StreamServer extends Duplex {
       this.#stream.close(1);
       return null;
     }
-    const { status, fields } = head.value;
-    const kept = fields.filter(({ name }) => !ONLY_IN_1.has(name));
-    if (status < 200) {
-      this.#stream.additionalHeaders({
-        ':status': String(status),
-        ...Object.fromEntries(kept.map((one) => [one.name, one.value])),
-      });
+    const list = fieldList(head.value);
+    if (head.value.status < 200) {
+      this.#stream.additionalHeaders(Object.fromEntries(pairsOf(list)));
       return null;
     }
-    const list = [':status', String(status), ...kept.flatMap(({ name, value }) => [name, value])];
     const isWhole = framing.value.kind === 'none' || (framing.value.kind === 'length' && framing.value.length === 0);
     const options = { endStream: isWhole, waitForTrailers: !isWhole, sendDate: false };
     this.#stream.respond(list, options);
@@ -277,8 +309,12 @@ function requestText(list: readonly string[], isChunked: boolean): string {
     list.includes(name) ? list[list.indexOf(name) + 1] : undefined;
   const authority = valueOf(':authority');
   const host = authority === undefined ? '' : `Host: ${authority}\r\n`;
-  const coding = isChunked ? 'Transfer-Encoding: chunked\r\n' : '';
+  const coding = isChunked ? `${CHUNKED}\r\n` : '';
   return `${valueOf(':method')} ${valueOf(':path')} HTTP/1.1\r\n${host}${coding}${fieldLines(list)}\r\n`;
+}
+
+function pairsOf(list: readonly string[]): (readonly [string, string])[] {
+  return list.flatMap((name, at) => (at % 2 === 0 ? [[name, list[at + 1] ?? ''] as const] : []));
 }
 
 function headText(list: readonly string[], more: readonly string[]): string {

@@ -1,33 +1,17 @@
-import { describe } from 'vitest';
-
-import { speakHttp2 } from '../testing/data_plane.ts';
+import { overHttp2 } from '../testing/data_plane.ts';
 
 /** The tests of these files again, with HTTP/2 on both sides. What only HTTP/1.1 has is left out. */
-speakHttp2();
-describe('invariants', async () => {
-  await import('./invariants.test.ts');
-});
-describe('connectors', async () => {
-  await import('./connectors.test.ts');
-});
-describe('GraphQL', async () => {
-  await import('./graphql.test.ts');
-});
-describe('reach', async () => {
-  await import('./sealed_reach.test.ts');
-});
-describe('revocation', async () => {
-  await import('./revocation.test.ts');
-});
-describe('logins of programs', async () => {
-  await import('./program_login.test.ts');
-});
-describe('masked replies', async () => {
-  await import('./masked_replies.test.ts');
-});
-describe('accounts', async () => {
-  await import('./account_choice.test.ts');
-});
-describe('captured logins', async () => {
-  await import('./captured_login.test.ts');
-});
+overHttp2('invariants', () => import('./invariants.test.ts'));
+overHttp2('connectors', () => import('./connectors.test.ts'));
+overHttp2('GraphQL', () => import('./graphql.test.ts'));
+overHttp2('reach', () => import('./sealed_reach.test.ts'));
+overHttp2('revocation', () => import('./revocation.test.ts'));
+overHttp2('logins of programs', () => import('./program_login.test.ts'));
+overHttp2('masked replies', () => import('./masked_replies.test.ts'));
+overHttp2('accounts', () => import('./account_choice.test.ts'));
+overHttp2('captured logins', () => import('./captured_login.test.ts'));
+overHttp2('hostile clients', () => import('./hostile_client.test.ts'));
+overHttp2('hostile upstreams', () => import('./hostile_upstream.test.ts'));
+overHttp2('relayed replies', () => import('./relay.test.ts'));
+overHttp2('the account of a login', () => import('./asked_account.test.ts'));
+overHttp2('crowds', () => import('./crowd.test.ts'));
