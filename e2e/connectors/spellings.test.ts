@@ -10,6 +10,7 @@ import type { InstalledConnector, Operation } from '../../shared/model/connector
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import { pythonWith, rubyWithRails } from '../../tools/system_parts.mjs';
 import { freePort } from '../support/free_port.ts';
+import { runOk } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 
 // Invariant 8: any spelling that a real server reads as an operation that needs an approval is that operation for the proxy
@@ -100,6 +101,13 @@ async function startServer(
   throw new Error(`${command} printed no port`);
 }
 
+/** `go run` would not pass on the signal that ends it, so the server is built first. */
+async function startGoServer(): Promise<number> {
+  const binary = join(scratch, 'server');
+  await runOk('go', ['build', '-o', binary, join(folder, 'server.go')], { env: { GOTOOLCHAIN: 'local' } });
+  return startServer(binary, []);
+}
+
 /** nginx in front of another server, with what `proxy_pass` is given after the address. */
 async function nginx(behind: number, uri: string): Promise<number> {
   const port = await freePort();
@@ -176,7 +184,7 @@ const SERVERS: readonly Server[] = [
   {
     name: 'Go net/http',
     isHere: has('go', 'version'),
-    start: () => startServer('go', ['run', join(folder, 'server.go')]),
+    start: startGoServer,
   },
   ...['', '/', '$uri'].map((uri) => ({
     name: `Express behind nginx, proxy_pass with "${uri}"`,
