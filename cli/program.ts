@@ -39,6 +39,7 @@ const GROUPS: readonly Group[] = [
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
   [['allow'], async () => (await import('./launch/allow_command.ts')).addAllowCommand],
+  [['tunnel'], async () => (await import('./launch/tunnel_command.ts')).addTunnelCommands],
   [['trust'], async () => (await import('./launch/trust_command.ts')).addTrustCommand],
   [['sessions'], async () => (await import('./launch/sessions_commands.ts')).addSessionsCommands],
   [['image'], loadImageCommands],

@@ -52,7 +52,7 @@ import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer, type DialerOptions } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 import { openUpstream } from './upstream/open_upstream.ts';
-import { createPlainDialer } from './upstream/plain_dialer.ts';
+import { CARRIED, createPlainDialer } from './upstream/plain_dialer.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 import { proxyOrigin, upstreamProxyVariables } from '../shared/net/upstream_proxy.ts';
 
@@ -302,6 +302,7 @@ function tunnelPortsOf(
   };
   const dialer = createDialer(dialerOptions);
   const plainDialer = createPlainDialer(dialerOptions);
+  const tcpDialer = createPlainDialer(dialerOptions, CARRIED);
   const materials = new MaterialCache();
   const masked = new MaskedReplies(
     config.limits.maxMaskedReplies,
@@ -333,6 +334,7 @@ function tunnelPortsOf(
     metrics,
     log,
     openUpstream: (wanted) => openUpstream(dialer, wanted),
+    dialTcp: (host, publicOnly) => tcpDialer.dial(host, publicOnly),
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
     openPlainLanes: (host, isPublicOnly) => new TunnelLanes(plainDialer, host, isPublicOnly),
   };

@@ -11,6 +11,7 @@ import { MARKETPLACE_MUTATIONS } from './mutations_marketplace.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
 import { PLAIN_HTTP_MUTATIONS } from './mutations_plain_http.ts';
+import { TUNNEL_MUTATIONS } from './mutations_tunnel.ts';
 import { HTTP2_MUTATIONS } from './mutations_http2.ts';
 import { SESSION_MUTATIONS } from './mutations_sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
@@ -1189,6 +1190,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
   ...PLAIN_HTTP_MUTATIONS,
+  ...TUNNEL_MUTATIONS,
   ...ACCOUNT_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,

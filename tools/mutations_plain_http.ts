@@ -92,7 +92,7 @@ export const PLAIN_HTTP_MUTATIONS: readonly Mutation[] = [
     row: '403 `egress_address_not_allowed`',
     holds: 'plain HTTP does not lead to this machine by a name',
     file: 'sidecar/upstream/plain_dialer.ts',
-    text: 'checked ?? (pinned === undefined ? createMachineAddresses() : null)',
+    text: 'checked ?? (pinned === undefined ? notThisMachine(use) : null)',
     replacement: 'checked',
     tests: [DIALER_TEST],
   },

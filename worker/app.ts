@@ -38,6 +38,7 @@ import { getEnterprise, putEnterprise } from './routes/api/enterprise.ts';
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
 import { useFieldMessages } from './routes/console/field_messages.ts';
+import { deleteTunnelHost, getTunnelHosts, postTunnelHost } from './routes/api/tunnel_hosts.ts';
 import {
   deleteHostBinding,
   getHostBinding,
@@ -145,6 +146,10 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/host-bindings/{id}', getHostBinding],
   ['put', '/v1/host-bindings/{id}', putHostBinding],
   ['delete', '/v1/host-bindings/{id}', deleteHostBinding],
+
+  ['post', '/v1/tunnel-hosts', postTunnelHost],
+  ['get', '/v1/tunnel-hosts', getTunnelHosts],
+  ['delete', '/v1/tunnel-hosts/{id}', deleteTunnelHost],
 
   ['post', '/v1/connectors', postConnector],
   ['get', '/v1/connectors', getConnectors],

@@ -61,6 +61,8 @@ beforeAll(async () => {
   await tenant.call('POST', '/v1/secrets', { ...secret, path: `${PLANTED}/key`, owner: 'enterprise' });
   const bindingId = await create('/v1/host-bindings', { ...BINDING, description: PLANTED });
   await tenant.call('POST', '/v1/host-bindings', { ...BINDING, owner: 'enterprise' });
+  const tunnelHostId = await create('/v1/tunnel-hosts', { host: `${PLANTED}.example.test` });
+  await create('/v1/tunnel-hosts', { host: `${PLANTED}.example.test`, owner: 'enterprise' });
   const connectorId = await create('/v1/connectors', {
     ...ITEMS_SPEC,
     connector: { ...ITEMS_SPEC.connector, title: PLANTED },
@@ -101,6 +103,7 @@ beforeAll(async () => {
   places = {
     '/v1/secrets/{path}': { id: secretId },
     '/v1/host-bindings/{id}': { id: bindingId, body: BINDING },
+    '/v1/tunnel-hosts/{id}': { id: tunnelHostId },
     '/v1/connectors/{id}': { id: connectorId },
     '/v1/connectors/{id}/credential': { id: connectorId, body: credential },
     '/v1/connectors/{id}/credential/authorize': { id: connectorId, body: { grant: 'browser' } },

@@ -96,6 +96,9 @@ const listener = createListener(
     metrics,
     log,
     openUpstream: (wanted) => openUpstream(dialer, wanted),
+    dialTcp: () => {
+      throw new Error('the bench carries nothing unread');
+    },
     openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),
     openPlainLanes: () => {
       throw new Error('the bench sends nothing over plain HTTP');

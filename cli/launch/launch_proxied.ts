@@ -17,6 +17,7 @@ import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { allowListFor } from './allowed_hosts.ts';
 import { plainHttpFor } from './plain_http_option.ts';
+import { printCertificateHints } from './certificate_hints.ts';
 import { printRefusedHosts } from './refused_hosts.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
@@ -57,6 +58,7 @@ export async function launchProxied(
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
   if (end.exitCode === null) tellDetached(call, request, end);
   else if (request.egress === 'sealed') await printRefusedHosts(call, end.sessionId);
+  if (end.exitCode !== null) await printCertificateHints(call, end.sessionId);
   return end;
 }
 

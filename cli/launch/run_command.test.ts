@@ -58,6 +58,7 @@ describe('svc run', () => {
       'POST /v1/sandbox-proxy/sessions',
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
       'GET /v1/audit-events',
+      'GET /v1/audit-events',
     ]);
     expect(run.calls[1]?.body).toEqual({ min_policy_version: 7, owner: identify(process.pid) });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe(`${SESSION.proxy_url} placeholder`);
@@ -69,6 +70,7 @@ describe('svc run', () => {
       ['7420', `Bearer ${LOCAL_KEY}`],
       ['7421', `Bearer ${HOST_TOKEN}`],
       ['7421', `Bearer ${HOST_TOKEN}`],
+      ['7420', `Bearer ${LOCAL_KEY}`],
       ['7420', `Bearer ${LOCAL_KEY}`],
     ]);
   });

@@ -167,6 +167,7 @@ const LIST_COMMANDS: Readonly<Record<string, string>> = {
   '/v1/mcp-servers': 'svc mcp list',
   '/v1/secrets': 'svc secret list',
   '/v1/tokens': 'svc token list',
+  '/v1/tunnel-hosts': 'svc tunnel list',
 };
 
 /** Calls that messages of the API name, and the commands for them. */

@@ -53,6 +53,18 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Bind',
     shows: 'The host binding is in force',
   },
+  '/tunnel-hosts': {
+    at: () => '/tunnel-hosts',
+    fill: () => ({ Host: 'pinned-form.example.test' }),
+    press: 'Do not intercept',
+    shows: 'carried unread from now on',
+  },
+  '/tunnel-hosts/{id}/delete': confirmedForm(
+    ({ tunnelHostId }) => `/tunnel-hosts/${tunnelHostId}/delete`,
+    'pinned.example.test',
+    'Remove it',
+    'intercepted again',
+  ),
   '/bindings/{id}/edit': {
     at: ({ bindingId }) => `/bindings/${bindingId}/edit`,
     fill: () => ({ Effect: 'write' }),

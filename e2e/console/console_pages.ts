@@ -32,6 +32,10 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
     page('bindings', () => '/bindings'),
     page('a request explained', () => '/bindings?method=POST&url=https%3A%2F%2Fapi.github.com%2Fuser'),
   ],
+  '/tunnel-hosts': [page('tunnelled hosts', () => '/tunnel-hosts')],
+  '/tunnel-hosts/{id}/delete': [
+    page('a tunnelled host to remove', ({ tunnelHostId }) => `/tunnel-hosts/${tunnelHostId}/delete`),
+  ],
   '/bindings/new': [
     page('a new binding', () => '/bindings/new?scheme=header-template'),
     page('a binding of a template', () => '/bindings/new?from=github-git'),

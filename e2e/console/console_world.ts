@@ -31,6 +31,7 @@ const created = z.object({ id: z.string() });
 /** What a page can be asked for by. */
 export interface Seeded {
   readonly bindingId: string;
+  readonly tunnelHostId: string;
   readonly connectorId: string;
   readonly eventId: string;
 }
@@ -104,6 +105,8 @@ export class ConsoleWorld {
     await this.api('POST', '/v1/secrets', { path: 'user/github', value: PLANTED_SECRET, description: 'Build agent' });
     const binding = { host: 'api.github.com', scheme: 'bearer', credential_ref: 'vault://user/github', effect: 'read' };
     const { id: bindingId } = created.parse(await this.api('POST', '/v1/host-bindings', binding));
+    const listed = await this.api('POST', '/v1/tunnel-hosts', { host: 'pinned.example.test' });
+    const { id: tunnelHostId } = created.parse(listed);
     await this.sidecar.enrol(this.control.localKey);
     const eventId = await this.record('sandbox.proxy.binding_injected', {
       'svc.proxy.mediation': 'binding',
@@ -130,7 +133,7 @@ export class ConsoleWorld {
       value: `${PLANTED_SECRET}-2`,
     });
     await this.askApproval(connectorId);
-    return { bindingId, connectorId, eventId };
+    return { bindingId, tunnelHostId, connectorId, eventId };
   }
 
   /** Sends an event as the sidecar does; returns its id. Throws if it is not in the log afterwards. */

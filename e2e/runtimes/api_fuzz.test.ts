@@ -84,6 +84,10 @@ const entryChoice = fc.record(
 );
 const HINTS = {
   HostBindingInput: binding,
+  TunnelHostInput: fc.record({
+    host: fc.oneof(hosts, fc.stringMatching(/^[a-z]{8}\.unbound\.test$/)),
+    owner: fc.constantFrom('personal', 'enterprise'),
+  }),
   McpServerInput: mcpServer,
   InstallMarketplaceServer: entryChoice,
   PreviewMarketplaceServer: fc.constant({}),

@@ -3,8 +3,11 @@ import type { ConnectorOperation } from '../connect/connector_index.ts';
 import {
   type ACCOUNT_ASKED,
   type ANSWERED_LOCALLY,
+  type CERTIFICATE_REFUSED,
   type LOGIN_CAPTURED,
   PLACEHOLDER_UNBOUND,
+  TUNNEL_CLOSED,
+  TUNNEL_OPENED,
   type AuditEvent,
   type AuditEventData,
   type AuditEventType,
@@ -58,7 +61,7 @@ export type RunRefusalReason =
  * What ends an exchange without an answer: the client does not finish its TLS handshake or disconnects early, or a bug. The
  * request may have been sent with its credential, so it is recorded.
  */
-type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
+type UnansweredReason = 'client_tls_failed' | typeof CERTIFICATE_REFUSED | 'client_gone' | 'internal_error';
 
 export type ExchangeResult =
   | { readonly kind: 'refused'; readonly reason: RunRefusalReason }
@@ -113,6 +116,25 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
     actor: facts.sessionId === null ? null : 'session',
     data: dataOf(facts, result),
   };
+}
+
+/** What a tunnel that is not intercepted has carried so far: null before its first byte. */
+export interface CarriedBytes {
+  readonly sent: number;
+  readonly received: number;
+}
+
+/** One of the two events of a tunnel that is not intercepted. Nothing in it was read, so there is no path and no status. */
+export function tunnelledEvent(sessionId: string, host: string, carried: CarriedBytes | null): UnstampedEvent {
+  const data: AuditEventData = {
+    'svc.proxy.source': 'transparent_connect_tls',
+    'svc.proxy.mediation': 'passthrough',
+    'svc.proxy.method': 'CONNECT',
+    'svc.proxy.upstream.host': host,
+    'svc.proxy.reason': carried === null ? TUNNEL_OPENED : TUNNEL_CLOSED,
+    ...(carried !== null && { 'svc.proxy.bytes.sent': carried.sent, 'svc.proxy.bytes.received': carried.received }),
+  };
+  return { type: 'sandbox.proxy.tunnelled', session_id: sessionId, actor: 'session', data };
 }
 
 /** Every refusal of an operation is a refusal of its connector. */

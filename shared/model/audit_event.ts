@@ -1,6 +1,7 @@
 /** The audit events (specification section 6; `foreign_credential_kept` and the control plane's own are additions). */
 export const AUDIT_EVENT_TYPES = [
   'sandbox.proxy.passthrough',
+  'sandbox.proxy.tunnelled',
   'sandbox.proxy.rejected',
   'sandbox.proxy.trust_denied',
   'sandbox.proxy.binding_injected',
@@ -23,6 +24,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.binding.created',
   'control.binding.updated',
   'control.binding.deleted',
+  'control.tunnel_host.added',
+  'control.tunnel_host.removed',
   'control.sidecar.enrolled',
   'control.sidecar.revoked',
   'control.credential.released',
@@ -80,6 +83,13 @@ export const LOGIN_CAPTURED = 'login_captured';
 /** The reason of a request with which the sidecar asked the provider whose the new login is. */
 export const ACCOUNT_ASKED = 'login_account_asked';
 
+/** The two events of a tunnel that is not intercepted: before its first byte goes up, and at its end with the byte counts. */
+export const TUNNEL_OPENED = 'tunnel_opened';
+export const TUNNEL_CLOSED = 'tunnel_closed';
+
+/** The reason of a tunnel to a host without a binding whose client did not accept the certificate of svc. */
+export const CERTIFICATE_REFUSED = 'client_refused_certificate';
+
 /** The endpoint of a connector request (specification section 6). */
 export const PROXY_SOURCES = [
   'generated_connector_shim',
@@ -105,6 +115,9 @@ export interface AuditEventData {
   readonly 'svc.proxy.reason'?: string;
   /** Only for a summary of attempts that ended before a request: their number. */
   readonly 'svc.proxy.count'?: number;
+  /** Only for the end of a tunnel that was not intercepted: the bytes that its client sent, and those that it received. */
+  readonly 'svc.proxy.bytes.sent'?: number;
+  readonly 'svc.proxy.bytes.received'?: number;
   readonly 'svc.proxy.binding.host'?: string;
   readonly 'svc.proxy.binding.scheme'?: string;
   readonly 'svc.proxy.emit'?: string;
@@ -141,6 +154,8 @@ export interface AuditEventData {
   readonly 'svc.approval.decision'?: 'approve' | 'deny';
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
+  /** A host or pattern of the list of hosts that are not intercepted. */
+  readonly 'svc.control.host'?: string;
   readonly 'svc.control.owner'?: string;
   /** Events received before this time were removed; this is their number. */
   readonly 'svc.audit.before'?: string;

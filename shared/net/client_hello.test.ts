@@ -54,6 +54,13 @@ function records(whole: Uint8Array, most = 16_384): Uint8Array {
 const HELLO = { serverName: 'api.example.test', protocols: ['h2', 'http/1.1'] };
 
 describe('a ClientHello', () => {
+  test('with two server names is unreadable, whichever way they are given', () => {
+    const name = (text: string) => join(Uint8Array.of(0), vector(2, bytesOf(text)));
+    const twice = records(message({ ...HELLO, before: [[0, vector(2, name('other.example.test'))]] }));
+    const inOne = records(message({ before: [[0, vector(2, name('other.example.test'), name('api.example.test'))]] }));
+    for (const bytes of [twice, inOne]) expect(readClientHello(bytes)).toEqual({ kind: 'unreadable' });
+  });
+
   test.each([
     [HELLO, HELLO],
     [{ protocols: ['http/1.1'] }, { serverName: null, protocols: ['http/1.1'] }],

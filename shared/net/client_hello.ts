@@ -24,8 +24,9 @@ const MOST_HELLO_BYTES = 32 * 1024;
 const MOST_RECORDS = 64;
 
 /**
- * Reads the ClientHello at the start of a TLS connection, which may be in several records. It decides nothing about security:
- * the TLS library reads the same bytes again, and a hello that is unreadable here is left to it.
+ * Reads the ClientHello at the start of a TLS connection, which may be in several records. One with two server names is
+ * unreadable, because servers could choose another than the one read here (RFC 6066 section 3 forbids it). Where TLS is
+ * terminated, the TLS library reads the same bytes again, and a hello that is unreadable here is left to it.
  */
 export function readClientHello(bytes: Uint8Array): ClientHelloReading {
   const message = readHandshakeMessage(bytes);
@@ -89,7 +90,7 @@ function join(held: Uint8Array, more: Uint8Array): Uint8Array {
   return both;
 }
 
-/** Throws {@link ShortInput} if a length leads past the end, or if bytes are left over. */
+/** Throws {@link ShortInput} if a length leads past the end, if bytes are left over, or if there are two server names. */
 function parseHello(hello: Cursor): ClientHello {
   hello.skip(2 + 32);
   hello.vector(1);
@@ -100,10 +101,15 @@ function parseHello(hello: Cursor): ClientHello {
   if (!hello.isDone) throw new ShortInput();
   let serverName: string | null = null;
   let protocols: readonly string[] = [];
+  let hasServerName = false;
   while (!extensions.isDone) {
     const type = extensions.number(2);
     const data = extensions.vector(2);
-    if (type === SERVER_NAME) serverName = parseServerName(data);
+    if (type === SERVER_NAME) {
+      if (hasServerName) throw new ShortInput();
+      hasServerName = true;
+      serverName = parseServerName(data);
+    }
     if (type === ALPN) protocols = parseProtocols(data);
   }
   return { serverName, protocols };
@@ -112,12 +118,15 @@ function parseHello(hello: Cursor): ClientHello {
 function parseServerName(data: Cursor): string | null {
   const names = data.vector(2);
   if (!data.isDone) throw new ShortInput();
+  let found: string | null = null;
   while (!names.isDone) {
     const type = names.number(1);
     const name = names.vector(2).text();
-    if (type === HOST_NAME) return name;
+    if (type !== HOST_NAME) continue;
+    if (found !== null) throw new ShortInput();
+    found = name;
   }
-  return null;
+  return found;
 }
 
 function parseProtocols(data: Cursor): readonly string[] {

@@ -10,6 +10,7 @@ import {
 } from '../connect/connector_index.ts';
 import { connectorsInForce, OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
+import { matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
 import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/method_override.ts';
 import { isPathOverrideHeader } from '../net/path_override.ts';
 
@@ -27,6 +28,11 @@ export interface Policy {
   bindingsFor(host: string): readonly HostBinding[];
   /** The bindings that hand out a placeholder. */
   readonly placeholders: readonly HostBinding[];
+  /**
+   * Whether connections to a canonical host are carried without being intercepted (decision 0074): the list has the host, and
+   * neither a binding nor a connector does, so that no credential and no rule is lost by it.
+   */
+  isTunnelled(host: string): boolean;
 }
 
 /** The parts of a request that decide its path through the proxy. */
@@ -77,6 +83,7 @@ const NO_FIELDS: NonNullable<ResolvableRequest['fields']> = [];
 export function compilePolicy(
   bindings: readonly HostBinding[],
   connectors: readonly InstalledConnector[] = [],
+  tunnelled: readonly string[] = [],
 ): Policy {
   const exact = new Map<string, HostBinding[]>();
   const bySuffix = new Map<string, HostBinding[]>();
@@ -86,12 +93,18 @@ export function compilePolicy(
   }
   const installed = connectorsInForce(connectors);
   const maxLength = Array.from(bySuffix.keys()).reduce((max, suffix) => Math.max(max, suffix.length), 0);
+  const index = compileConnectors(connectors);
+  const bindingsFor = (host: string): readonly HostBinding[] =>
+    exact.get(host) ?? longestSuffix(bySuffix, maxLength, host);
+  const listed = tunnelled.map(parseHostPattern).flatMap((each): HostPattern[] => (each.ok ? [each.value] : []));
+  const isListed = (host: string): boolean => listed.some((pattern) => matchesHostPattern(pattern, host));
   return {
-    connectors: compileConnectors(connectors),
+    connectors: index,
     installed,
     connectorNamed: (fqn) => findNamed(installed, fqn) ?? findNamed(connectors, fqn),
     placeholders: bindings.filter(({ emit }) => emit.mechanism === 'sentinel-swap'),
-    bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host),
+    bindingsFor,
+    isTunnelled: (host) => isListed(host) && bindingsFor(host).length === 0 && !index.hosts.has(host),
   };
 }
 

@@ -35,6 +35,9 @@ export const SNAPSHOT_PROOF_HEADER = 'svc-snapshot-proof';
 /** The request header of a poll: the fields beside the first version's that the sidecar understands. Others are left out, because an unknown field makes a sidecar refuse the whole snapshot. */
 export const SNAPSHOT_KNOWS_HEADER = 'svc-snapshot-knows';
 export const SNAPSHOT_KNOWS_INACTIVE = 'inactive_connectors';
+export const SNAPSHOT_KNOWS_TUNNELS = 'tunnel_hosts';
+/** A second header for {@link SNAPSHOT_KNOWS_TUNNELS}: earlier control planes compare the first one's whole value. */
+export const SNAPSHOT_KNOWS_ALSO_HEADER = 'svc-snapshot-knows-also';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */
 export const POLICY_VERSION_HEADER = 'svc-policy-version';
 
@@ -74,6 +77,8 @@ export const snapshotPayload = z.strictObject({
   connectors: z.array(z.unknown()),
   /** Installed ones that never had a credential, for a sidecar that knows the field. No request is theirs; a run of one names what it lacks. */
   inactive_connectors: z.array(z.unknown()).optional(),
+  /** The hosts and patterns that are not intercepted, for a sidecar that knows the field. One that cannot be read tunnels nothing. */
+  tunnel_hosts: z.array(z.string()).optional(),
   /** Read with `readSnapshotMcpServers`: an invalid one is left out, and the others stay. */
   mcp_servers: z.array(z.unknown()).default([]),
   /** Every stored credential that the bindings, connectors and MCP servers refer to. */

@@ -4,6 +4,8 @@ const ID_PREFIXES = [
   'ent',
   'mcp',
   'bnd',
+  /** An entry of the list of hosts that are not intercepted. */
+  'tnl',
   'con',
   'sec',
   'evt',

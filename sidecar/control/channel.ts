@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type AuditHead, MAX_KNOWN_HEADS, writeKnownHeads } from '../../shared/wire/audit_heads.ts';
-import { SNAPSHOT_KNOWS_HEADER, SNAPSHOT_KNOWS_INACTIVE, SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
+import {
+  SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_HEADER,
+  SNAPSHOT_KNOWS_INACTIVE,
+  SNAPSHOT_KNOWS_TUNNELS,
+  SNAPSHOT_PROOF_HEADER,
+} from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { Clock } from '../../shared/model/clock.ts';
@@ -106,6 +112,7 @@ async function snapshotCall(
 ): Promise<Result<SnapshotReply, ChannelFailure>> {
   const headers = {
     [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
+    [SNAPSHOT_KNOWS_ALSO_HEADER]: SNAPSHOT_KNOWS_TUNNELS,
     ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
   };
   const answer = await get(options, `/v1/sidecar/snapshot?wait=${request.waitSeconds}`, { ...request, headers });

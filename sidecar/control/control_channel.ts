@@ -26,6 +26,8 @@ export interface VerifiedSnapshot {
   readonly hostBindings: readonly HostBinding[];
   /** Set if a connector cannot be read. Then no connector may be used, and no request may fall through to a binding or to passthrough. */
   readonly connectors: Result<readonly InstalledConnector[], string>;
+  /** The hosts and patterns that are not intercepted. */
+  readonly tunnelHosts: readonly string[];
   readonly mcpServers: readonly SnapshotMcpServer[];
   /** Servers that this version cannot use; they are not in `mcpServers`. */
   readonly unreadableMcpServers: readonly UnreadableMcpServer[];

@@ -67,6 +67,7 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
     expiresAt: Date.parse(payload.value.expires_at),
     hostBindings: bindings.value,
     connectors: connectorsOf(payload.value),
+    tunnelHosts: payload.value.tunnel_hosts ?? [],
     mcpServers: mcp.servers,
     unreadableMcpServers: mcp.problems,
     credentials: payload.value.credentials,

@@ -260,8 +260,8 @@ export class SnapshotSource implements PolicySource {
 }
 
 /** An unreadable connector refuses every request: a request that belongs to it could otherwise fall through to a binding or to passthrough. */
-function policyOf({ hostBindings, connectors }: VerifiedSnapshot): Result<Policy, Refusal> {
-  if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value));
+function policyOf({ hostBindings, connectors, tunnelHosts }: VerifiedSnapshot): Result<Policy, Refusal> {
+  if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value, tunnelHosts));
   const message = `The installed connectors cannot be read, so no request is sent: ${connectors.error}. Update svc on this machine, or install the connector again.`;
   return err(refusal('connector_specs_invalid', message));
 }

@@ -41,7 +41,7 @@ import type { TunnelPorts } from '../tunnel/tunnel_ports.ts';
 import { createDialer, type DialerOptions } from '../upstream/dialer.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import { openUpstream } from '../upstream/open_upstream.ts';
-import { createPlainDialer } from '../upstream/plain_dialer.ts';
+import { CARRIED, createPlainDialer } from '../upstream/plain_dialer.ts';
 import {
   FakeApprovalSource,
   FakeAuditSink,
@@ -116,6 +116,8 @@ export interface DataPlane {
   /** Other tokens that the session has: those of step scopes. */
   readonly scopes: Map<string, LiveSession>;
   readonly caPem: string;
+  /** The root of the upstreams' own certificates. */
+  readonly upstreamCaPem: string;
   readonly policy: FakePolicySource;
   readonly credentials: FakeCredentialSource;
   readonly approvals: FakeApprovalSource;
@@ -222,6 +224,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   };
   const dialer = createDialer(dialerOptions);
   const plainDialer = createPlainDialer(dialerOptions);
+  const tcpDialer = createPlainDialer(dialerOptions, CARRIED);
   const log: Log = {
     info: () => undefined,
     error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`),
@@ -250,6 +253,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     metrics: fakes.metrics,
     log,
     openUpstream: (wanted) => openUpstream(dialer, wanted),
+    dialTcp: (host, publicOnly) => tcpDialer.dial(host, publicOnly),
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
     openPlainLanes: (host, isPublicOnly) => new TunnelLanes(plainDialer, host, isPublicOnly),
   };
@@ -264,6 +268,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     session,
     scopes,
     caPem: ca.caPem,
+    upstreamCaPem: upstreamCa.certificatePem,
     ...fakes,
     refusals,
     operations: createOperationRunner(ports),

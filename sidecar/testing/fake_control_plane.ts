@@ -21,8 +21,10 @@ import {
   CREDENTIALS_TYP,
   EVENTS_TYP,
   REVOCATION_TYP,
+  SNAPSHOT_KNOWS_ALSO_HEADER,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
+  SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_PROOF_HEADER,
   SNAPSHOT_PROOF_TYP,
   SNAPSHOT_TYP,
@@ -72,6 +74,7 @@ export class FakeControlPlane {
   connectors: Record<string, unknown>[] = [];
   /** Told only to a sidecar that asks for them. */
   inactiveConnectors: Record<string, unknown>[] = [];
+  tunnelHosts: string[] = [];
   mcpServers: Record<string, unknown>[] = [];
   readonly healthReports: unknown[] = [];
   secrets: StoredSecret[] = [];
@@ -231,7 +234,9 @@ export class FakeControlPlane {
     const policy = { host_bindings: this.hostBindings, connectors: this.connectors, mcp_servers: this.mcpServers };
     const knowsInactive = request.headers[SNAPSHOT_KNOWS_HEADER] === SNAPSHOT_KNOWS_INACTIVE;
     const inactive = knowsInactive && { inactive_connectors: this.inactiveConnectors };
-    const payload = { ...common, ...policy, ...inactive, credentials };
+    const knowsTunnels = request.headers[SNAPSHOT_KNOWS_ALSO_HEADER] === SNAPSHOT_KNOWS_TUNNELS;
+    const tunnels = knowsTunnels && { tunnel_hosts: this.tunnelHosts };
+    const payload = { ...common, ...policy, ...inactive, ...tunnels, credentials };
     const etag = `"${this.version}"`;
     return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
   }

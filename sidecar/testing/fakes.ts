@@ -47,8 +47,12 @@ export class FakePolicySource implements PolicySource {
     return this.#current;
   }
 
-  use(bindings: readonly HostBinding[], connectors: readonly InstalledConnector[] = []): void {
-    this.#change(ok(compilePolicy(bindings, connectors)));
+  use(
+    bindings: readonly HostBinding[],
+    connectors: readonly InstalledConnector[] = [],
+    tunnelled: readonly string[] = [],
+  ): void {
+    this.#change(ok(compilePolicy(bindings, connectors, tunnelled)));
   }
 
   refuse(reason: RefusalReason): void {

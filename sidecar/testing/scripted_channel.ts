@@ -179,7 +179,7 @@ export class ScriptedChannel implements ControlChannel {
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
     const { hostBindings, connectors, mcpServers } = this;
-    const policy = { hostBindings, connectors, mcpServers, unreadableMcpServers: [] };
+    const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, unreadableMcpServers: [] };
     const issued = { ...facts, expiresAt, ...policy, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
@@ -213,6 +213,7 @@ const snapshot = confirmation.extend({
   expiresAt: z.number(),
   hostBindings: z.array(z.custom<HostBinding>()),
   connectors: z.custom<VerifiedSnapshot['connectors']>(),
+  tunnelHosts: z.array(z.string()),
   mcpServers: z.custom<VerifiedSnapshot['mcpServers']>(),
   unreadableMcpServers: z.custom<VerifiedSnapshot['unreadableMcpServers']>(),
   credentials: z.array(z.object({ owner: z.enum(OWNERS), path: z.string(), version: z.string() })),

@@ -54,7 +54,7 @@ function mayDial(host: string, { policy, audit, credentials }: ExchangePorts): b
 }
 
 /** Reads the client's hello and puts it back; null if there is none that can be read. A client that ends before is dropped. */
-async function peekClientHello(client: SocketConnection, timeoutSeconds: number): Promise<ClientHello | null> {
+export async function peekClientHello(client: SocketConnection, timeoutSeconds: number): Promise<ClientHello | null> {
   const timer = setTimeout(() => client.destroy(), timeoutSeconds * 1000);
   try {
     const held: Buffer[] = [];

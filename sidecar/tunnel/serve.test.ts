@@ -69,6 +69,7 @@ beforeEach(() => {
     metrics,
     log,
     openUpstream: () => Promise.resolve({ isDialled: false, protocol: 'http/1.1', lanes: lanes() }),
+    dialTcp: () => ({ connected: Promise.reject(new Error('nothing is tunnelled')), cancel: () => undefined }),
     openLanes: () => lanes(),
     openPlainLanes: () => lanes(),
   };

@@ -1,10 +1,12 @@
 import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
+import { CERTIFICATE_REFUSED } from '../../shared/model/audit_event.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
+import { isIpLiteral } from '../../shared/net/ip_literal.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
@@ -14,13 +16,14 @@ import { HTTP_2 } from '../../shared/net/client_hello.ts';
 import { agreeOnVersion } from './agree_on_version.ts';
 import { enterTunnel } from './enter_tunnel.ts';
 import { authenticate } from './authenticate.ts';
+import { carryBytes, checkCarried, dialCarried } from './carry_bytes.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
 import { servePlainHttp } from './plain_tunnel.ts';
 import { checkPlainHttp, checkReach, isLimited, watchReach } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import { serveStreams } from './serve_streams.ts';
-import { type TerminatedTls, terminateTls } from './terminate_tls.ts';
+import { type FailedTls, type TerminatedTls, terminateTls } from './terminate_tls.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
@@ -35,8 +38,9 @@ export interface FirstRequest {
 }
 
 /**
- * Serves one proxy request: authenticate -> target -> sealed reach -> agree on a version -> terminate TLS -> serve. Resolves with true if the
- * same connection has another one (after a 407, and after plain requests for another host), with false if it has ended.
+ * Serves one proxy request: authenticate -> target -> sealed reach -> agree on a version -> terminate TLS -> serve. A host that is
+ * not to be intercepted is carried instead, from the reach on. Resolves with true if the same connection has another one (after a
+ * 407, and after plain requests for another host), with false if it has ended.
  */
 export async function tunnel(
   client: SocketConnection,
@@ -53,6 +57,9 @@ export async function tunnel(
   const attempted = { session: session.value, host: host.value };
   const reach = checkReach(session.value, host.value, ports.exchange);
   if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);
+  const carried = checkCarried(session.value, host.value, ports.exchange);
+  if (!carried.ok) return refuse(client, head, attempted, carried.error, ports);
+  if (carried.value) return carry(client, head, attempted, admission, ports);
   const opened = await open(session.value, host.value, client);
   if (!opened.ok) return refuse(client, head, attempted, opened.error, ports);
   admission.markAuthenticated(session.value.id);
@@ -90,6 +97,30 @@ interface PlainRequest {
   readonly admission: Admission;
 }
 
+/** Carries a tunnel to a host that is not intercepted. */
+async function carry(
+  client: SocketConnection,
+  head: RequestHead,
+  attempted: { readonly session: LiveSession; readonly host: string },
+  admission: Admission,
+  ports: TunnelPorts,
+): Promise<boolean> {
+  const { session, host } = attempted;
+  const leave = enterTunnel(session, client);
+  if (!leave.ok) return refuse(client, head, attempted, leave.error, ports);
+  try {
+    const upstream = await dialCarried(client, session, host, ports);
+    if (!upstream.ok) return await refuse(client, head, attempted, upstream.error, ports);
+    admission.markAuthenticated(session.id);
+    const onServed = (): void => admission.markServed();
+    const result = await carryBytes(client, upstream.value, { session, host, onServed }, ports);
+    if (result !== null) record(ports, attempted, result);
+  } finally {
+    leave.value();
+  }
+  return false;
+}
+
 async function establish(
   client: SocketConnection,
   { session, host }: { session: LiveSession; host: string },
@@ -107,9 +138,10 @@ async function establish(
   // A client that has ended cannot finish its handshake, and its bytes cannot be put back.
   if (client.stream.readableEnded) client.destroy();
   try {
-    const tls = await terminateTls(client.release(), context, upstream.protocol, connectTimeoutSeconds);
+    const terminated = await terminateTls(client.release(), context, upstream.protocol, connectTimeoutSeconds);
+    const tls = typeof terminated === 'string' ? null : terminated;
     if (session.selfTest === true) await answerSelfTest(tls?.connection() ?? null, ports);
-    else if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
+    else if (tls === null) record(ports, { session, host }, unansweredOf(terminated, session, host, ports));
     else await serveTunnel(tls, upstream, { session, host, onRequest }, ports);
     // Every contact with an upstream is recorded, also one that no request followed.
     if (tls !== null && upstream.isDialled && !isAsked) {
@@ -183,6 +215,23 @@ async function serveTunnel(
     unwatch();
     socket.destroy();
   }
+}
+
+/**
+ * A client that refuses the certificate may have pinned its own, and a host without a binding or a connector could be carried
+ * unread for it. The others must be intercepted, so their event does not suggest that.
+ */
+function unansweredOf(
+  failed: TerminatedTls | FailedTls,
+  session: LiveSession,
+  host: string,
+  { exchange: { policy } }: TunnelPorts,
+): ExchangeResult {
+  const current = policy.current();
+  const isFree =
+    current.ok && current.value.bindingsFor(host).length === 0 && !current.value.connectors.hosts.has(host);
+  const isRefused = failed === 'certificate_refused' && isFree && session.reach === undefined && !isIpLiteral(host);
+  return { kind: 'unanswered', reason: isRefused ? CERTIFICATE_REFUSED : 'client_tls_failed' };
 }
 
 interface Attempted {

@@ -98,11 +98,11 @@ export function createDeniedAddresses(denyPrivate: boolean, publicOnly: boolean)
 }
 
 /**
- * The addresses that a name never leads to without TLS: where there is no certificate, whoever answers for the name could lead
- * to this machine, or to the metadata service of its cloud.
+ * The addresses that a name never leads to where no certificate is verified here: whoever answers for the name could lead to
+ * this machine, or to the metadata service of its cloud.
  */
-export function createMachineAddresses(): Pick<DeniedAddresses, 'has' | 'refusalOf'> {
-  return { has: orOwn(isMachineAddress), refusalOf: machineRefusal };
+export function createMachineAddresses(): Pick<DeniedAddresses, 'has'> {
+  return { has: orOwn(isMachineAddress) };
 }
 
 /** Denies this machine's own addresses too. They are read after a name was resolved, and once for all of its addresses. */
@@ -256,13 +256,6 @@ function notAllowedRefusal(host: string): Refusal {
   return refusal(
     'egress_address_not_allowed',
     `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, add it to a binding's allowed hosts, or start the session with --allow ${host}`,
-  );
-}
-
-function machineRefusal(host: string): Refusal {
-  return refusal(
-    'egress_address_not_allowed',
-    `${host} leads to this machine or its link, where nothing goes over plain http; if that is meant, start svc with --resolve http://${host}:ADDRESS`,
   );
 }
 

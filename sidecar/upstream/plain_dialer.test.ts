@@ -5,7 +5,7 @@ import { listen } from '../../e2e/support/tls_upstream.ts';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { DialerOptions } from './dialer.ts';
-import { createPlainDialer } from './plain_dialer.ts';
+import { CARRIED, createPlainDialer } from './plain_dialer.ts';
 
 const HOST = 'deb.example.test';
 let upstream: Server;
@@ -29,8 +29,16 @@ afterEach(() => {
 });
 
 function dial(host: string, change: Partial<DialerOptions> = {}, publicOnly = false) {
+  return createPlainDialer(optionsWith(change)).dial(host, publicOnly).connected;
+}
+
+function dialCarried(host: string, change: Partial<DialerOptions> = {}, publicOnly = false) {
+  return createPlainDialer(optionsWith(change), CARRIED).dial(host, publicOnly).connected;
+}
+
+function optionsWith(change: Partial<DialerOptions>): DialerOptions {
   const fixed = { roots: [], pinned: new Map(), denyPrivate: false, timeoutSeconds: 5, limits: DEFAULT_LIMITS };
-  return createPlainDialer({ ...fixed, ...change }).dial(host, publicOnly).connected;
+  return { ...fixed, ...change };
 }
 
 const pinned = () => new Map([[`http://${HOST}`, { address: '127.0.0.1', port }]]);
@@ -91,5 +99,59 @@ describe('a connection for plain http', () => {
     const isPublic = throughProxy({ SVC_UPSTREAM_PROXY_PUBLIC_ONLY: 'on' });
     expect(await answerOf(await dial(HOST, { proxy: isPublic }, true))).toBe('got hello');
     expect(proxy.heads).toHaveLength(1);
+  });
+});
+
+describe('a connection that is carried unread', () => {
+  const forTls = () => new Map([[HOST, { address: '127.0.0.1', port }]]);
+
+  test('goes to the address that stands for the host over https, and not to that for plain http', async () => {
+    expect(await answerOf(await dialCarried(HOST, { pinned: forTls() }))).toBe('got hello');
+    expect(await answerOf(await dialCarried(HOST, { pinned: pinned() }))).toBe('upstream_unreachable');
+  });
+
+  test('to this machine is refused everywhere, because no certificate is checked here', async () => {
+    const dialled = await dialCarried('localhost');
+    if (dialled.ok) throw new Error('it was dialled');
+    expect(dialled.error.reason).toBe('egress_address_not_allowed');
+    expect(dialled.error.message).toContain('nothing is carried unread');
+    expect(dialled.error.message).toContain('--resolve localhost:ADDRESS');
+  });
+
+  test('to a private address is refused where only public addresses are allowed, with the one way to name the host', async () => {
+    const dialled = await dialCarried('localhost', {}, true);
+    if (dialled.ok) throw new Error('it was dialled');
+    expect(dialled.error.reason).toBe('egress_address_not_allowed');
+    expect(dialled.error.message).toContain('--allow localhost');
+    expect(dialled.error.message).not.toContain('bind');
+    expect(await answerOf(await dialCarried(HOST, { pinned: forTls() }, true))).toBe('got hello');
+  });
+
+  test('to a private address is refused with --deny-private-upstreams', async () => {
+    expect(await answerOf(await dialCarried('localhost', { denyPrivate: true }))).toBe('upstream_unreachable');
+    const refused = await dialCarried(HOST, { denyPrivate: true, pinned: forTls() });
+    expect(await answerOf(refused)).toBe('upstream_unreachable');
+  });
+
+  test('asks the upstream proxy for port 443 of the host with CONNECT', async () => {
+    expect(await answerOf(await dialCarried(HOST, { proxy: throughProxy() }))).toBe('got hello');
+    expect(proxy.heads).toEqual([`CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n\r\n`]);
+  });
+
+  test('is not made through a proxy that could lead to a private address', async () => {
+    const refused = await dialCarried(HOST, { proxy: throughProxy() }, true);
+    expect(await answerOf(refused)).toBe('egress_address_not_allowed');
+    expect(await answerOf(await dialCarried(HOST, { proxy: throughProxy(), denyPrivate: true }))).toBe(
+      'upstream_unreachable',
+    );
+    expect(proxy.heads).toEqual([]);
+    const isPublic = throughProxy({ SVC_UPSTREAM_PROXY_PUBLIC_ONLY: 'on' });
+    expect(await answerOf(await dialCarried(HOST, { proxy: isPublic }, true))).toBe('got hello');
+  });
+
+  test('is not made when it was cancelled', async () => {
+    const dialling = createPlainDialer(optionsWith({ pinned: forTls() }), CARRIED).dial(HOST, false);
+    dialling.cancel();
+    expect(await answerOf(await dialling.connected)).toBe('upstream_unreachable');
   });
 });

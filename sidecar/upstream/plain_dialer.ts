@@ -10,6 +10,7 @@ import {
   createDeniedAddresses,
   createMachineAddresses,
   DeniedAddress,
+  type DeniedAddresses,
   type Dialer,
   type DialerOptions,
   lookupWithout,
@@ -19,22 +20,42 @@ import {
 import type { Dialling } from './dialling.ts';
 import { dialProxied } from './proxied_dial.ts';
 
+/** What a connection without TLS of ours is for. */
+interface PlainUse {
+  readonly port: number;
+  /** The key of the address that stands for a host. */
+  readonly pinnedAs: (host: string) => string;
+  /** What does not lead to this machine. */
+  readonly sent: string;
+  /** The option that names a host in a sealed session. */
+  readonly namedBy: string;
+}
+
+const HTTP: PlainUse = {
+  port: PLAIN_PORT,
+  pinnedAs: (host) => `http://${host}`,
+  sent: 'goes over plain http',
+  namedBy: '--plain-http',
+};
+/** The client does its own TLS handshake with the host (decision 0074). */
+export const CARRIED: PlainUse = { port: 443, pinnedAs: (host) => host, sent: 'is carried unread', namedBy: '--allow' };
+
 /**
- * Opens connections without TLS to a host's port 80, by the rules for addresses that connections with TLS have. A company's
- * proxy is asked with CONNECT, as for any other host: so its reply is never taken for the host's, and its password is never
- * beside what an agent sends.
+ * Opens connections without TLS to a host, by the rules for addresses that connections with TLS have; to port 80 unless it is
+ * for another use. A company's proxy is asked with CONNECT, as for any other host: so its reply is never taken for the host's,
+ * and its password is never beside what an agent sends.
  */
-export function createPlainDialer(options: DialerOptions): Pick<Dialer, 'dial'> {
+export function createPlainDialer(options: DialerOptions, use: PlainUse = HTTP): Pick<Dialer, 'dial'> {
   // Only for a proxy that is itself reached over TLS.
   let context: SecureContext | null = null;
   return {
     dial(host, publicOnly = false) {
-      const pinned = options.pinned.get(`http://${host}`);
+      const pinned = options.pinned.get(use.pinnedAs(host));
       const checked = createDeniedAddresses(options.denyPrivate, publicOnly && pinned === undefined);
-      const denied = checked ?? (pinned === undefined ? createMachineAddresses() : null);
+      const denied = checked ?? (pinned === undefined ? notThisMachine(use) : null);
       const address = pinned?.address ?? host.replace(/^\[(.*)\]$/, '$1');
-      const port = pinned?.port ?? PLAIN_PORT;
-      const refuse = (why: Refusal): Result<never, Refusal> => err(publicOnly ? notNamed(why, host) : why);
+      const port = pinned?.port ?? use.port;
+      const refuse = (why: Refusal): Result<never, Refusal> => err(publicOnly ? notNamed(why, host, use) : why);
       if (denied !== null && isIP(address) !== 0 && denied.has(address)) return failed(refuse(denied.refusalOf(host)));
       const proxy = proxyFor(options, host, port, address);
       if (proxy === null) {
@@ -75,9 +96,17 @@ function opened(socket: Socket): Dialling {
   return { connected: Promise.resolve(ok(connection)), cancel: () => void socket.destroy() };
 }
 
+function notThisMachine({ sent, pinnedAs }: PlainUse): Pick<DeniedAddresses, 'has' | 'refusalOf'> {
+  const refusalOf = (host: string): Refusal => {
+    const message = `${host} leads to this machine or its link, where nothing ${sent}; if that is meant, start svc with --resolve ${pinnedAs(host)}:ADDRESS`;
+    return refusal('egress_address_not_allowed', message);
+  };
+  return { ...createMachineAddresses(), refusalOf };
+}
+
 /** The ways to name a host that the messages of other connections tell do not count here. */
-function notNamed(why: Refusal, host: string): Refusal {
+function notNamed(why: Refusal, host: string, { namedBy }: PlainUse): Refusal {
   if (why.reason !== 'egress_address_not_allowed') return why;
   const [what] = why.message.split(';');
-  return { ...why, message: `${what}; start the session with --plain-http ${host}` };
+  return { ...why, message: `${what}; start the session with ${namedBy} ${host}` };
 }

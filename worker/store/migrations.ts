@@ -393,4 +393,14 @@ export const MIGRATIONS: readonly Migration[] = [
       `UPDATE registry_mirrors SET crawled_at = NULL, not_before_ms = 0`,
     ],
   },
+  {
+    number: 22,
+    name: 'hosts that are not intercepted',
+    statements: [
+      `CREATE TABLE tunnel_hosts (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL, host TEXT NOT NULL,
+        created_at TEXT NOT NULL) STRICT`,
+      `CREATE UNIQUE INDEX tunnel_hosts_by_owner ON tunnel_hosts (owner_id, host)`,
+    ],
+  },
 ];

@@ -66,6 +66,14 @@ export const hostBindings = sqliteTable('host_bindings', {
   updatedAt: text('updated_at').notNull(),
 });
 
+export const tunnelHosts = sqliteTable('tunnel_hosts', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  host: text('host').notNull(),
+  createdAt: text('created_at').notNull(),
+});
+
 export const bindingCredentials = sqliteTable(
   'binding_credentials',
   { bindingId: text('binding_id').notNull(), ownerId: text('owner_id').notNull(), path: text('path').notNull() },

@@ -14,7 +14,7 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
 };
 
 /** Resources that are reached by paths of other resources. */
-const OF_RESOURCE: Readonly<Record<string, string>> = { marketplace: 'mcp-servers' };
+const OF_RESOURCE: Readonly<Record<string, string>> = { marketplace: 'mcp-servers', 'tunnel-hosts': 'host-bindings' };
 
 /** The scope that a personal token needs for a route; null if personal tokens cannot call it. */
 export function scopeOf(method: string, path: string): Scope | null {

@@ -1,8 +1,11 @@
 import {
   ANSWERED_LOCALLY,
   ACCOUNT_ASKED,
+  CERTIFICATE_REFUSED,
   LOGIN_CAPTURED,
   PLACEHOLDER_UNBOUND,
+  TUNNEL_CLOSED,
+  TUNNEL_OPENED,
   type AuditEventData,
   type AuditEventType,
 } from '../../../shared/model/audit_event.ts';
@@ -19,6 +22,7 @@ interface EventWords {
 /** One entry for every event type, checked by the compiler. */
 const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.passthrough': { kind: 'plain', word: 'Passed through' },
+  'sandbox.proxy.tunnelled': { kind: 'plain', word: 'Carried unread' },
   'sandbox.proxy.rejected': { kind: 'bad', word: 'Refused' },
   'sandbox.proxy.trust_denied': { kind: 'bad', word: 'Denied' },
   'sandbox.proxy.binding_injected': { kind: 'accent', word: 'Credential added' },
@@ -41,6 +45,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.binding.created': { kind: 'plain', word: 'Binding created' },
   'control.binding.updated': { kind: 'plain', word: 'Binding changed' },
   'control.binding.deleted': { kind: 'plain', word: 'Binding deleted' },
+  'control.tunnel_host.added': { kind: 'warn', word: 'Tunnelled host added' },
+  'control.tunnel_host.removed': { kind: 'plain', word: 'Tunnelled host removed' },
   'control.sidecar.enrolled': { kind: 'plain', word: 'Sidecar enrolled' },
   'control.sidecar.revoked': { kind: 'plain', word: 'Sidecar revoked' },
   'control.credential.released': { kind: 'plain', word: 'Credential released' },
@@ -101,6 +107,8 @@ export function eventSubject({ data }: Pick<StoredAuditEvent, 'data'>): string {
   if (server !== undefined) return `${server} ${data['svc.mcp.tool'] ?? ''}`.trim();
   const connector = data['svc.connector.fqn'];
   if (connector !== undefined) return `${connector} ${data['svc.connector.operation'] ?? ''}`.trim();
+  const listed = data['svc.control.host'];
+  if (listed !== undefined) return listed;
   const bound = data['svc.proxy.binding.host'];
   const reference = data['svc.control.credential_ref'] ?? data['svc.proxy.credential_ref'];
   if (bound !== undefined) return reference === undefined ? bound : `${bound} with ${reference}`;
@@ -171,6 +179,15 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
     sentences.push('The tokens in the reply are stored in the control plane, and the program got placeholders.');
   else if (reason === ACCOUNT_ASKED)
     sentences.push('The sidecar asked with the new token. The program got only the name of the account.');
+  else if (reason === TUNNEL_OPENED) sentences.push('The tunnel was opened.');
+  else if (reason === TUNNEL_CLOSED)
+    sentences.push(
+      `The tunnel ended. The client sent ${data['svc.proxy.bytes.sent'] ?? 0} bytes and received ${data['svc.proxy.bytes.received'] ?? 0}.`,
+    );
+  else if (reason === CERTIFICATE_REFUSED)
+    sentences.push(
+      `The client did not accept the certificate of svc; it may accept only the host’s own. If nothing at this host has to be mediated, a person can have it carried unread: svc tunnel add ${data['svc.proxy.upstream.host'] ?? 'HOST'}`,
+    );
   else if (reason !== undefined) sentences.push(isRefusalReason(reason) ? REASONS[reason] : `The reason is ${reason}.`);
   const status = data['svc.proxy.upstream.status'];
   if (status !== undefined && reason !== ANSWERED_LOCALLY) sentences.push(`The upstream answered with ${status}.`);
@@ -194,6 +211,8 @@ function matchSentence(type: AuditEventType, data: AuditEventData): string {
     return 'It asked for the tokens of the login that the session was started for.';
   if (data['svc.proxy.reason'] === ACCOUNT_ASKED)
     return 'It asked whose the login is that the session was started for.';
+  if (type === 'sandbox.proxy.tunnelled')
+    return 'The host is on the list of hosts that are not intercepted, so its bytes were carried unread.';
   if (type === 'sandbox.proxy.passthrough')
     return 'No connector operation and no host binding matched, so it was forwarded unmodified.';
   if (connector !== undefined && data['svc.connector.operation'] !== undefined) {

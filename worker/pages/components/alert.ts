@@ -15,6 +15,8 @@ const DONE: Readonly<Record<string, string>> = {
   binding_created: 'The host binding is in force.',
   binding_changed: 'The change is in force.',
   binding_deleted: 'The host binding is deleted.',
+  tunnel_host_added: 'Connections to it are carried unread from now on.',
+  tunnel_host_removed: 'Connections to it are intercepted again.',
   connector_installed: 'The connector is installed.',
   connector_removed: 'The connector is removed, with its credential.',
   connector_removed_tokens_valid:

@@ -48,6 +48,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     entries: [
       { path: '/secrets', title: 'Secrets', icon: 'key' },
       { path: '/bindings', title: 'Host bindings', icon: 'link' },
+      { path: '/tunnel-hosts', title: 'Tunnelled hosts', icon: 'door' },
       { path: '/connectors', title: 'Connectors', icon: 'parts' },
       { path: '/report', title: 'Sealability', icon: 'shield' },
     ],

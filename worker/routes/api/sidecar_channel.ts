@@ -3,8 +3,10 @@ import { approvalParams, approvalRequest, approvalWaitQuery } from '../../../sha
 import {
   credentialsRequest,
   eventsRequest,
+  SNAPSHOT_KNOWS_ALSO_HEADER,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
+  SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_PROOF_HEADER,
   snapshotQuery,
   unsealedRequest,
@@ -25,14 +27,16 @@ import { forSidecar, type Reply } from '../http/operation.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field.`,
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
     const held = parseHeldVersion(request.headers.get('if-none-match'));
     return context.openCalls.holdWhile('snapshot poll', who.sidecarId, async () => {
       const knowsInactive = request.headers.get(SNAPSHOT_KNOWS_HEADER) === SNAPSHOT_KNOWS_INACTIVE;
-      const poll = { held, waitSeconds: query.wait, signal: endOfWait(request, context), knowsInactive };
+      const knowsTunnels = request.headers.get(SNAPSHOT_KNOWS_ALSO_HEADER) === SNAPSHOT_KNOWS_TUNNELS;
+      const signal = endOfWait(request, context);
+      const poll = { held, waitSeconds: query.wait, signal, knowsInactive, knowsTunnels };
       const reply = await pollSnapshot(context, who, poll);
       return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
     });

@@ -12,6 +12,7 @@ import { isAtConsole } from './console_host.ts';
 import { getApprovalsPage, submitDecision } from './console_approvals.ts';
 import { getAudit, getAuditEventPage, getVerification, getOverview, getReport } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
+import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
 import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getNewSecret, getSecretsPage, secretDeletion, submitSecret } from './console_secrets.ts';
@@ -72,6 +73,10 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/bindings', getBindings],
   ['get', '/bindings/new', getNewBinding],
   ['post', '/bindings', submitBinding],
+  ['get', '/tunnel-hosts', getTunnelHostsPage],
+  ['post', '/tunnel-hosts', submitTunnelHost],
+  ['get', '/tunnel-hosts/{id}/delete', tunnelHostRemoval.ask],
+  ['post', '/tunnel-hosts/{id}/delete', tunnelHostRemoval.submit],
   ['get', '/bindings/{id}', getBinding],
   ['get', '/bindings/{id}/edit', getBindingEdit],
   ['post', '/bindings/{id}/edit', submitBindingEdit],

@@ -11,6 +11,8 @@ import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { chooseAccounts } from '../../../shared/resolve/account_choice.ts';
 import { credentialPaths, hostBindingsOn, listAllHostBindings } from './host_bindings.ts';
+import { compilePolicy } from '../../../shared/resolve/resolve.ts';
+import { listAllTunnelHosts } from './tunnel_hosts.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** Explains what the proxy would do with a caller's request, and why. Refuses with `invalid_input`. */
@@ -26,9 +28,18 @@ export async function explainRequest(
   const usable = known === null ? ok(undefined) : await checkChosen(context, caller, chosen);
   if (!usable.ok) return usable;
   const explained = known === null ? bare : explain({ ...known, chosen }, input);
-  if (explained.ok) return ok(explained.value);
+  if (explained.ok) return ok(await withTunnel(context, caller, explained.value));
   const { field, message } = explained.error;
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
+}
+
+/** A passthrough to a listed host is carried unread. */
+async function withTunnel(context: ServiceContext, caller: Caller, explained: Explanation): Promise<Explanation> {
+  if (explained.decision !== 'passthrough') return explained;
+  const listed = await listAllTunnelHosts(context, visibleOwners(caller));
+  if (!compilePolicy([], [], listed).isTunnelled(explained.host)) return explained;
+  const reason = `${explained.host} is on the list of hosts that are not intercepted (svc tunnel list), so the connection is carried unread.`;
+  return { ...explained, reasons: [...explained.reasons, reason] };
 }
 
 function chosenOf({ use_secrets: wanted = [] }: ExplainInput): readonly ChosenSecret[] {

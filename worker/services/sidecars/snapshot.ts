@@ -15,6 +15,7 @@ import { ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { toSnapshotRecord } from '../connectors/connector_records.ts';
 import { listAllHostBindings } from '../bindings/host_bindings.ts';
+import { listAllTunnelHosts } from '../bindings/tunnel_hosts.ts';
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
@@ -31,6 +32,8 @@ interface SnapshotPoll {
   readonly signal: AbortSignal;
   /** Whether the sidecar understands inactive connectors; one of an earlier version refuses a snapshot that has the field. */
   readonly knowsInactive: boolean;
+  /** The same for the hosts that are not intercepted; for an earlier version they are intercepted. */
+  readonly knowsTunnels: boolean;
 }
 
 /** How often a waiting poll reads the database. */
@@ -76,9 +79,9 @@ async function confirmUnchanged(
 async function signSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  { knowsInactive }: SnapshotPoll,
+  { knowsInactive, knowsTunnels }: SnapshotPoll,
 ): Promise<SnapshotReply> {
-  const { version, bindings, connectors, mcpServers, secrets } = await consistentRead(context, caller);
+  const { version, bindings, tunnelHosts, connectors, mcpServers, secrets } = await consistentRead(context, caller);
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
@@ -87,6 +90,7 @@ async function signSnapshot(
     ...(knowsInactive && {
       inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)),
     }),
+    ...(knowsTunnels && { tunnel_hosts: tunnelHosts }),
     mcp_servers: mcpServers,
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
@@ -121,6 +125,7 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
     return {
       version: await policyVersion(database, caller.userId),
       bindings: await listAllHostBindings(together, owners),
+      tunnelHosts: await listAllTunnelHosts(together, owners),
       connectors: await listAllConnectors(together, owners),
       mcpServers: await toSnapshotServers(together, await listAllMcpServers(together, owners)),
       secrets: await listReferredSecrets(database, owners),
