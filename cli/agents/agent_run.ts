@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import type { z } from 'zod';
-import { ANSWERED_LOCALLY } from '../../shared/model/audit_event.ts';
+import { ANSWERED_LOCALLY, TUNNEL_CLOSED } from '../../shared/model/audit_event.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
@@ -210,12 +210,13 @@ export async function printSummary(call: Call<{ readonly quiet?: boolean }>, ses
 
 /** `12 requests, 9 with a credential, 0 refused`. A connection that passes through unread counts as one request. */
 export function countText(events: readonly Pick<z.infer<typeof storedAuditEvent>, 'data'>[]): string {
+  const ended = events.filter(({ data }) => data['svc.proxy.reason'] === TUNNEL_CLOSED).length;
   const sent = events.filter(({ data }) => data['svc.proxy.reason'] !== ANSWERED_LOCALLY);
   const count = (...kinds: readonly string[]): number =>
     sent.filter(({ data }) => kinds.includes(data['svc.proxy.mediation'] ?? '')).length;
   const given = count('binding', 'connector');
   const refused = count('refused');
-  const all = given + refused + count('passthrough') + (events.length - sent.length);
+  const all = given + refused + count('passthrough') - ended + (events.length - sent.length);
   const more = events.length >= MOST_COUNTED ? 'more than ' : '';
   return `${more}${all} ${all === 1 ? 'request' : 'requests'}, ${given} with a credential, ${refused} refused`;
 }

@@ -433,6 +433,14 @@ test.each([
   expect(countText(events)).toBe(text);
 });
 
+test('a connection that is carried unread is counted once, as a request without a credential', () => {
+  const data = { 'svc.proxy.mediation': 'passthrough' } as const;
+  const events = ['tunnel_opened', 'tunnel_closed'].map((reason) => ({
+    data: { ...data, 'svc.proxy.reason': reason },
+  }));
+  expect(countText(events)).toBe('1 request, 0 with a credential, 0 refused');
+});
+
 test('a refresh that svc answered itself is counted as a request without a credential', () => {
   const data = { 'svc.proxy.mediation': 'connector', 'svc.proxy.reason': 'answered_locally' } as const;
   expect(countText([{ data }])).toBe('1 request, 0 with a credential, 0 refused');

@@ -113,7 +113,8 @@ function targetOf({ data }: EventRow): string {
   if (operation !== undefined) return `${data['svc.connector.fqn'] ?? '?'} ${operation}`;
   const launched = data['svc.sandbox.image'] ?? data['svc.sandbox.mode'];
   const named = data['svc.proxy.binding.host'] ?? data['svc.control.credential_ref'] ?? data['svc.connector.fqn'];
-  return launched ?? named ?? data['svc.mcp.server'] ?? data['svc.control.resource'] ?? '-';
+  const listed = data['svc.control.host'];
+  return launched ?? named ?? listed ?? data['svc.mcp.server'] ?? data['svc.control.resource'] ?? '-';
 }
 
 /** The outcome: a status, a reason, a decision or a step with its reach, prefixed by the credential or the operation. */
@@ -122,8 +123,13 @@ function resultOf({ data }: EventRow): string {
   const status = data['svc.proxy.upstream.status']?.toString();
   const outcome = data['svc.proxy.reason'] ?? status ?? data['svc.approval.decision'];
   const operation = data['svc.proxy.upstream.host'] === undefined ? undefined : data['svc.connector.operation'];
-  const parts = [ref, stepText(data), operation, outcome].filter((part) => part !== undefined);
+  const parts = [ref, stepText(data), operation, outcome, bytesText(data)].filter((part) => part !== undefined);
   return parts.length === 0 ? '-' : parts.join(': ');
+}
+
+function bytesText(data: EventRow['data']): string | undefined {
+  const sent = data['svc.proxy.bytes.sent'];
+  return sent === undefined ? undefined : `${sent} bytes sent, ${data['svc.proxy.bytes.received'] ?? 0} received`;
 }
 
 function stepText(data: EventRow['data']): string | undefined {

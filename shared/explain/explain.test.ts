@@ -198,6 +198,33 @@ describe('explain', () => {
   });
 });
 
+describe('explain of hosts that are not opened', () => {
+  const connector = sampleConnector([sampleOperation()]);
+  const explainListed = (host: string, connectors = [connector]) => {
+    const known = { bindings: [BINDING], connectors, isStored: everything, tunnelled: ['*.example.com'] };
+    const found = explainRequest(known, { method: 'DELETE', url: `https://${host}/not-an-operation` });
+    if (!found.ok) throw new Error(found.error.message);
+    return { ...found.value, told: found.value.reasons.join(' ') };
+  };
+
+  test('a listed host is forwarded, and not opened', () => {
+    const { decision, code, told } = explainListed('other.example.com');
+    expect([decision, code]).toEqual(['passthrough', null]);
+    expect(told).toMatch(/svc tunnel list.*is not opened.*--allow other\.example\.com/);
+  });
+
+  test('a listed host with a binding is opened', () => {
+    expect(explainListed('api.example.com', [])).toMatchObject({ decision: 'binding' });
+  });
+
+  test('a listed host of a connector is opened, also for a request that is no operation', () => {
+    const hosts = ['connected.example.com'];
+    const { told } = explainListed('connected.example.com', [{ ...connector, spec: { ...connector.spec, hosts } }]);
+    expect(told).not.toContain('not opened');
+    expect(told).toContain('No host binding matches');
+  });
+});
+
 describe('explain of connectors', () => {
   const guarded = sampleOperation({
     name: 'delete-item',

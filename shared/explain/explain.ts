@@ -72,6 +72,8 @@ export interface Known {
   readonly connectors?: readonly InstalledConnector[];
   /** Whether the vault holds a value at a place of its owner. */
   readonly isStored: (ref: CredentialRef) => boolean;
+  /** The hosts and patterns that are not intercepted. */
+  readonly tunnelled?: readonly string[];
   /** The secrets that the session chose. */
   readonly chosen?: readonly ChosenSecret[];
 }
@@ -157,7 +159,7 @@ function explainProtocol(url: URL): Decision | null {
 }
 
 function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
-  const policy = compilePolicy(known.bindings, known.connectors);
+  const policy = compilePolicy(known.bindings, known.connectors, known.tunnelled);
   const resolution = resolve(policy, { ...subject, query });
   const decide = (match: ConnectorOperation): Decision =>
     withAccount(known, policy, { ...subject, match }, decideOperation(known, match, query));
@@ -167,9 +169,11 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
   if (resolution.kind === 'ambiguous_target')
     return refuse('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
-    resolution.kind === 'passthrough'
-      ? explainPassthrough(known, subject.host)
-      : explainBindings(known, resolution, subject);
+    resolution.kind === 'binding'
+      ? explainBindings(known, resolution, subject)
+      : policy.isTunnelled(subject.host)
+        ? explainTunnelled(subject.host)
+        : explainPassthrough(known, subject.host);
   const reasons = [
     ...connectorSentences(policy.connectors, subject),
     ...inactiveSentences(known.connectors ?? [], subject.host),
@@ -330,6 +334,15 @@ function explainPassthrough({ bindings }: Known, host: string): Decision {
   reasons.push(
     'The request is forwarded unmodified: no credential is added, and one that the client sends itself stays.',
   );
+  return { decision: 'passthrough', code: null, bindings: [], operation: null, reasons };
+}
+
+function explainTunnelled(host: string): Decision {
+  const reasons = [
+    `${host} is on the list of hosts that are not intercepted (svc tunnel list), and neither a host binding nor a connector has it.`,
+    'Its connection is not opened: no credential is added, nothing is checked, and only the host and the byte counts are recorded.',
+    `A sealed session reaches it only if it names the host (--allow ${host}), and a plan's step never does.`,
+  ];
   return { decision: 'passthrough', code: null, bindings: [], operation: null, reasons };
 }
 

@@ -3,6 +3,7 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err } from '../../shared/model/result.ts';
@@ -14,6 +15,7 @@ const HOST = 'pinned.example.test';
 const OTHER = 'other.example.test';
 const REPLY = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
 const TOKEN = 'another-token';
+const SWAPPED = { mechanism: 'sentinel-swap', sentinel: 'a-placeholder-of-a-test' } as const;
 
 let plane: DataPlane;
 let seen: string[];
@@ -84,6 +86,11 @@ function helloFor(servername: string): Promise<Buffer> {
     });
     connectTls({ socket: written, servername }).on('error', () => undefined);
   });
+}
+
+function connectorAt(host: string): InstalledConnector {
+  const connector = sampleConnector([sampleOperation({ name: 'get', method: 'GET', path: '/x' })]);
+  return { ...connector, spec: { ...connector.spec, hosts: [host] } };
 }
 
 const refuseLogin = () => err(refusal('login_not_accepted', 'not in this test'));
@@ -178,6 +185,16 @@ test('many bytes pass in both directions, and none is lost at the end', async ()
   expect(data['svc.proxy.bytes.received']).toBeGreaterThan(size);
 });
 
+test('no credential replaces a placeholder, or is added', async () => {
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, 'a-secret-of-a-test');
+  plane.policy.use([{ ...bearerBinding(OTHER), emit: SWAPPED }], [], [HOST]);
+  const tls = await openPinned();
+  tls.write(`GET / HTTP/1.1\r\nHost: ${OTHER}\r\nAuthorization: Bearer ${SWAPPED.sentinel}\r\n\r\n`);
+  expect(await readUntil(tls, (got) => got.endsWith('hi'))).toBe(REPLY);
+  expect(seen.join('')).toContain(`Bearer ${SWAPPED.sentinel}`);
+  expect(seen.join('')).not.toContain('a-secret-of-a-test');
+});
+
 describe('the handshake', () => {
   test('must name the host of the tunnel: another name is refused, and no byte goes up', async () => {
     const { socket } = await connect(HOST);
@@ -227,9 +244,6 @@ describe('the handshake', () => {
 });
 
 describe('a listed host is intercepted nevertheless', () => {
-  const connector = sampleConnector([sampleOperation({ name: 'get', method: 'GET', path: '/x' })]);
-  const [connected = ''] = connector.spec.hosts;
-
   test.each([
     ['a binding', [bearerBinding(HOST)], [HOST]],
     ['a binding for a wildcard above it', [bearerBinding('*.example.test')], [HOST]],
@@ -243,13 +257,13 @@ describe('a listed host is intercepted nevertheless', () => {
     expect(plane.audit.events.map(({ type }) => type)).toEqual(['sandbox.proxy.binding_injected']);
   });
 
-  test('if a connector has it', () => {
-    plane.policy.use([], [connector], [connected]);
-    const policy = plane.policy.current();
-    expect(policy.ok && policy.value.isTunnelled(connected)).toBe(false);
-    plane.policy.use([], [], [connected]);
-    const without = plane.policy.current();
-    expect(without.ok && without.value.isTunnelled(connected)).toBe(true);
+  test.each([
+    ['a connector', HOST],
+    ['a connector below a listed wildcard', '*.example.test'],
+  ])('if it has %s, also for a request that is no operation', async (_what, listed) => {
+    plane.policy.use([], [connectorAt(HOST)], [listed]);
+    await ask(await plane.open(HOST));
+    expect(plane.audit.events.map(({ type }) => type)).toEqual(['sandbox.proxy.passthrough']);
   });
 
   test('in the session of a login at it', async () => {
@@ -263,6 +277,8 @@ describe('a listed host is intercepted nevertheless', () => {
 
 test.each([
   ['gets a binding', () => plane.policy.use([bearerBinding(HOST)], [], [HOST])],
+  ['gets a binding for a wildcard above it', () => plane.policy.use([bearerBinding('*.example.test')], [], [HOST])],
+  ['gets a connector', () => plane.policy.use([], [connectorAt(HOST)], [HOST])],
   ['leaves the list', () => plane.policy.use([], [], [OTHER])],
   ['has no policy any more', () => plane.policy.refuse('control_plane_unavailable')],
 ])('an open tunnel closes when its host %s', async (_what, change) => {
@@ -270,6 +286,26 @@ test.each([
   await ask(tls);
   change();
   await closed(tls);
+  await allClosed();
+  expect(reasons()).toEqual(['tunnel_opened', 'tunnel_closed']);
+});
+
+test('an open tunnel closes with its session, on both sides', async () => {
+  const ends: (() => unknown)[] = [];
+  const left = Promise.withResolvers<void>();
+  await plane.upstream(HOST, (socket) => {
+    socket.on('data', () => socket.write(REPLY));
+    void closed(socket).then(left.resolve);
+  });
+  const openTunnel: LiveSession['openTunnel'] = (end) => {
+    ends.push(end);
+    return plane.session.openTunnel(end);
+  };
+  plane.scopes.set(TOKEN, { ...plane.session, openTunnel });
+  const tls = await openPinned(TOKEN);
+  await ask(tls);
+  for (const end of ends) end();
+  await Promise.all([closed(tls), left.promise]);
   await allClosed();
   expect(reasons()).toEqual(['tunnel_opened', 'tunnel_closed']);
 });

@@ -28,6 +28,7 @@ const TYPES = [
   { value: 'sandbox.proxy.,connector.proxy.', title: 'Requests of agents' },
   { value: 'sandbox.proxy.rejected,sandbox.proxy.trust_denied,connector.proxy.rejected', title: 'Refused requests' },
   { value: 'sandbox.proxy.binding_injected,connector.proxy.proxied', title: 'Credentials added' },
+  { value: 'sandbox.proxy.tunnelled', title: 'Connections carried unread' },
   { value: 'connector.approval.', title: 'Approvals' },
   { value: 'mcp.', title: 'MCP servers and tools' },
   { value: 'control.credential.released', title: 'Credentials released' },

@@ -23,12 +23,12 @@ test('a choice that no session would start with is refused, with the nearest sec
   });
 });
 
-test('a host that is not intercepted is explained as one, and a bound host below a listed wildcard is not', async () => {
+test('a host that is not opened is explained as one, and a bound host below a listed wildcard is not', async () => {
   expect((await control.asUser('POST', '/v1/tunnel-hosts', { host: '*.example.test' })).status).toBe(201);
   const ask = async (host: string) =>
     (await control.asUser('POST', '/v1/host-bindings/explain', { method: 'GET', url: `https://${host}/` })).text();
-  expect(await ask('other.example.test')).toContain('carried unread');
-  expect(await ask('api.example.test')).not.toContain('carried unread');
+  expect(await ask('other.example.test')).toContain('not opened');
+  expect(await ask('api.example.test')).not.toContain('not opened');
 });
 
 test('a chosen secret may be bound at another host than that of the request', async () => {

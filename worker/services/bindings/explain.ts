@@ -11,7 +11,6 @@ import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { chooseAccounts } from '../../../shared/resolve/account_choice.ts';
 import { credentialPaths, hostBindingsOn, listAllHostBindings } from './host_bindings.ts';
-import { compilePolicy } from '../../../shared/resolve/resolve.ts';
 import { listAllTunnelHosts } from './tunnel_hosts.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
@@ -28,18 +27,9 @@ export async function explainRequest(
   const usable = known === null ? ok(undefined) : await checkChosen(context, caller, chosen);
   if (!usable.ok) return usable;
   const explained = known === null ? bare : explain({ ...known, chosen }, input);
-  if (explained.ok) return ok(await withTunnel(context, caller, explained.value));
+  if (explained.ok) return ok(explained.value);
   const { field, message } = explained.error;
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
-}
-
-/** A passthrough to a listed host is carried unread. */
-async function withTunnel(context: ServiceContext, caller: Caller, explained: Explanation): Promise<Explanation> {
-  if (explained.decision !== 'passthrough') return explained;
-  const listed = await listAllTunnelHosts(context, visibleOwners(caller));
-  if (!compilePolicy([], [], listed).isTunnelled(explained.host)) return explained;
-  const reason = `${explained.host} is on the list of hosts that are not intercepted (svc tunnel list), so the connection is carried unread.`;
-  return { ...explained, reasons: [...explained.reasons, reason] };
 }
 
 function chosenOf({ use_secrets: wanted = [] }: ExplainInput): readonly ChosenSecret[] {
@@ -76,6 +66,7 @@ async function gatherKnown(context: ServiceContext, caller: Caller, host: string
   return {
     bindings: bindings.map((record) => toHostBinding(record)),
     connectors: connectors.map((row) => toInstalled(row)),
+    tunnelled: await listAllTunnelHosts(context, owners),
     isStored: ({ owner, path }) => places.has(`${owner} ${path}`),
   };
 }
