@@ -41,6 +41,8 @@ async function use(service: ServiceName, flags: readonly string[], command: read
 
 const program = (name: string): string => `${CLIENTS_FOLDER}/${name}`;
 const java = (client: string): string[] => ['java', '-cp', CLIENTS_FOLDER, 'Items', client, ITEMS];
+const imageFor = ([name]: readonly string[]): string =>
+  name === 'java' ? bench.images.debianJava : bench.images.debian;
 
 describeContainers('in a container', () => {
   beforeAll(async () => {
@@ -69,7 +71,7 @@ describeContainers('in a container', () => {
     ['python requests, sealed', ['--egress=sealed'], ['python3', program('items_requests.py'), ITEMS]],
     ['java, sealed', ['--egress=sealed', '--relay'], java('HttpClient')],
   ])('%s sends GET and POST with a bearer token that it does not hold', async (_, flags, command) => {
-    expectItemsCalls(world, await use('items', flags, command));
+    expectItemsCalls(world, await use('items', ['--image', imageFor(command), ...flags], command));
   });
 
   it.each([
@@ -81,7 +83,11 @@ describeContainers('in a container', () => {
 
   it('java without --relay fails and sends nothing', async () => {
     forgetRequests(world);
-    const done = await bench.launch(world.svc, ['--egress=sealed'], java('HttpClient'));
+    const done = await bench.launch(
+      world.svc,
+      ['--image', bench.images.debianJava, '--egress=sealed'],
+      java('HttpClient'),
+    );
     expect(done.code).not.toBe(0);
     expect(world.services.items.requests).toEqual([]);
   });

@@ -30,7 +30,7 @@ describeContainers('the engine of the tests', () => {
       '--rm',
       '--network',
       'none',
-      images.debianBase,
+      images.debianJava,
       'sh',
       '-c',
       `command -v ${program}`,
@@ -41,7 +41,7 @@ describeContainers('the engine of the tests', () => {
   it('has the helpers in the images built with the Dockerfile, but not in their base images', async () => {
     const { images, engine } = bench;
     const look = ['sh', '-c', 'cd /usr/local/bin && ls svc-*'];
-    for (const image of [images.debian, images.busybox]) {
+    for (const image of [images.debian, images.debianJava, images.busybox]) {
       const found = await engine.docker('run', '--rm', '--network', 'none', image, ...look);
       const required = ['svc-install-proxy-ca', 'svc-run-step', 'svc-run-with-proxy-ca'];
       expect(found.split('\n')).toEqual(expect.arrayContaining(required));

@@ -27,7 +27,7 @@ describeContainers('svc image', () => {
   };
 
   it('accepts an image with the helpers, and stores the result readable by its owner only', async () => {
-    const done = await svc('image', 'check', bench.images.debian, '--json');
+    const done = await svc('image', 'check', bench.images.debianJava, '--json');
     expect(JSON.parse(done.stdout)).toMatchObject({
       ok: true,
       agent_user: 'agent',
@@ -39,7 +39,7 @@ describeContainers('svc image', () => {
     const file = join(home, 'image_checks.json');
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readFileSync(file, 'utf8')).toContain(
-      await bench.engine.docker('image', 'inspect', '--format', '{{.Id}}', bench.images.debian),
+      await bench.engine.docker('image', 'inspect', '--format', '{{.Id}}', bench.images.debianJava),
     );
   });
 

@@ -53,7 +53,7 @@ describeContainers('trust stores and programs of different systems', () => {
 
   it('a JVM gets a copy of its own store with the CA, after its existing options', async () => {
     const done = await bench.start(
-      bench.images.debian,
+      bench.images.debianJava,
       [
         '--',
         'sh',

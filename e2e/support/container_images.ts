@@ -14,10 +14,12 @@ export const CLIENTS_FOLDER = '/opt/clients';
 const IMAGE_FOLDER = join(ROOT, 'sandbox', 'image');
 
 export interface ContainerImages {
-  /** Debian with curl, git, python3, node, java, the AWS CLI and a Go program, and none of our helpers. */
+  /** Debian with curl, git, python3, node, the AWS CLI and a Go program, and none of our helpers. */
   readonly debianBase: string;
   /** The same with the helpers, built with the project's Dockerfile. */
   readonly debian: string;
+  /** That with a JVM, whose trust store takes most of the time that a container needs to start. */
+  readonly debianJava: string;
   /** BusyBox and a Go program, laid out as Alpine is. */
   readonly busyboxBase: string;
   readonly busybox: string;
@@ -25,7 +27,8 @@ export interface ContainerImages {
 
 /** The images of a test run: made by the first caller, found by the others. */
 export async function containerImages(engine: DockerEngine): Promise<ContainerImages> {
-  const debianBase = await importOnce(engine, 'debian', await describeDebianRoot(), buildDebianRoot);
+  const javaBase = await importOnce(engine, 'debian', await describeDebianRoot(), buildDebianRoot);
+  const debianBase = await variantOf(engine, javaBase, 'RUN rm -r /opt/java /usr/local/bin/java');
   const busyboxBase = await importOnce(engine, 'busybox', busyboxRecipe(debianBase), (root) =>
     buildBusyboxRoot(root, engine, debianBase),
   );
@@ -33,6 +36,7 @@ export async function containerImages(engine: DockerEngine): Promise<ContainerIm
     debianBase,
     busyboxBase,
     debian: await withHelpers(engine, debianBase),
+    debianJava: await withHelpers(engine, javaBase),
     busybox: await withHelpers(engine, busyboxBase),
   };
 }
@@ -57,7 +61,7 @@ async function withHelpers(engine: DockerEngine, base: string): Promise<string> 
   const names = readdirSync(IMAGE_FOLDER, { recursive: true, encoding: 'utf8' }).toSorted();
   const files = names.filter((name) => statSync(join(IMAGE_FOLDER, name)).isFile());
   const content = files.map((name) => `${name}\n${readFileSync(join(IMAGE_FOLDER, name), 'latin1')}`).join('\n');
-  const tag = `${base.replace('svc-e2e-base/', 'svc-e2e-agent/')}-${digest(content)}`;
+  const tag = `svc-e2e-agent:${digest(`${base}\n${content}`)}`;
   if (await exists(engine, tag)) return tag;
   await engine.docker(
     'build',
