@@ -2,30 +2,10 @@
 // messages of the bidirectional call, and the deadline of a call without a reply (0: none is made).
 import process from 'node:process';
 import grpc from '@grpc/grpc-js';
+import { ECHO } from '../support/grpc_echo.ts';
 
 const [target, messages = '20', deadlineMs = '300'] = process.argv.slice(2);
-const asBytes = (bytes) => bytes;
-
-function method(name, requestStream, responseStream) {
-  return {
-    path: `/demo.Echo/${name}`,
-    requestStream,
-    responseStream,
-    requestSerialize: asBytes,
-    requestDeserialize: asBytes,
-    responseSerialize: asBytes,
-    responseDeserialize: asBytes,
-  };
-}
-
-const Echo = grpc.makeGenericClientConstructor({
-  unary: method('Unary', false, false),
-  down: method('Down', false, true),
-  up: method('Up', true, false),
-  both: method('Both', true, true),
-  fail: method('Fail', false, false),
-  wait: method('Wait', false, false),
-});
+const Echo = grpc.makeGenericClientConstructor(ECHO);
 const client = new Echo(target, grpc.credentials.createSsl());
 
 /** Awaits a call with one reply. */

@@ -1,11 +1,6 @@
-import type {
-  Metadata,
-  MethodDefinition,
-  ServerDuplexStream,
-  ServerReadableStream,
-  ServerWritableStream,
-} from '@grpc/grpc-js';
+import type { Metadata, ServerDuplexStream, ServerReadableStream, ServerWritableStream } from '@grpc/grpc-js';
 import { Metadata as MetadataOf, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { ECHO } from './grpc_echo.ts';
 import type { Certificate } from './test_ca.ts';
 
 /** A call as the server received it. */
@@ -22,31 +17,6 @@ export interface GrpcUpstream {
   readonly cancelled: () => number;
   close(): void;
 }
-
-type Raw = MethodDefinition<Buffer, Buffer>;
-
-const asBytes = (bytes: Buffer): Buffer => bytes;
-
-function method(name: string, requestStream: boolean, responseStream: boolean): Raw {
-  return {
-    path: `/demo.Echo/${name}`,
-    requestStream,
-    responseStream,
-    requestSerialize: asBytes,
-    requestDeserialize: asBytes,
-    responseSerialize: asBytes,
-    responseDeserialize: asBytes,
-  };
-}
-
-const ECHO = {
-  unary: method('Unary', false, false),
-  down: method('Down', false, true),
-  up: method('Up', true, false),
-  both: method('Both', true, true),
-  fail: method('Fail', false, false),
-  wait: method('Wait', false, false),
-};
 
 export async function startGrpcUpstream({ key, cert }: Certificate): Promise<GrpcUpstream> {
   const calls: SeenCall[] = [];
