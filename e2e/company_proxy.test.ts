@@ -11,7 +11,8 @@ import {
   WORLD,
 } from './support/company_network.ts';
 import { entriesUnder } from './support/files_under.ts';
-import { type Finished, runOk, SVC } from './support/program.ts';
+import { type Finished, SVC } from './support/program.ts';
+import { PROXY_USER, SQUID, TINYPROXY } from './support/real_proxies.ts';
 import { createTestCa, type TestCa } from './support/test_ca.ts';
 
 // Only a proxy with a password reaches the world, by two that companies use.
@@ -19,69 +20,8 @@ import { createTestCa, type TestCa } from './support/test_ca.ts';
 const HOST = 'api.example.test';
 const OTHER = 'other.example.test';
 const ITEMS = `https://${HOST}/items?a=b`;
-const USER = 'worker';
 const TOKEN = 'planted-token-of-the-api';
 const CLIENTS = join(import.meta.dirname, 'company_proxy');
-
-interface RealProxy {
-  readonly name: string;
-  readonly port: number;
-  /** tinyproxy knows no special characters. */
-  readonly password: string;
-  /** Its program and its arguments. */
-  readonly start: (folder: string) => Promise<readonly [string, readonly string[]]>;
-}
-
-const SQUID: RealProxy = {
-  name: 'squid',
-  port: 3128,
-  password: 'pl@nted%word',
-  start: async (folder) => {
-    const hash = (await runOk('openssl', ['passwd', '-apr1', SQUID.password])).stdout.trim();
-    writeFileSync(join(folder, 'passwords'), `${USER}:${hash}\n`);
-    const lines = [
-      `http_port ${GATE}:3128`,
-      `auth_param basic program /usr/lib/squid/basic_ncsa_auth ${join(folder, 'passwords')}`,
-      'acl known proxy_auth REQUIRED',
-      `acl refused dstdomain ${OTHER}`,
-      'http_access deny refused',
-      'http_access allow known',
-      'http_access deny all',
-      `hosts_file ${join(folder, 'hosts')}`,
-      'visible_hostname gate.example.test',
-      'pid_filename none',
-      'access_log none',
-      'cache_log /dev/stderr',
-      'cache deny all',
-      'shutdown_lifetime 0 seconds',
-      'pinger_enable off',
-      '',
-    ];
-    writeFileSync(join(folder, 'hosts'), `${WORLD} ${HOST} ${OTHER}\n`);
-    writeFileSync(join(folder, 'squid.conf'), lines.join('\n'));
-    return ['squid', ['-N', '-f', join(folder, 'squid.conf')]];
-  },
-};
-
-const TINYPROXY: RealProxy = {
-  name: 'tinyproxy',
-  port: 3129,
-  password: 'planted-word',
-  start: async (folder) => {
-    const lines = [
-      'Port 3129',
-      `Listen ${GATE}`,
-      `BasicAuth ${USER} ${TINYPROXY.password}`,
-      'Timeout 60',
-      `Filter "${join(folder, 'filter')}"`,
-      'MaxClients 50',
-      '',
-    ];
-    writeFileSync(join(folder, 'filter'), '^other[.]example[.]test$\n');
-    writeFileSync(join(folder, 'tinyproxy.conf'), lines.join('\n'));
-    return ['tinyproxy', ['-d', '-c', join(folder, 'tinyproxy.conf')]];
-  },
-};
 
 const isHere = succeeds('command -v squid && command -v tinyproxy') && hasNetworkNamespaces();
 
@@ -107,8 +47,11 @@ describe.skipIf(!isHere)('a machine that only a proxy connects to the world', ()
     expect(named.stderr).toContain('Could not resolve host');
   });
 
-  describe.each([SQUID, TINYPROXY])('$name', ({ name, port, password, start }) => {
-    const url = `http://${USER}:${encodeURIComponent(password)}@${GATE}:${port}`;
+  describe.each([
+    { ...SQUID, port: 3128 },
+    { ...TINYPROXY, port: 3129 },
+  ])('$name', ({ name, port, password, prepare }) => {
+    const url = `http://${PROXY_USER}:${encodeURIComponent(password)}@${GATE}:${port}`;
     let home: string;
     /** What svc printed, for the search for the password. */
     let printed = '';
@@ -127,7 +70,10 @@ describe.skipIf(!isHere)('a machine that only a proxy connects to the world', ()
 
     beforeAll(async () => {
       home = join(network.folder, name);
-      await network.serve(...(await start(network.folder)), `${GATE}:${port}`);
+      const hostsFile = join(network.folder, 'hosts');
+      writeFileSync(hostsFile, `${WORLD} ${HOST} ${OTHER}\n`);
+      const proxy = await prepare({ folder: network.folder, address: GATE, port, hostsFile, refused: OTHER });
+      await network.serve(...proxy, `${GATE}:${port}`);
       await svcOk(['up', '--detach', '--control-port', '0', '--proxy-port', '0', '--upstream-ca', ca.file]);
       const set = ['secret', 'set', 'user/demo', '--stdin'];
       await network.office(SVC, set, { env: { SVC_HOME: home }, input: TOKEN });
@@ -177,7 +123,7 @@ describe.skipIf(!isHere)('a machine that only a proxy connects to the world', ()
 
     it('has its password in no log, message, event or process list', async () => {
       const secret = new RegExp(
-        `pl@nted|pl%40nted|planted-word|${Buffer.from(`${USER}:${password}`).toString('base64')}`,
+        `pl@nted|pl%40nted|planted-word|${Buffer.from(`${PROXY_USER}:${password}`).toString('base64')}`,
       );
       printed += await svcOk(['status', '--json']);
       printed += await svcOk(['audit', 'list', '--json']);
