@@ -72,6 +72,14 @@ const SYSTEM_PARTS = [
     isThere: () => pythonWith(module) !== null,
     packages: ['python3', `python3-${module}`],
   })),
+  { name: 'python3 with grpc', isThere: () => pythonWith('grpc') !== null, packages: ['python3-grpcio'] },
+  { name: 'nghttp and h2load', probe: found('nghttp', 'h2load'), packages: ['nghttp2-client'] },
+  { name: 'socat', probe: found('socat'), packages: ['socat'] },
+  {
+    name: 'gRPC for Go',
+    probe: 'test -d /usr/share/gocode/src/google.golang.org/grpc',
+    packages: ['golang-google-grpc-dev'],
+  },
   // Third-party servers, which show how they read a path.
   { name: 'Flask', isThere: () => pythonWith('flask') !== null, packages: ['python3-flask'] },
   {

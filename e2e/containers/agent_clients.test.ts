@@ -47,7 +47,7 @@ const imageFor = ([name]: readonly string[]): string =>
 describeContainers('in a container', () => {
   beforeAll(async () => {
     bench = await openBench();
-    world = await startMatrixWorld(bench.engine.environment);
+    world = await startMatrixWorld({ env: bench.engine.environment });
   });
   afterAll(async () => {
     await world.stop();

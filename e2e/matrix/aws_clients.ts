@@ -61,6 +61,13 @@ async function useSdk(world: MatrixWorld): Promise<void> {
   expect(forms).toContain('STREAMING-UNSIGNED-PAYLOAD-TRAILER');
 }
 
+async function useSdkOverHttp2(world: MatrixWorld): Promise<void> {
+  const env = awsEnvironment(world.folder('sdk-http2'));
+  const endpoint = `https://${HOSTS.s3OverHttp2}`;
+  const said = await world.run([process.execPath, join(PROGRAMS, 's3_sdk_http2.mjs'), endpoint, 'bucket'], { env });
+  expect(said).toBe('a report\n');
+}
+
 const placeholders = 'with placeholder keys in its settings, which the proxy replaces';
 
 export const AWS_CLIENTS: readonly MatrixClient[] = [
@@ -96,5 +103,16 @@ export const AWS_CLIENTS: readonly MatrixClient[] = [
     works: true,
     service: 's3',
     use: useSdk,
+  },
+  {
+    name: 'AWS SDK for JavaScript, HTTP/2',
+    probe: 'true',
+    packages: null,
+    sets: [PROXY, 'NODE_EXTRA_CA_CERTS'],
+    tried: 'S3: put, get, by its `NodeHttp2Handler`',
+    note: `${placeholders}, and \`nodeHttp2ConnectOptions: { createConnection }\`, which has to open the tunnel: over HTTP/2 it knows no proxy`,
+    works: true,
+    service: 's3OverHttp2',
+    use: useSdkOverHttp2,
   },
 ];

@@ -5,12 +5,13 @@ import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, ITEMS, ITEMS_OVER_HTTP2, PROGRAMS, type MatrixWorld } from './world.ts';
 
 type Command = readonly string[];
+export type ItemsService = 'items' | 'itemsOverHttp2';
 
 /** A client that lists the items and posts one. */
 function itemsClient(
   row: Pick<MatrixClient, 'name' | 'probe' | 'packages' | 'sets' | 'note'>,
   command: Command | ((world: MatrixWorld) => Promise<Command>),
-  service: 'items' | 'itemsOverHttp2' = 'items',
+  service: ItemsService = 'items',
 ): MatrixClient {
   const use = async (world: MatrixWorld): Promise<void> => {
     const said = await world.run(typeof command === 'function' ? await command(world) : command);
@@ -20,18 +21,15 @@ function itemsClient(
 }
 
 /** Expects the calls that every client of the items makes, and the last reply in its output. */
-export function expectItemsCalls(
-  world: MatrixWorld,
-  said: string,
-  service: 'items' | 'itemsOverHttp2' = 'items',
-): void {
-  const calls = world.services[service].requests.map(({ method, path, query, body }) => {
+export function expectItemsCalls(world: MatrixWorld, said: string, service: ItemsService = 'items'): void {
+  const calls = world.services[service].requests.map(({ version, method, path, query, body }) => {
     const sent: unknown = method === 'POST' ? JSON.parse(body.toString('utf8')) : query.get('page');
-    return [method, path, sent];
+    return [version, method, path, sent];
   });
+  const version = service === 'items' ? '1.1' : '2.0';
   expect(calls).toEqual([
-    ['GET', '/items', '1'],
-    ['POST', '/items', { title: 'a' }],
+    [version, 'GET', '/items', '1'],
+    [version, 'POST', '/items', { title: 'a' }],
   ]);
   expect(said).toContain('{"made":true}');
 }
@@ -48,21 +46,19 @@ function pythonClient(module: string, name: string, variable: string, packages: 
 }
 
 async function buildGo(world: MatrixWorld, url = ITEMS): Promise<Command> {
-  const folder = world.folder('go');
-  const binary = join(folder, 'items');
-  const env = {
-    GOCACHE: join(folder, 'cache'),
-    GOPATH: folder,
-    GOPROXY: 'off',
-    GOFLAGS: '-mod=mod',
-    GOTOOLCHAIN: 'local',
-  };
+  const binary = join(world.folder('go'), 'items');
+  const env = { ...goEnvironment(world), GOPROXY: 'off', GOFLAGS: '-mod=mod' };
   await world.run(['go', 'build', '-o', binary, script('items.go')], { env, timeoutMs: 240_000 });
   return [binary, url];
 }
 
-const JSON_TYPE = 'content-type: application/json';
-const ITEM = '{"title":"a"}';
+function goEnvironment(world: MatrixWorld): Readonly<Record<string, string>> {
+  const folder = world.folder('go-settings');
+  return { GOCACHE: join(folder, 'cache'), GOPATH: folder, GOTOOLCHAIN: 'local' };
+}
+
+export const JSON_TYPE = 'content-type: application/json';
+export const ITEM = '{"title":"a"}';
 const WGET = 'wget -q -O - --ca-certificate="$SSL_CERT_FILE"';
 const HTTPX = pythonWith('httpx') ?? 'python3';
 const DENO = ['deno', 'run', '--no-config', '--allow-net', script('items_fetch.mjs'), ITEMS];
@@ -71,10 +67,9 @@ function curl(url: string): Command {
   return ['curl', '-sS', `${url}?page=1`, '--next', '-sS', '-H', JSON_TYPE, '-d', ITEM, url];
 }
 
-async function useGrpc(world: MatrixWorld): Promise<void> {
-  const client = join(PROGRAMS, '..', '..', 'clients', 'grpc_client.mjs');
-  const said: unknown = JSON.parse(await world.run([process.execPath, client, `${HOSTS.grpc}:443`, '20', '0']));
-  expect(said).toMatchObject({ unary: { reply: 'echo a', tail: 'tail' }, both: [0, 20], fail: { code: 5 } });
+function undiciClient(name: string, caller: 'request' | 'fetch', note: string): MatrixClient {
+  const row = { name, probe: 'true', packages: null, sets: [PROXY, 'NODE_EXTRA_CA_CERTS'], note };
+  return itemsClient(row, [process.execPath, script('items_undici.mjs'), caller, ITEMS_OVER_HTTP2], 'itemsOverHttp2');
 }
 
 export const HTTP_CLIENTS: readonly MatrixClient[] = [
@@ -144,15 +139,6 @@ export const HTTP_CLIENTS: readonly MatrixClient[] = [
     (world) => buildGo(world, ITEMS_OVER_HTTP2),
     'itemsOverHttp2',
   ),
-  {
-    name: 'gRPC for Node (@grpc/grpc-js)',
-    probe: 'true',
-    packages: null,
-    sets: [PROXY, 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH'],
-    tried: 'a unary call, streams in one direction and in both, a status',
-    note: 'with `body: stream` in the binding for streams in both directions',
-    works: true,
-    service: 'grpc',
-    use: useGrpc,
-  },
+  undiciClient('undici, HTTP/2', 'request', 'with `allowH2`, also in `requestTls`, of its `EnvHttpProxyAgent`'),
+  undiciClient('Node fetch, HTTP/2', 'fetch', 'with the `dispatcher` of undici'),
 ];

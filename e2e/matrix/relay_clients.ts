@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { withoutNetlink } from '../support/chromium.ts';
 import type { MatrixClient } from './client.ts';
-import { expectItemsCalls } from './http_clients.ts';
+import { expectItemsCalls, ITEM, type ItemsService, JSON_TYPE } from './http_clients.ts';
 import { HOSTS, ITEMS, ITEMS_OVER_HTTP2, PROGRAMS, type MatrixWorld } from './world.ts';
 
 const JAVA = { probe: 'command -v javac && java --version', packages: 'default-jdk-headless' };
@@ -12,12 +12,7 @@ function java(client: string, url = ITEMS): readonly string[] {
   return ['java', join(PROGRAMS, 'Items.java'), client, url];
 }
 
-function javaClient(
-  name: string,
-  client: string,
-  service: 'items' | 'itemsOverHttp2' = 'items',
-  url = ITEMS,
-): MatrixClient {
+function javaClient(name: string, client: string, service: ItemsService = 'items', url = ITEMS): MatrixClient {
   const use = async (world: MatrixWorld): Promise<void> =>
     expectItemsCalls(world, await world.runWithRelay(java(client, url)), service);
   return {
@@ -33,21 +28,72 @@ function javaClient(
 }
 
 /** Chromium as root has to run without its sandbox; the proxy has no part in that. */
-function chromium(profile: string, flags: string): string {
+function chromium(profile: string, flags: string, host: string = HOSTS.items): string {
   const sandbox = process.getuid?.() === 0 ? '--no-sandbox' : '';
   const quiet = '--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update';
   const patience = '--virtual-time-budget=8000 --dump-dom';
   const { program, env } = withoutNetlink('chromium');
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  return `${variables.join(' ')} exec '${program}' ${quiet} ${sandbox} --user-data-dir='${profile}' ${flags} ${patience} https://${HOSTS.items}/page`;
+  return `${variables.join(' ')} exec '${program}' ${quiet} ${sandbox} --user-data-dir='${profile}' ${flags} ${patience} https://${host}/page`;
 }
 
-async function useChromium(world: MatrixWorld): Promise<void> {
-  const command = chromium(world.folder('chromium'), '$SVC_CHROMIUM_FLAGS');
-  const page = await world.runWithRelay(['sh', '-c', command]);
-  expect(page).toContain('<p id="said">made 201</p>');
-  const calls = world.services.items.requests.map(({ method, path }) => `${method} ${path}`);
-  expect(calls.filter((call) => !call.endsWith('/favicon.ico'))).toEqual(['GET /page', 'POST /items']);
+function chromiumClient(name: string, service: ItemsService = 'items'): MatrixClient {
+  const use = async (world: MatrixWorld): Promise<void> => {
+    const command = chromium(world.folder('chromium'), '$SVC_CHROMIUM_FLAGS', HOSTS[service]);
+    const page = await world.runWithRelay(['sh', '-c', command]);
+    expect(page).toContain('<p id="said">made 201</p>');
+    const requests = world.services[service].requests.filter(({ path }) => path !== '/favicon.ico');
+    expect(requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /page', 'POST /items']);
+    expectVersion(requests, service);
+  };
+  return {
+    name,
+    ...CHROMIUM,
+    sets: ['SVC_CHROMIUM_FLAGS'],
+    relay: true,
+    tried: 'a page, and a POST by its script',
+    note: 'with `--user-data-dir="$(mktemp -d)" $SVC_CHROMIUM_FLAGS` on its command line',
+    works: true,
+    service,
+    use,
+  };
+}
+
+function expectVersion(requests: readonly { readonly version: string }[], service: ItemsService): void {
+  expect(new Set(requests.map(({ version }) => version))).toEqual(new Set([service === 'items' ? '1.1' : '2.0']));
+}
+
+/** A program that knows no proxy, with a port of loopback in its place. */
+function socatClient(
+  name: string,
+  sets: readonly string[],
+  command: string,
+  tried: string,
+  expectCalls: (world: MatrixWorld, said: string) => void,
+): MatrixClient {
+  const through = ['sh', join(PROGRAMS, 'through_socat.sh'), HOSTS.itemsOverHttp2, command];
+  return {
+    name,
+    probe: `command -v ${name} && command -v socat`,
+    packages: 'nghttp2-client socat',
+    sets: ['SVC_RELAY_URL', ...sets],
+    relay: true,
+    tried,
+    note: 'behind socat, which makes a port of loopback lead to the host: it knows no proxy',
+    works: true,
+    service: 'itemsOverHttp2',
+    use: async (world) => expectCalls(world, await world.runWithRelay(through)),
+  };
+}
+
+const NGHTTP = `nghttp -H':authority: ${HOSTS.itemsOverHttp2}'`;
+const LOADED = 200;
+
+function expectLoad(world: MatrixWorld, said: string): void {
+  expect(said).toContain(`${LOADED} succeeded, 0 failed`);
+  const { requests } = world.services.itemsOverHttp2;
+  expect(requests).toHaveLength(LOADED);
+  expectVersion(requests, 'itemsOverHttp2');
 }
 
 /** Runs a client without the relay, and expects that it fails and sends nothing. */
@@ -75,17 +121,8 @@ export const RELAY_CLIENTS: readonly MatrixClient[] = [
     },
     () => java('HttpClient'),
   ),
-  {
-    name: 'Chromium, headless',
-    ...CHROMIUM,
-    sets: ['SVC_CHROMIUM_FLAGS'],
-    relay: true,
-    tried: 'a page, and a POST by its script',
-    note: 'with `--user-data-dir="$(mktemp -d)" $SVC_CHROMIUM_FLAGS` on its command line',
-    works: true,
-    service: 'items',
-    use: useChromium,
-  },
+  chromiumClient('Chromium, headless'),
+  chromiumClient('Chromium, headless, HTTP/2', 'itemsOverHttp2'),
   withoutRelay(
     {
       name: 'Chromium, without `--relay`',
@@ -93,5 +130,19 @@ export const RELAY_CLIENTS: readonly MatrixClient[] = [
       note: 'it reads the proxy variables, but drops the credentials in them',
     },
     (world) => ['sh', '-c', chromium(world.folder('chromium'), '')],
+  ),
+  socatClient(
+    'nghttp',
+    ['SSL_CERT_FILE'],
+    `${NGHTTP} "https://127.0.0.1:$PORT/items?page=1"; printf '${ITEM}' >"$0.body"; ${NGHTTP} -H'${JSON_TYPE}' -d "$0.body" "https://127.0.0.1:$PORT/items"`,
+    'GET, POST',
+    (world, said) => expectItemsCalls(world, said, 'itemsOverHttp2'),
+  ),
+  socatClient(
+    'h2load',
+    [],
+    `h2load -n ${LOADED} -c 1 -m 100 --connect-to="127.0.0.1:$PORT" '${ITEMS_OVER_HTTP2}?page=1'`,
+    `${LOADED} requests, 100 at a time on one connection`,
+    expectLoad,
   ),
 ];

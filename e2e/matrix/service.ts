@@ -7,6 +7,8 @@ import { listen } from '../support/tls_upstream.ts';
 
 /** A request to a service, with its body read. */
 interface ServiceRequest {
+  /** Of HTTP: `1.1` or `2.0`. */
+  readonly version: string;
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -45,6 +47,7 @@ export async function startService(
       const url = new URL(incoming.url ?? '/', 'https://service.invalid');
       const { authorization } = incoming.headers;
       const request = {
+        version: incoming.httpVersion,
         method: incoming.method ?? '',
         path: decodeURIComponent(url.pathname),
         query: url.searchParams,

@@ -2,6 +2,23 @@ import type { MatrixClient } from './client.ts';
 
 export const REFRESH_COMMAND = 'CLIENTS_MD=write npm run e2e -- e2e/matrix';
 
+/** The clients that every run of the tests also tries where svc has an upstream proxy; a full run tries all. */
+export const BEHIND_A_PROXY: readonly string[] = [
+  'curl',
+  'curl, HTTP/2',
+  'Python requests',
+  'Node fetch',
+  'Node fetch, HTTP/2',
+  'Go net/http, HTTP/2',
+  'gRPC for Node (@grpc/grpc-js)',
+  'gRPC for Python (grpcio)',
+  'Connect for Node (@connectrpc/connect-node)',
+  'pip',
+  'AWS SDK for JavaScript, HTTP/2',
+  'Java HttpClient, HTTP/2',
+  'h2load',
+];
+
 const INTRODUCTION = `# Clients
 
 This page lists which clients work behind \`svc run\`. In each row, the end-to-end tests run a third-party program by \`svc run\` against an HTTPS service that
@@ -9,7 +26,10 @@ requires a credential. The program has no credential, and the service receives t
 \`${REFRESH_COMMAND}\`.
 
 \`svc run\` sets the variables below, and every other variable from which a known client reads its root certificates. \`HTTPS_PROXY\` stands for
-\`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`, in upper and lower case.`;
+\`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`, in upper and lower case.
+
+Rows with HTTP/2 have a service that speaks nothing else. Where svc itself reaches the services through a [company proxy](guides/company_proxy.md) with a
+password (squid, tinyproxy), \`npm test\` tries these again, and \`npm run test:full\` every row: ${BEHIND_A_PROXY.join('; ')}.`;
 
 const CLOSING = `## With \`--relay\`
 

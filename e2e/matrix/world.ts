@@ -6,22 +6,28 @@ import { startGitUpstream, type GitUpstream } from '../support/git_upstream.ts';
 import { startGrpcUpstream, type GrpcUpstream } from '../support/grpc_upstream.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, runOk, type RunOptions } from '../support/program.ts';
+import type { RealProxy } from '../support/real_proxies.ts';
 import { startS3Upstream, type S3Upstream } from '../support/s3_upstream.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
+import { type ConnectService, startConnectService } from './connect_service.ts';
+import { type S3OverHttp2, startS3OverHttp2 } from './s3_over_http2.ts';
 import { startService, type Service } from './service.ts';
 import { githubApi, itemsApi, npmRegistry, pythonIndex } from './services.ts';
+import { startUpstreamProxy } from './upstream_proxy.ts';
 
 export const PROGRAMS = join(import.meta.dirname, 'programs');
 export const HOSTS = {
   items: 'api.example.test',
   itemsOverHttp2: 'http2.example.test',
   grpc: 'grpc.example.test',
+  connect: 'connect.example.test',
   github: 'github.example.test',
   npm: 'npm.example.test',
   python: 'pypi.example.test',
   git: 'git.example.test',
   s3: 's3.example.test',
+  s3OverHttp2: 's3-http2.example.test',
 } as const;
 export type ServiceName = keyof typeof HOSTS;
 export const ITEMS = `https://${HOSTS.items}/items`;
@@ -36,8 +42,10 @@ export interface MatrixWorld {
   readonly svc: Svc;
   readonly git: GitUpstream;
   readonly s3: S3Upstream;
+  readonly s3OverHttp2: S3OverHttp2;
   readonly grpc: GrpcUpstream;
-  readonly services: Readonly<Record<Exclude<ServiceName, 'git' | 's3' | 'grpc'>, Service>>;
+  readonly connect: ConnectService;
+  readonly services: Readonly<Record<'items' | 'itemsOverHttp2' | 'github' | 'npm' | 'python', Service>>;
   /** A folder for one client, removed at the end. */
   folder(name: string): string;
   /** Runs a program with `svc run` and returns its standard output; fails unless it succeeds. */
@@ -46,11 +54,21 @@ export interface MatrixWorld {
   runWithRelay(command: readonly string[], options?: RunOptions): Promise<string>;
   /** Runs a program with `svc run`; it may fail. */
   tryRun(command: readonly string[]): Promise<Finished>;
+  /** The credentials that svc alone holds. */
+  readonly secrets: readonly string[];
+  /** Ends the upstream proxy, if there is one. */
+  stopProxy(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** `env` is for `svc up` and its programs. */
-export async function startMatrixWorld(env: Readonly<Record<string, string>> = {}): Promise<MatrixWorld> {
+interface WorldOptions {
+  /** For `svc up` and its programs. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** svc reaches the services through this proxy, which resolves their names. */
+  readonly proxy?: RealProxy;
+}
+
+export async function startMatrixWorld({ env, proxy }: WorldOptions = {}): Promise<MatrixWorld> {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-matrix-'));
   const ca = await createTestCa();
   const token = plantSecret();
@@ -65,28 +83,37 @@ export async function startMatrixWorld(env: Readonly<Record<string, string>> = {
   };
   const git = await startGitUpstream(await certify('git'), BASIC_USER, token);
   const s3 = await startS3Upstream(await certify('s3'), AWS_KEYS, 'bucket');
+  const s3OverHttp2 = await startS3OverHttp2(await certify('s3OverHttp2'), AWS_KEYS);
   const grpc = await startGrpcUpstream(await certify('grpc'));
-  const ports: Record<ServiceName, { port: number }> = { ...services, git, s3, grpc };
+  const connect = await startConnectService(await certify('connect'));
+  const others = { git, s3, s3OverHttp2, grpc, connect };
+  const ports: Record<ServiceName, { port: number }> = { ...services, ...others };
   const hosts = new Map<string, string>(Object.entries(HOSTS));
-  const resolve = Object.entries(ports).map(([name, { port }]) => `${hosts.get(name)}:127.0.0.1:${port}`);
-  const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve, env });
+  const portOf = new Map(Object.entries(ports).map(([name, { port }]) => [hosts.get(name) ?? '', port]));
+  const upstreamProxy = proxy === undefined ? null : await startUpstreamProxy(proxy, portOf);
+  const svc = await Svc.up({
+    upstreamCaFiles: [ca.file],
+    resolve: upstreamProxy === null ? [...portOf].map(([host, port]) => `${host}:127.0.0.1:${port}`) : [],
+    env: { ...env, ...(upstreamProxy !== null && { SVC_UPSTREAM_PROXY: upstreamProxy.url }) },
+  });
   await bind(svc, token);
   const runSvc = (flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<string> =>
     svc.ok(['run', ...flags, '--', ...command], { cwd: scratch, ...options });
   return {
     svc,
-    git,
-    s3,
-    grpc,
+    ...others,
     services,
+    secrets: [token, AWS_KEYS.secretAccessKey],
     folder: (name) => mkdtempSync(join(scratch, `${name}-`)),
     run: (command, options) => runSvc([], command, options),
     runWithRelay: (command, options) => runSvc(['--relay'], command, options),
     tryRun: (command) => svc.cli(['run', '--', ...command], { cwd: scratch }),
+    stopProxy: async () => upstreamProxy?.stop(),
     stop: async () => {
       await svc.stop();
+      await upstreamProxy?.stop();
       grpc.close();
-      await Promise.all([...Object.values(services), git, s3].map((service) => service.close()));
+      await Promise.all([...Object.values(services), git, s3, s3OverHttp2, connect].map((service) => service.close()));
       rmSync(scratch, { recursive: true, force: true });
     },
   };
@@ -99,6 +126,7 @@ async function bind(svc: Svc, token: string): Promise<void> {
   await svc.binding({ host: HOSTS.items, scheme: 'bearer', credential_ref });
   await svc.binding({ host: HOSTS.itemsOverHttp2, scheme: 'bearer', credential_ref });
   await svc.binding({ host: HOSTS.grpc, scheme: 'bearer', credential_ref, body: 'stream' });
+  await svc.binding({ host: HOSTS.connect, scheme: 'bearer', credential_ref, body: 'stream' });
   await svc.binding({
     host: HOSTS.github,
     scheme: 'header-template',
@@ -111,14 +139,16 @@ async function bind(svc: Svc, token: string): Promise<void> {
   await svc.binding({ host: HOSTS.npm, scheme: 'bearer', credential_ref, body: 'stream' });
   await svc.binding({ host: HOSTS.python, scheme: 'basic', username: BASIC_USER, credential_ref });
   await svc.binding({ host: HOSTS.git, scheme: 'basic', username: BASIC_USER, credential_ref, body: 'stream' });
-  await svc.binding({
-    host: HOSTS.s3,
-    scheme: 'sigv4-resign',
-    access_key_id: AWS_KEYS.accessKeyId,
-    region: 'eu-north-1',
-    service: 's3',
-    credential_ref: 'vault://user/aws',
-  });
+  for (const host of [HOSTS.s3, HOSTS.s3OverHttp2]) {
+    await svc.binding({
+      host,
+      scheme: 'sigv4-resign',
+      access_key_id: AWS_KEYS.accessKeyId,
+      region: 'eu-north-1',
+      service: 's3',
+      credential_ref: 'vault://user/aws',
+    });
+  }
 }
 
 export async function makeWheel(folder: string): Promise<{ name: string; bytes: Buffer }> {
@@ -129,9 +159,9 @@ export async function makeWheel(folder: string): Promise<{ name: string; bytes: 
 
 /** The credential of each request to a service, in order, and the expected one. */
 export function credentialsSeen(world: MatrixWorld, name: ServiceName): { seen: unknown[]; wanted: unknown } {
-  if (name === 's3') {
+  if (name === 's3' || name === 's3OverHttp2') {
     const wanted = { ok: true, accessKeyId: AWS_KEYS.accessKeyId, region: 'eu-north-1', service: 's3' };
-    return { seen: world.s3.verdicts, wanted };
+    return { seen: world[name].verdicts, wanted };
   }
   if (name === 'git') return { seen: world.git.authorizations, wanted: world.services.python.wanted };
   if (name === 'grpc') {
@@ -140,8 +170,11 @@ export function credentialsSeen(world: MatrixWorld, name: ServiceName): { seen: 
       wanted: world.services.items.wanted,
     };
   }
-  const service = world.services[name];
-  return { seen: service.requests.map(({ authorization }) => authorization), wanted: service.wanted };
+  const service = name === 'connect' ? world.connect : world.services[name];
+  return {
+    seen: service.requests.map(({ authorization }) => authorization),
+    wanted: world.services[name === 'connect' ? 'items' : name].wanted,
+  };
 }
 
 /** Clears the requests that the services have received. */
@@ -149,6 +182,8 @@ export function forgetRequests(world: MatrixWorld): void {
   for (const service of Object.values(world.services)) service.requests.length = 0;
   world.git.authorizations.length = 0;
   world.grpc.calls.length = 0;
+  world.connect.requests.length = 0;
+  world.s3OverHttp2.verdicts.length = 0;
   world.s3.verdicts.length = 0;
   world.s3.tls.requests.length = 0;
 }
