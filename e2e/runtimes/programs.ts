@@ -274,3 +274,9 @@ export async function startOnWorkerd(
   };
   return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: stopAll };
 }
+
+/** The output of a program after its end. */
+export async function waitForEnd(program: Running): Promise<string> {
+  if (program.child.exitCode === null) await new Promise((resolve) => program.child.once('close', resolve));
+  return program.output();
+}
