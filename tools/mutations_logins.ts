@@ -5,6 +5,7 @@ const INSTALL = 'worker/services/connectors/connectors.ts';
 const CREDENTIALS = 'worker/services/connectors/connector_credentials.ts';
 const PENDING = 'worker/services/connectors/pending_logins.ts';
 const OF_PENDING = 'worker/pending_logins.test.ts';
+const OF_MCP_OAUTH = 'worker/mcp_oauth.test.ts';
 const CAPTURE = 'sidecar/exchange/exchange_capture.ts';
 const OF_CAPTURE = 'sidecar/tunnel/captured_login.test.ts';
 const ACCOUNT = 'sidecar/exchange/exchange_account.ts';
@@ -44,8 +45,8 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: new logins',
     holds: 'the tokens of a login are accepted once',
     file: PENDING,
-    text: "    if (row?.state !== 'open') return err(loginNotFound(id));\n    const tokens",
-    replacement: '    if (row === null) return err(loginNotFound(id));\n    const tokens',
+    text: "if (row?.state !== 'open' || row.sidecarId !== caller.sidecarId)",
+    replacement: 'if (row === null || row.sidecarId !== caller.sidecarId)',
     tests: [OF_PENDING],
   },
   {
@@ -299,6 +300,86 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Agents: new logins',
+    holds: 'a login is told to no other sidecar than the one that asked for it first',
+    file: PENDING,
+    text: '  if (!claimed.ok) return err(loginNotFound(id));\n',
+    replacement: '',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'a login gives the tokens of one session only',
+    file: 'sidecar/local_api/session_routes.ts',
+    text: 'open.ok && !sessions.takeLogin(login.id)',
+    replacement: 'open.ok && !open.ok',
+    tests: [OF_ROUTES],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'the tokens of a login that nobody keeps are revoked at their provider',
+    file: PENDING,
+    text: '    afterwards: () => given.forEach(',
+    replacement: '    afterwards: () => [null].forEach(',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'a declined login does not end an earlier one that is in use',
+    file: PENDING,
+    text: "  if (inUse.some(({ credential }) => credential?.state === 'ready')) return null;\n",
+    replacement: '',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'an expired login is deleted by nobody who does not have it revoked',
+    file: PENDING,
+    text: '    if ((await context.database.write(statements)).ok) afterwards();\n',
+    replacement: '    await context.database.write(statements);\n',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'the token of a login is sent to no server to be revoked but the one that issues it',
+    file: 'shared/wire/pending_logins.ts',
+    text: 'url === undefined || isSameOrigin(url, token)',
+    replacement: 'url === undefined || isSameOrigin(token, token)',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'the tokens of an MCP server are revoked with its authorisation, its URL or the server',
+    file: 'worker/services/mcp/mcp_servers.ts',
+    text: '  return () => revokeGivenUp(context, { client,',
+    replacement: '  return () => void (context, { client,',
+    tests: [OF_MCP_OAUTH],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'the token of an MCP server is sent to no server to be revoked but the one that issued it',
+    file: 'worker/services/mcp/mcp_authorisation.ts',
+    text: 'url !== undefined && new URL(url).origin === new URL(token).origin ?',
+    replacement: 'url !== undefined && new URL(token).origin === new URL(token).origin ?',
+    tests: [OF_MCP_OAUTH],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'tokens that a refresh brings after the deletion are revoked',
+    file: 'worker/services/oauth/oauth_access_token.ts',
+    text: '  if (!isStored) await revokeOrphans(context, held, granted.value);\n',
+    replacement: '',
+    tests: [OF_MCP_OAUTH],
+  },
+  {
+    row: 'Agents: new logins',
+    holds: 'a user has no more logins waiting than are of use, also if several begin at once',
+    file: 'worker/store/pending_logins.ts',
+    text: '      AND expires_at > ${nowSeconds}) < ${most}`),',
+    replacement: '      AND expires_at > ${nowSeconds}) < ${most + 99}`),',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Agents: new logins',
     holds: 'the login of one member does not become the credential of the whole enterprise',
     file: PENDING,
     text: '    connector.ownerId === userId &&\n',
@@ -341,8 +422,8 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: new logins',
     holds: 'a login with tokens that a new one replaces has an event',
     file: PENDING,
-    text: "const events = earlier?.state === 'held' ? [",
-    replacement: "const events = earlier?.id === 'held' ? [",
+    text: 'earlier === null ? [] : [earlier]',
+    replacement: 'earlier === null ? [] : []',
     tests: [OF_PENDING],
   },
   {

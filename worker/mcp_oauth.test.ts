@@ -19,10 +19,12 @@ import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp/mcp_authorization.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp/mcp_servers.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
+import { accessToken } from './services/oauth/oauth_access_token.ts';
 import { beginMcpAuthorisation } from './services/mcp/mcp_authorisation.ts';
 import { discoverAuthorization } from './services/mcp/mcp_oauth_discovery.ts';
 import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 
+const MOVED = { name: 'hub', mode: 'remote', url: 'https://other.example.test/mcp' };
 const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
 const HOUR_MS = 3_600_000;
 
@@ -218,8 +220,7 @@ describe('the authorisation of a remote server', () => {
   test("is deleted when the server's URL changes, and with the server", async () => {
     await open((await begun()).authorization_url);
     const stale = (await begun()).authorization_url;
-    const moved = { name: 'hub', mode: 'remote', url: 'https://other.example.test/mcp' };
-    await control.asUser('PUT', `/v1/mcp-servers/${id}`, moved);
+    await control.asUser('PUT', `/v1/mcp-servers/${id}`, MOVED);
     expect((await record()).authorization).toBeNull();
     expect((await release()).missing).toHaveLength(1);
     expect(await open(stale)).toContain('start again');
@@ -228,6 +229,62 @@ describe('the authorisation of a remote server', () => {
       'SELECT (SELECT count(*) FROM connector_credentials) + (SELECT count(*) FROM secrets) AS n',
     );
     expect(rows[0]?.['n']).toBe(0);
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['the server is removed', () => control.asUser('DELETE', `/v1/mcp-servers/${id}`)],
+    ['its authorisation is removed', () => control.asUser('DELETE', `/v1/mcp-servers/${id}/authorize`)],
+    ['its URL changes', () => control.asUser('PUT', `/v1/mcp-servers/${id}`, MOVED)],
+  ])('is revoked at the provider when %s', async (_when, act) => {
+    await open((await begun()).authorization_url);
+    await act();
+    await control.settle();
+    expect(provider.revoked()).toBe(1);
+    expect((await types()).filter((type) => type.includes('revoked'))).toEqual(['control.mcp_server.tokens_revoked']);
+    await act();
+    await control.settle();
+    expect(provider.revoked()).toBe(1);
+  });
+
+  test('whose new tokens arrive after its deletion is revoked with them', async () => {
+    await open((await begun()).authorization_url);
+    const calls = provider.tokenCalls();
+    const answered = Promise.withResolvers<void>();
+    provider.onTokenAnswer(() => answered.promise);
+    control.clock.ms += HOUR_MS;
+    const refreshing = accessToken(control.context, id);
+    while (provider.tokenCalls() === calls) await new Promise((resolve) => setTimeout(resolve, 5));
+    await control.asUser('DELETE', `/v1/mcp-servers/${id}`);
+    answered.resolve();
+    expect(await refreshing).toMatchObject({ ok: false });
+    await control.settle();
+    const asked = sent.filter(({ url }) => url.endsWith('/token/revocation'));
+    expect(new Set(asked.map(({ body }) => new TextDecoder().decode(body ?? new Uint8Array()))).size).toBe(2);
+  });
+
+  test('that the provider does not revoke is deleted, and the refusal is recorded', async () => {
+    provider.onRevocation((response) => void response.writeHead(503).end());
+    await open((await begun()).authorization_url);
+    expect((await control.asUser('DELETE', `/v1/mcp-servers/${id}`)).status).toBe(204);
+    await control.settle();
+    expect((await types()).filter((type) => type.includes('revoked'))).toEqual([
+      'control.mcp_server.tokens_not_revoked',
+    ]);
+  });
+
+  test('is revoked at no other server than the one that issued it', async () => {
+    const elsewhere = 'https://auth.example.test/revoke';
+    const metadata = await (await fetch(`${provider.origin}/.well-known/openid-configuration`)).json();
+    server.documents['/.well-known/oauth-authorization-server'] = {
+      ...Object(metadata),
+      issuer: server.origin,
+      revocation_endpoint: elsewhere,
+    };
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [server.origin] };
+    await begun();
+    const { rows } = await control.context.database.client.execute('SELECT client FROM connector_credentials');
+    expect(JSON.stringify(rows)).toContain('token_url');
+    expect(JSON.stringify(rows)).not.toContain(elsewhere);
   });
 
   test('survives other changes of the server, and is deleted on request', async () => {

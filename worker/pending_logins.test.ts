@@ -4,6 +4,7 @@ import { LOGIN_BINDING, LOGIN_SPEC } from '../e2e/runtimes/connector_samples.ts'
 import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
+import { err, ok } from '../shared/model/result.ts';
 import { connectorRecord, installReply } from '../shared/wire/connectors.ts';
 import {
   HELD_LOGIN_TYP,
@@ -16,8 +17,9 @@ import {
   pendingLoginPayload,
   type StoreLoginInput,
 } from '../shared/wire/pending_logins.ts';
-import { discardPendingLogins } from './services/connectors/pending_logins.ts';
-import { holdPendingLogin } from './store/pending_logins.ts';
+import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
+import { discardPendingLogins, removeExpiredLogins } from './services/connectors/pending_logins.ts';
+import { holdPendingLogin, insertPendingLogin } from './store/pending_logins.ts';
 import { pendingLogins } from './store/tables.ts';
 
 const { token_url: TOKEN_URL, login: LOGIN } = LOGIN_SPEC.credential;
@@ -36,13 +38,22 @@ const TOKENS = {
 };
 const HALF_AN_HOUR_MS = 1_800_000;
 
+/** What the provider was asked, and what it answers. */
+let revocations: OutboundRequest[] = [];
+let answer: () => Awaited<ReturnType<Outbound['call']>>;
 let control: InProcess;
 let sidecar: TestSidecar;
 let login: PendingLogin;
 const bodies: string[] = [];
 
 beforeEach(async () => {
-  control = await startInProcess();
+  revocations = [];
+  answer = () => ok({ status: 200, contentType: '', body: new Uint8Array() });
+  const call = async (request: OutboundRequest) => {
+    revocations.push(request);
+    return answer();
+  };
+  control = await startInProcess({ outbound: { call } });
   sidecar = await control.enrolSidecar();
   bodies.length = 0;
   login = await open();
@@ -139,7 +150,15 @@ describe('tokens of a login', () => {
   test('that cannot be refreshed become a secret', async () => {
     await send(await seal({ ...TOKENS, refresh_token: null, expires_in: null }));
     const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { path: 'user/github' });
-    expect(stored).toMatchObject({ status: 200, text: '{"ref":"vault://user/github"}' });
+    expect(stored.status).toBe(200);
+    expect(JSON.parse(stored.text)).toEqual({ ref: 'vault://user/github', created: true });
+  });
+
+  test('that replace a secret are said to', async () => {
+    await ask('POST', '/v1/secrets', { path: 'user/github', value: 'planted-earlier', owner: 'personal' });
+    await send(await seal({ ...TOKENS, refresh_token: null, expires_in: null }));
+    const stored = await ask('POST', `/v1/pending-logins/${login.id}/store`, { path: 'user/github' });
+    expect(JSON.parse(stored.text)).toEqual({ ref: 'vault://user/github', created: false });
   });
 
   test('that are refreshed become no secret', async () => {
@@ -267,6 +286,86 @@ describe('tokens of a login', () => {
   });
 });
 
+const REVOCATION = { revocation_url: new URL('/revoke', TOKEN_URL).href, token_request: 'json' };
+
+/** A login whose tokens can be revoked, and are held. */
+const holdRevocable = async (): Promise<void> => {
+  login = await open(REVOCATION);
+  expect(await send(await seal(TOKENS))).toMatchObject({ status: 200 });
+};
+
+const recorded = async (): Promise<unknown[]> => {
+  await control.settle();
+  const { items } = JSON.parse((await ask('GET', '/v1/audit-events?type=control.connector.')).text);
+  return Object.values(items).map((event) => [Object(event).type, Object(event).actor === null]);
+};
+
+describe('tokens that nobody keeps are revoked at their provider', () => {
+  test.each<[string, () => Promise<unknown>, boolean]>([
+    ['a person says no', () => ask('DELETE', `/v1/pending-logins/${login.id}`), false],
+    ['a person stops everything', () => ask('DELETE', '/v1/pending-logins'), false],
+    ['a new login of the program begins', () => open(), false],
+    ['they expire', () => removeExpiredLogins(control.context), true],
+  ])('when %s', async (_when, act, isOfNobody) => {
+    await holdRevocable();
+    if (isOfNobody) control.clock.ms += HALF_AN_HOUR_MS + 1_000;
+    await act();
+    expect(await recorded()).toEqual([['control.connector.tokens_revoked', isOfNobody]]);
+    expect(revocations.map(({ url }) => url)).toEqual([REVOCATION.revocation_url]);
+    expect(JSON.parse(new TextDecoder().decode(revocations[0]?.body ?? new Uint8Array()))).toEqual({
+      client_id: CLIENT,
+      token: TOKENS.refresh_token,
+      token_type_hint: 'refresh_token',
+    });
+    await removeExpiredLogins(control.context);
+    await act();
+    expect(await recorded()).toHaveLength(1);
+  });
+
+  test('after half an hour also if a login of somebody else begins meanwhile', async () => {
+    await holdRevocable();
+    control.clock.ms += HALF_AN_HOUR_MS + 1_000;
+    await open({ program: 'codex' });
+    await removeExpiredLogins(control.context);
+    expect(await recorded()).toHaveLength(1);
+  });
+
+  test('and a refusal of the provider is recorded and prevents no deletion', async () => {
+    answer = () => err({ reason: 'upstream_unreachable', message: 'gone' });
+    await holdRevocable();
+    expect(await ask('DELETE', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 204 });
+    expect(await recorded()).toEqual([['control.connector.tokens_not_revoked', false]]);
+    expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
+  });
+
+  test.each([
+    ['once they are stored', async () => ask('POST', `/v1/pending-logins/${login.id}/store`, await install())],
+    ['while they wait', async () => removeExpiredLogins(control.context)],
+  ])('but not %s', async (_when, act) => {
+    await holdRevocable();
+    await act();
+    await control.settle();
+    expect(revocations).toEqual([]);
+  });
+
+  test('but not where that could end an earlier login of the program that is in use', async () => {
+    const target = await install();
+    await holdRevocable();
+    await ask('POST', `/v1/pending-logins/${login.id}/store`, target);
+    await holdRevocable();
+    expect(await ask('DELETE', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 204 });
+    await control.settle();
+    expect(revocations).toEqual([]);
+  });
+
+  test('at the server that issued them, and at no other', async () => {
+    const elsewhere = { ...OPENED, revocation_url: 'https://evil.example.test/revoke' };
+    const refused = await ask('POST', '/v1/pending-logins', elsewhere);
+    expect(refused.status).toBe(400);
+    expect(refused.text).toContain('must be on the server of token_url');
+  });
+});
+
 test('a sidecar is told the key that the control plane can open, whatever the database says', async () => {
   const { login: before } = await tell();
   const pair = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
@@ -275,6 +374,29 @@ test('a sidecar is told the key that the control plane can open, whatever the da
   expect(await database.write([database.read.update(pendingLogins).set({ publicKey })])).toMatchObject({ ok: true });
   expect((await tell()).login.key).toEqual(before.key);
   expect(await send(await seal(TOKENS))).toMatchObject({ status: 200 });
+});
+
+describe('a login is for the sidecar that asks for it first', () => {
+  test('and no other is told of it or can send tokens', async () => {
+    const sealed = await seal(TOKENS);
+    const other = await control.enrolSidecar();
+    expect((await other.call('GET', `/v1/sidecar/pending-logins/${login.id}`)).status).toBe(404);
+    expect(await send(sealed, other)).toMatchObject({ status: 404 });
+    expect(await send(sealed)).toMatchObject({ status: 200 });
+  });
+
+  test('which may ask again', async () => {
+    expect((await tell()).login.id).toBe(login.id);
+    expect((await tell()).login.id).toBe(login.id);
+  });
+
+  test('and nobody sends tokens of one that nobody asked for', async () => {
+    const mine = login;
+    login = await open({ program: 'codex' });
+    const sealed = await seal(TOKENS, { login: mine.id });
+    login = mine;
+    expect(await send(sealed)).toMatchObject({ status: 404 });
+  });
 });
 
 describe('a sidecar cannot send tokens', () => {
@@ -319,6 +441,7 @@ describe('a sidecar cannot send tokens', () => {
     login = await open({ program: 'codex' });
     const sealed = await seal(TOKENS, { login: mine.id });
     login = mine;
+    await tell();
     expect(await send(sealed)).toMatchObject({ status: 400 });
   });
 
@@ -334,6 +457,19 @@ test('a user cannot have more logins waiting than are of use', async () => {
   for (let at = 1; at < 16; at += 1) await open({ program: `p${at}` });
   expect(await ask('POST', '/v1/pending-logins', { ...OPENED, program: 'more' })).toMatchObject({ status: 409 });
   expect(await ask('POST', '/v1/pending-logins', OPENED)).toMatchObject({ status: 201 });
+});
+
+test('also not by opening them at the same time', async () => {
+  for (let at = 1; at < 15; at += 1) await open({ program: `p${at}` });
+  const { database } = control.context;
+  const rows = await database.read.select().from(pendingLogins);
+  const [row] = rows;
+  if (row === undefined) throw new Error('no row');
+  const limit = { most: rows.length + 1, nowSeconds: row.expiresAt - 1 };
+  const insert = (name: string) =>
+    database.write(insertPendingLogin(database, { ...row, id: `plg_${name}`, program: name }, null, limit));
+  const written = await Promise.all([insert('one'), insert('two')]);
+  expect(written.filter(({ ok: isOk }) => isOk)).toHaveLength(1);
 });
 
 test('a personal token opens, reads, stores and deletes no login', async () => {

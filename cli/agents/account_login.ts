@@ -147,8 +147,10 @@ export async function storeAccount(
 
 /** Opens a new login: from now on a session of it may capture its tokens. */
 export function openLogin(client: HttpClient, profile: AgentProfile, account: AgentAccount): Promise<PendingLogin> {
-  const { token_url, client_id, grants } = account;
-  const body = { program: profile.name, token_url, client_id, grants };
+  const { token_url, client_id, grants, revocation_url, token_request } = account;
+  // A control plane of an earlier version does not know these two fields.
+  const revocation = revocation_url === undefined ? {} : { revocation_url, token_request };
+  const body = { program: profile.name, token_url, client_id, grants, ...revocation };
   return client.call('POST', '/v1/pending-logins', pendingLogin, { body });
 }
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import type { z } from 'zod';
 import { ANSWERED_LOCALLY, TUNNEL_CLOSED } from '../../shared/model/audit_event.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage, type readAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient } from '../clients.ts';
@@ -197,7 +197,7 @@ export async function printSummary(call: Call<{ readonly quiet?: boolean }>, ses
     const events = await fetchAllPages(
       client,
       '/v1/audit-events',
-      auditEventsPage,
+      readAuditEventsPage,
       { session: sessionId },
       { most: MOST_COUNTED, signal: AbortSignal.timeout(COUNT_MS) },
     );
@@ -209,7 +209,7 @@ export async function printSummary(call: Call<{ readonly quiet?: boolean }>, ses
 }
 
 /** `12 requests, 9 with a credential, 0 refused`. A connection that passes through unread counts as one request. */
-export function countText(events: readonly Pick<z.infer<typeof storedAuditEvent>, 'data'>[]): string {
+export function countText(events: readonly Pick<z.infer<typeof readAuditEvent>, 'data'>[]): string {
   const ended = events.filter(({ data }) => data['svc.proxy.reason'] === TUNNEL_CLOSED).length;
   const sent = events.filter(({ data }) => data['svc.proxy.reason'] !== ANSWERED_LOCALLY);
   const count = (...kinds: readonly string[]): number =>

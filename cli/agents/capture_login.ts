@@ -161,7 +161,9 @@ async function confirm(
   for (const text of lines) print.note(text);
   if (options.yes === true || (await askYes(context, 'Is this your account, and should svc keep its login?'))) return;
   throw new CliError(EXIT.failed, 'nothing was stored: svc has deleted the tokens', [
-    `They may still be valid: end the login in the settings of the account.`,
+    account.revocation_url === undefined || since !== null
+      ? 'They may still be valid: end the login in the settings of the account.'
+      : 'svc asks the provider to revoke them. What it answers: svc audit list --type control.connector.',
     `${profile.title} has placeholders that open nothing: log in again.`,
   ]);
 }

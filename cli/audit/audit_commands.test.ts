@@ -27,6 +27,7 @@ const event = {
   hash: 'a'.repeat(64),
   received_at: '2026-01-01T11:00:01.000Z',
 };
+const UNKNOWN = { ...event, type: 'control.robot.greeted', data: { ...event.data, 'svc.robot.name': 'r' } };
 const list: Answer = () => ({ status: 200, body: { items: [event], next_cursor: null } });
 
 const pages: Answer = ({ url }) => {
@@ -41,6 +42,12 @@ async function count(...flags: string[]): Promise<number> {
 }
 
 describe('svc audit list', () => {
+  test('shows events of a newer control plane, which this svc does not know', async () => {
+    const answer: Answer = () => ({ status: 200, body: { items: [UNKNOWN], next_cursor: null } });
+    const run = await runCli(home, ['audit', 'list', '--json'], { answer });
+    expect(JSON.parse(run.stdout)).toMatchObject({ items: [UNKNOWN] });
+  });
+
   test('shows the name of what was changed, not its id', async () => {
     const base = { ...event, type: 'control.binding.created', session_id: null };
     const changes = [
@@ -208,6 +215,18 @@ describe('svc audit list', () => {
 });
 
 describe('svc audit tail', () => {
+  test('prints events of a newer control plane, which this svc does not know', async () => {
+    let calls = 0;
+    const answer: Answer = () => {
+      calls += 1;
+      if (calls > 1)
+        return { status: 401, body: { error: { code: 'unauthenticated', message: 'no', request_id: 'r' } } };
+      return { status: 200, body: `event: audit\nid: 41\ndata: ${JSON.stringify(UNKNOWN)}\n\n` };
+    };
+    const run = await runCli(home, ['audit', 'tail', '--json'], { answer });
+    expect(JSON.parse(run.stdout)).toMatchObject(UNKNOWN);
+  });
+
   test('prints the events of the stream, and an error of a later connection ends it', async () => {
     let calls = 0;
     const answer: Answer = () => {

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { z } from 'zod';
 import {
-  auditEventsPage,
+  readAuditEventsPage,
   auditVerification,
-  storedAuditEvent,
+  readAuditEvent,
   type AuditVerification,
 } from '../../shared/wire/audit_events.ts';
 import { controlClient } from '../clients.ts';
@@ -17,7 +17,7 @@ import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { parseTime } from '../terminal/relative_time.ts';
 
-type EventRow = z.infer<typeof storedAuditEvent>;
+type EventRow = z.infer<typeof readAuditEvent>;
 
 interface FilterOptions {
   readonly type?: string;
@@ -157,7 +157,7 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
     until: time('--until', options.until),
   };
   const most = options.all === true ? Number.POSITIVE_INFINITY : parseWholeNumber('--limit', options.limit, 1);
-  const items = await fetchAllPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, {
+  const items = await fetchAllPages(controlClient(context, options), '/v1/audit-events', readAuditEventsPage, query, {
     most,
   });
   const { columns = WIDE_TERMINAL } = context.stdout;
@@ -206,7 +206,7 @@ async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
 }
 
 function printEvent(call: Call<TailOptions>, data: string): void {
-  const parsed = storedAuditEvent.safeParse(JSON.parse(data));
+  const parsed = readAuditEvent.safeParse(JSON.parse(data));
   if (!parsed.success)
     throw new CliError(EXIT.failed, 'the control plane sent an event in a format that this svc does not know');
   const cells = COLUMNS.map((column) => toPrintable(column.cell(parsed.data)));

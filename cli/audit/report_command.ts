@@ -5,7 +5,7 @@ import {
   type SealabilityFacts,
   UNSEALED_EVENT,
 } from '../../shared/report/sealability.ts';
-import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage } from '../../shared/wire/audit_events.ts';
 import { connectorsPage } from '../../shared/wire/connectors.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
@@ -48,7 +48,7 @@ async function readFacts(client: HttpClient, root: string): Promise<SealabilityF
     fetchAllPages(client, '/v1/host-bindings', hostBindingsPage),
     fetchAllPages(client, '/v1/connectors', connectorsPage),
     fetchAllPages(client, '/v1/sidecars', sidecarsPage),
-    fetchAllPages(client, '/v1/audit-events', auditEventsPage, { type: UNSEALED_EVENT }),
+    fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, { type: UNSEALED_EVENT }),
   ]);
   const releases = ownReleases(
     events,

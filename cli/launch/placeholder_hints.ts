@@ -1,11 +1,11 @@
 import { PLACEHOLDER_UNBOUND } from '../../shared/model/audit_event.ts';
-import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage, type readAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { z } from 'zod';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 
-type Told = Pick<z.infer<typeof storedAuditEvent>, 'data'>;
+type Told = Pick<z.infer<typeof readAuditEvent>, 'data'>;
 
 /** A session with more unbound hosts than this has other problems. */
 const MOST_HINTS = 5;
@@ -37,7 +37,7 @@ export async function printPlaceholderHints(
   const query = { session: sessionId, type: 'sandbox.proxy.passthrough', limit: 500 };
   try {
     const client = controlClient(call.context, call.options);
-    const { items } = await client.call('GET', '/v1/audit-events', auditEventsPage, { query });
+    const { items } = await client.call('GET', '/v1/audit-events', readAuditEventsPage, { query });
     for (const hint of placeholderHints(items, expected)) call.print.note(`svc: ${hint}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;

@@ -1,5 +1,5 @@
 import { TUNNEL_CLOSED } from '../../shared/model/audit_event.ts';
-import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage } from '../../shared/wire/audit_events.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
@@ -45,7 +45,7 @@ export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHost
 
 async function readHosts(call: Call, session: string, type: string, limits: FetchLimits): Promise<TriedHosts> {
   const client = controlClient(call.context, call.options);
-  const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session, type }, limits);
+  const events = await fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, { session, type }, limits);
   return { tried: listTriedHosts(events), complete: events.length < (limits.most ?? Infinity) };
 }
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { ownReleases, UNSEALED_EVENT } from '../../shared/report/sealability.ts';
-import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage } from '../../shared/wire/audit_events.ts';
 import { discardedLogins } from '../../shared/wire/pending_logins.ts';
 import { identify, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { listRunningServers } from '../../machine/process_records.ts';
@@ -323,7 +323,7 @@ async function findReleases({ context, options }: Call, sidecarId: string | null
     const query = { type: UNSEALED_EVENT };
     const client = controlClient(context, options);
     const signal = AbortSignal.timeout(RELEASES_MS);
-    const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, query, { signal });
+    const events = await fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, query, { signal });
     return ownReleases(events, [sidecarId]).map(({ ref, host, session_id, time }) => ({ ref, host, session_id, time }));
   } catch {
     // Whatever the reason is, the report says that they are not known.

@@ -92,6 +92,8 @@ export interface InProcess {
   readonly enrolSidecar: () => Promise<TestSidecar>;
   /** The content of the database's files. */
   readonly databaseBytes: () => Promise<Buffer>;
+  /** Waits for the work that replies did not wait for. */
+  readonly settle: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
@@ -164,6 +166,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
       const files = await readdir(directory);
       return Buffer.concat(await Promise.all(files.map((file) => readFile(join(directory, file)))));
     },
+    settle: () => lifetime.drain(),
     async stop() {
       await lifetime.drain();
       client.close();

@@ -131,7 +131,7 @@ function replyOf(
     account: {
       who: account?.['email_address'] ?? email,
       plan: take(named.plan)?.slice(0, 100) ?? null,
-      may_make_keys: (scope ?? '').split(' ').includes(MAY_MAKE_KEYS),
+      may_make_keys: scope === null || scope.split(' ').includes(MAY_MAKE_KEYS),
     },
     reply: formatReply(reply, format),
   };

@@ -60,6 +60,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.mcp_server.credential_deleted',
   'control.mcp_server.credential_refreshed',
   'control.mcp_server.reauthorisation_required',
+  'control.mcp_server.tokens_revoked',
+  'control.mcp_server.tokens_not_revoked',
   'mcp.server.started',
   'mcp.server.stopped',
   'mcp.server.failed',

@@ -9,6 +9,6 @@ export const MAX_TOKEN_CHARACTERS = 16_384;
 export interface LoginAccount {
   readonly who: string | null;
   readonly plan: string | null;
-  /** The login was granted the right to make lasting API keys. */
+  /** The login was granted the right to make lasting API keys, or the provider did not say what it granted. */
   readonly may_make_keys: boolean;
 }

@@ -142,6 +142,13 @@ export const auditEventsQuery = z.strictObject({
 export type AuditEventsQuery = z.output<typeof auditEventsQuery>;
 export const auditEventsPage = page(storedAuditEvent).meta({ id: 'AuditEventsPage' });
 
+/** An event as a client reads it: a newer control plane may have types of events and keys that the client does not know. */
+export const readAuditEvent = storedAuditEvent.extend({
+  type: z.string().max(100),
+  data: z.looseObject(auditEventData.shape),
+});
+export const readAuditEventsPage = page(readAuditEvent);
+
 /**
  * `GET /v1/audit-events/stream`: server-sent events, `event: audit`, `data:` a {@link StoredAuditEvent}, `id:` a position to
  * resume after with `Last-Event-ID`. It starts with events that arrive after the call; `backlog` adds that many earlier

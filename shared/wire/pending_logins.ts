@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TOKEN_REQUESTS } from '../model/connector.ts';
 import { LOGIN_GRANTS, type LoginAccount, MAX_TOKEN_CHARACTERS } from '../model/new_login.ts';
 import { httpsUrlText } from './connector_spec_fields.ts';
 import { contentHash, id, line, time } from './primitives.ts';
@@ -20,14 +21,30 @@ const facts = {
 };
 
 /** `POST /v1/pending-logins`: replaces an earlier one of the same user and program. */
-export const pendingLoginInput = z.strictObject(facts).meta({ id: 'PendingLoginInput' });
+export const pendingLoginInput = z
+  .strictObject({
+    ...facts,
+    /** Where tokens that nobody keeps are revoked (RFC 7009), on the server of the token URL. Absent: nowhere. */
+    revocation_url: httpsUrlText.optional(),
+    /** How the program writes its requests for tokens. */
+    token_request: z.enum(TOKEN_REQUESTS).optional(),
+  })
+  .refine(({ revocation_url: url, token_url: token }) => url === undefined || isSameOrigin(url, token), {
+    error: 'must be on the server of token_url',
+    path: ['revocation_url'],
+  })
+  .meta({ id: 'PendingLoginInput' });
+function isSameOrigin(url: string, other: string): boolean {
+  return URL.canParse(url) && URL.canParse(other) && new URL(url).origin === new URL(other).origin;
+}
+
 export type PendingLoginInput = z.output<typeof pendingLoginInput>;
 
 /** Whose login it is, as the provider said in its reply; for a person. */
 const loginAccount: z.ZodType<LoginAccount> = z.strictObject({
   who: z.string().max(320).nullable(),
   plan: z.string().max(100).nullable(),
-  /** The login was granted the right to make lasting API keys. */
+  /** The login was granted the right to make lasting API keys, or the provider did not say what it granted. */
   may_make_keys: z.boolean(),
 });
 
@@ -65,8 +82,10 @@ export const storeLoginInput = z
   )
   .meta({ id: 'StoreLoginInput' });
 export type StoreLoginInput = z.output<typeof storeLoginInput>;
-/** The `vault://` reference of what was stored. */
-export const storeLoginReply = z.object({ ref: z.string() }).meta({ id: 'StoredLogin' });
+/** The `vault://` reference of what was stored. `created`: nothing was stored there before. */
+export const storeLoginReply = z
+  .object({ ref: z.string(), created: z.boolean().optional() })
+  .meta({ id: 'StoredLogin' });
 
 export const PENDING_LOGIN_TYP = 'svc-pending-login+jws';
 export const HELD_LOGIN_TYP = 'svc-held-login+jws';

@@ -566,6 +566,15 @@ describe('a session for a login', () => {
     expect(await bench.call('POST', SESSIONS, { login: LOGIN, owner: OWNER })).toMatchObject({ status: 404 });
   });
 
+  it('is not made for a login that another session was started for', async () => {
+    bench.openLogin = ok(open());
+    const ask = () => bench.call('POST', SESSIONS, { login: LOGIN, owner: OWNER });
+    const both = await Promise.all([ask(), ask()]);
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409]);
+    expect(await ask()).toMatchObject({ status: 409 });
+    expect(bench.sessions.list()).toHaveLength(1);
+  });
+
   it('is not made with the token of a session', async () => {
     bench.openLogin = ok(open());
     const { token } = await bench.createSession({});

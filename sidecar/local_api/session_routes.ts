@@ -151,7 +151,7 @@ function secondsOf(
 
 /** The login that the session is started for. It is one of a program that a person runs here, and the session ends with it. */
 async function loginOf(
-  { logins }: LocalApiOptions,
+  { logins, sessions }: LocalApiOptions,
   { login, owner, sandbox, plan }: SessionInput,
 ): Promise<Result<CapturedLogin | null, LocalError>> {
   if (login === undefined) return ok(null);
@@ -159,6 +159,9 @@ async function loginOf(
     return err(localError('invalid_input', 'login: needs an owner, and no sandbox and no plan'));
   }
   const open = await logins.fetchLogin(login.id);
+  if (open.ok && !sessions.takeLogin(login.id)) {
+    return err(localError('conflict', `login: another session was started for ${login.id}`));
+  }
   if (open.ok) return ok(new CapturedLogin(open.value, login.placeholder, logins));
   if (open.error.status === 404) return err(localError('not_found', `login: ${login.id} is not open`));
   return err(localError('control_plane_unavailable', `login: ${open.error.message}`));

@@ -87,6 +87,7 @@ export class Sessions {
   /** Ended, but their container is kept: for its logs, or for the program that launched it. */
   readonly #kept = new Map<string, Session>();
   readonly #ended = new Set<string>();
+  readonly #logins = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
   #systemRoots: string | null = null;
 
@@ -189,6 +190,13 @@ export class Sessions {
       await rm(directory, { recursive: true, force: true });
       throw error;
     }
+  }
+
+  /** True for the first session that is started for a login: no other one captures it. */
+  takeLogin(id: string): boolean {
+    if (this.#logins.has(id)) return false;
+    this.#logins.add(id);
+    return true;
   }
 
   /** What this session id and token open now: the session, or the scope of one of its steps; else null. */

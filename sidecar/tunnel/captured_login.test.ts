@@ -253,7 +253,18 @@ describe('the request for the tokens of a login', () => {
     const shown = Buffer.from(String(body.id_token).split('.')[1] ?? '', 'base64url').toString();
     expect(shown).not.toContain('planted-');
     expect(JSON.parse(shown)).toMatchObject({ email: 'dev@example.test' });
-    expect(held[0]?.account).toEqual({ who: 'dev@example.test', plan: 'pro', may_make_keys: false });
+    expect(held[0]?.account).toEqual({ who: 'dev@example.test', plan: 'pro', may_make_keys: true });
+  });
+
+  test.each([
+    ['user:inference', false],
+    ['user:inference org:create_api_key', true],
+    [`user:inference ${ACCESS}`, true],
+    [undefined, true],
+  ])('may make keys unless the provider says what it granted, and that is not in it: %s', async (scope, expected) => {
+    answer = reply(JSON.stringify({ ...TOKENS, scope }));
+    await ask(CODE);
+    expect(held[0]?.account).toMatchObject({ may_make_keys: expected });
   });
 
   test('gets no text with the real id token in it', async () => {

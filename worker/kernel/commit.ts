@@ -27,6 +27,8 @@ export interface Change<T> {
   readonly events: readonly (AuditDraft | AuditEvent)[];
   /** Writers whose chains begin with this change of the control plane's own chain. Nothing else begins a chain. */
   readonly begins?: readonly string[];
+  /** Runs once the change is written. */
+  readonly afterwards?: () => void;
   readonly value: T;
 }
 
@@ -84,7 +86,10 @@ async function decideAndWrite<T>(
     const statements = [...change.value.statements, ...audit.statements];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
     const written = await context.database.write(statements);
-    if (written.ok) return ok({ value, before: end.head, after: audit.after });
+    if (written.ok) {
+      change.value.afterwards?.();
+      return ok({ value, before: end.head, after: audit.after });
+    }
     await context.clock.sleep(Math.ceil(Math.random() * Math.min(attempt * 2, 50)));
   }
   throw Object.assign(new Error('the write conflicted with another one at every attempt'), { code: WRITE_CONTENTION });

@@ -403,4 +403,12 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE UNIQUE INDEX tunnel_hosts_by_owner ON tunnel_hosts (owner_id, host)`,
     ],
   },
+  {
+    number: 23,
+    name: 'which sidecar captures a login, and where its tokens are revoked',
+    statements: [
+      `ALTER TABLE pending_logins ADD COLUMN client TEXT`,
+      `ALTER TABLE pending_logins ADD COLUMN sidecar_id TEXT`,
+    ],
+  },
 ];

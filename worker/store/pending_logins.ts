@@ -1,22 +1,41 @@
 import { and, count, eq, gt, lte, ne, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { insertExpiring, takeRow } from './expiring_rows.ts';
+import { takeRow } from './expiring_rows.ts';
 import { pendingLogins } from './tables.ts';
 
 export type PendingLoginRow = typeof pendingLogins.$inferSelect;
 
-/** Stores a new one in place of an earlier one of the same user and program, and deletes expired ones. */
-export function insertPendingLogin(database: Database, row: PendingLoginRow, nowSeconds: number): Statement[] {
-  const isSame = and(eq(pendingLogins.userId, row.userId), eq(pendingLogins.program, row.program));
+/** How many logins wait, and of whom. */
+interface LoginLimit {
+  readonly most: number;
+  readonly nowSeconds: number;
+}
+
+/**
+ * Stores a new one in place of an earlier one of the same user and program, a conflict if that one is not `earlierId`. Also a
+ * conflict if as many of other programs wait as may.
+ */
+export function insertPendingLogin(
+  database: Database,
+  row: PendingLoginRow,
+  earlierId: string | null,
+  { most, nowSeconds }: LoginLimit,
+): Statement[] {
+  const { userId, program } = row;
+  const isSame = and(eq(pendingLogins.userId, userId), eq(pendingLogins.program, program));
   return [
+    ...guard(sql`(SELECT count(*) FROM pending_logins WHERE user_id = ${userId} AND program != ${program}
+      AND expires_at > ${nowSeconds}) < ${most}`),
+    ...guard(sql`NOT EXISTS (SELECT 1 FROM pending_logins WHERE user_id = ${userId} AND program = ${program}
+      AND id IS NOT ${earlierId})`),
     database.read.delete(pendingLogins).where(isSame),
-    ...insertExpiring(database, pendingLogins, row, nowSeconds),
+    database.read.insert(pendingLogins).values(row),
   ];
 }
 
-/** Deletes those that are not found any more, with their tokens. */
-export function deleteExpiredLogins(database: Database, nowSeconds: number): Statement[] {
-  return [database.read.delete(pendingLogins).where(lte(pendingLogins.expiresAt, nowSeconds))];
+/** Those that are not found any more, at most 100. */
+export function listExpiredLogins(database: Database, nowSeconds: number): Promise<PendingLoginRow[]> {
+  return database.read.select().from(pendingLogins).where(lte(pendingLogins.expiresAt, nowSeconds)).limit(100);
 }
 
 /** All of this user, also expired ones. */
@@ -24,8 +43,12 @@ export function listLoginsOf(database: Database, userId: string): Promise<Pendin
   return database.read.select().from(pendingLogins).where(eq(pendingLogins.userId, userId));
 }
 
-export function deleteLoginsOf(database: Database, userId: string): Statement[] {
-  return [database.read.delete(pendingLogins).where(eq(pendingLogins.userId, userId))];
+/** Deletes these; a conflict if one of them is gone or has got its tokens since. */
+export function deleteLogins(database: Database, rows: readonly PendingLoginRow[]): Statement[] {
+  return rows.flatMap(({ id, state }) => [
+    ...guard(sql`EXISTS (SELECT 1 FROM pending_logins WHERE id = ${id} AND state = ${state})`),
+    database.read.delete(pendingLogins).where(eq(pendingLogins.id, id)),
+  ]);
 }
 
 type OfProgram = Pick<PendingLoginRow, 'userId' | 'program'>;
@@ -72,6 +95,16 @@ export async function findPendingLogin(
     .from(pendingLogins)
     .where(and(eq(pendingLogins.id, id), eq(pendingLogins.userId, userId), gt(pendingLogins.expiresAt, nowSeconds)));
   return rows[0] ?? null;
+}
+
+/** Gives an open one to a sidecar; a conflict if another one has it. */
+export function claimPendingLogin(database: Database, id: string, sidecarId: string): Statement[] {
+  return [
+    ...guard(
+      sql`EXISTS (SELECT 1 FROM pending_logins WHERE id = ${id} AND COALESCE(sidecar_id, ${sidecarId}) = ${sidecarId})`,
+    ),
+    database.read.update(pendingLogins).set({ sidecarId }).where(eq(pendingLogins.id, id)),
+  ];
 }
 
 /** Holds the tokens of an open one; a conflict if it is not open any more. */

@@ -313,6 +313,10 @@ export const pendingLogins = sqliteTable('pending_logins', {
   sealed: text('sealed').notNull(),
   /** JSON; null while it is open. */
   account: text('account'),
+  /** JSON of an OAuth client with its revocation URL; null if svc knows none. */
+  client: text('client'),
+  /** The sidecar that asked for it first, and captures it. */
+  sidecarId: text('sidecar_id'),
   createdAt: text('created_at').notNull(),
   expiresAt: integer('expires_at').notNull(),
 });

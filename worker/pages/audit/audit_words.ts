@@ -81,6 +81,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.mcp_server.credential_deleted': { kind: 'plain', word: 'Credential deleted' },
   'control.mcp_server.credential_refreshed': { kind: 'plain', word: 'Credential refreshed' },
   'control.mcp_server.reauthorisation_required': { kind: 'warn', word: 'Needs authorisation' },
+  'control.mcp_server.tokens_revoked': { kind: 'plain', word: 'Tokens revoked' },
+  'control.mcp_server.tokens_not_revoked': { kind: 'warn', word: 'Tokens not revoked' },
   'mcp.server.started': { kind: 'plain', word: 'MCP server started' },
   'mcp.server.stopped': { kind: 'plain', word: 'MCP server stopped' },
   'mcp.server.failed': { kind: 'bad', word: 'MCP server failed' },

@@ -1,4 +1,5 @@
 import { compactDecrypt, exportJWK, generateKeyPair, importJWK } from 'jose';
+import type { z } from 'zod';
 import { isRefreshPlaceholder } from '../../../shared/connect/token_request.ts';
 import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { parseJson } from '../../../shared/model/json.ts';
@@ -18,17 +19,20 @@ import {
   type PendingLogin,
   type PendingLoginInput,
   type StoreLoginInput,
+  type storeLoginReply,
 } from '../../../shared/wire/pending_logins.ts';
-import type { ConnectorRow } from '../../store/connectors.ts';
+import { findAccount } from '../../store/accounts.ts';
+import { type ConnectorRow, findConnectorsNamed } from '../../store/connectors.ts';
 import { listSentinels } from '../../store/host_bindings.ts';
 import {
+  claimPendingLogin,
   countOtherLogins,
-  deleteLoginsOf,
-  deleteExpiredLogins,
+  deleteLogins,
   findLoginOfProgram,
   findPendingLogin,
   holdPendingLogin,
   insertPendingLogin,
+  listExpiredLogins,
   listLoginsOf,
   type PendingLoginRow,
   takePendingLogin,
@@ -37,6 +41,8 @@ import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { type GivenUpTokens, revokeGivenUp } from '../oauth/given_up_tokens.ts';
+import type { OAuthClient } from '../oauth/oauth_client.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 import { secretStoring } from '../vault/secrets.ts';
 import { checkSpec, credentialStoring } from './connector_credentials.ts';
@@ -68,6 +74,8 @@ export async function openPendingLogin(
     state: 'open' as const,
     publicKey: JSON.stringify(loginKey.parse({ kty, crv, x, y })),
     account: null,
+    client: clientText(input),
+    sidecarId: null,
     createdAt: nowText(context),
     expiresAt: now + PENDING_LOGIN_SECONDS,
   };
@@ -79,8 +87,10 @@ export async function openPendingLogin(
       return err(apiError('conflict', message));
     }
     const earlier = await findLoginOfProgram(context.database, row);
-    const events = earlier?.state === 'held' ? [loginEvent('control.login.discarded', caller.userId, earlier)] : [];
-    return ok({ statements: insertPendingLogin(context.database, row, now), events, value: toPendingLogin(row) });
+    const limit = { most: MOST_PENDING, nowSeconds: now };
+    const statements = insertPendingLogin(context.database, row, earlier?.id ?? null, limit);
+    const discarding = await discard(context, caller, caller.userId, earlier === null ? [] : [earlier]);
+    return ok({ ...discarding, statements, value: toPendingLogin(row) });
   });
 }
 
@@ -94,7 +104,7 @@ export async function getPendingLogin(
   return row === null ? err(loginNotFound(id)) : ok(toPendingLogin(row));
 }
 
-/** Deletes a login with its tokens. Refuses with `not_found`. */
+/** Deletes a login with its tokens, and has them revoked. Refuses with `not_found`. */
 export async function discardPendingLogin(
   context: ServiceContext,
   caller: Caller,
@@ -103,31 +113,98 @@ export async function discardPendingLogin(
   return commit(context, controlChain(caller), async () => {
     const row = await findPendingLogin(context.database, { id, userId: caller.userId }, nowSeconds(context));
     if (row === null) return err(loginNotFound(id));
-    const events = row.state === 'held' ? [loginEvent('control.login.discarded', caller.userId, row)] : [];
-    return ok({ statements: takePendingLogin(context.database, id), events, value: null });
+    return ok({ ...(await discard(context, caller, caller.userId, [row])), value: null });
   });
 }
 
-/** Deletes all logins of the caller, with their tokens. */
+/** Deletes all logins of the caller, with their tokens, and has them revoked. */
 export async function discardPendingLogins(
   context: ServiceContext,
   caller: Caller,
 ): Promise<Result<DiscardedLogins, ApiError>> {
   return commit(context, controlChain(caller), async () => {
     const rows = await listLoginsOf(context.database, caller.userId);
-    const held = rows.filter(({ state }) => state === 'held');
-    const events = held.map((row) => loginEvent('control.login.discarded', caller.userId, row));
     const value = { discarded: rows.map(({ id }) => id) };
-    return ok({ statements: deleteLoginsOf(context.database, caller.userId), events, value });
+    return ok({ ...(await discard(context, caller, caller.userId, rows)), value });
   });
 }
 
-/** Deletes every login that has expired, of all users, with its tokens. */
+/** Deletes every login that has expired, of all users, with its tokens, and has them revoked. Of several workers, one does. */
 export async function removeExpiredLogins(context: ServiceContext): Promise<void> {
-  await context.database.write(deleteExpiredLogins(context.database, nowSeconds(context)));
+  for (const row of await listExpiredLogins(context.database, nowSeconds(context))) {
+    const enterpriseId = (await findAccount(context.database, row.userId))?.enterprise.id ?? '';
+    const { statements, afterwards } = await discard(context, { enterpriseId }, null, [row]);
+    if ((await context.database.write(statements)).ok) afterwards();
+  }
 }
 
-/** What a sidecar of the user needs to capture the login, signed. Refuses with `not_found`, also if it has the tokens already. */
+type Discarding = Required<Pick<Change<null>, 'statements' | 'events' | 'afterwards'>>;
+
+/** Deletes these logins, with an event for each that has tokens, which are then revoked. */
+async function discard(
+  context: ServiceContext,
+  { enterpriseId }: Pick<Caller, 'enterpriseId'>,
+  actor: string | null,
+  rows: readonly PendingLoginRow[],
+): Promise<Discarding> {
+  const held = rows.filter(({ state }) => state === 'held');
+  const given = await Promise.all(held.map((row) => tokensToRevoke(context, enterpriseId, actor, row)));
+  return {
+    statements: deleteLogins(context.database, rows),
+    events: held.map((row) => loginEvent('control.login.discarded', actor, row)),
+    afterwards: () => given.forEach((tokens) => tokens !== null && revokeGivenUp(context, tokens)),
+  };
+}
+
+/**
+ * What to revoke of a login that nobody keeps; null if svc does not know where, or if this user has a login of the program in
+ * use: at many providers a revocation ends all tokens of this client and user.
+ */
+async function tokensToRevoke(
+  context: ServiceContext,
+  enterpriseId: string,
+  actor: string | null,
+  row: PendingLoginRow,
+): Promise<GivenUpTokens | null> {
+  if (row.client === null) return null;
+  const inUse = await findConnectorsNamed(context.database, [row.userId], `login/${row.program}`);
+  if (inUse.some(({ credential }) => credential?.state === 'ready')) return null;
+  const client: OAuthClient = JSON.parse(row.client);
+  const tokens: HeldTokens = JSON.parse((await openSealed(context, row)).reveal());
+  const { access_token: access, refresh_token: refresh } = tokens;
+  const refreshToken = refresh === null ? null : new Secret(refresh);
+  return {
+    client,
+    bundle: { clientSecret: null, accessToken: new Secret(access), refreshToken },
+    enterpriseId,
+    events: {
+      revoked: loginEvent('control.connector.tokens_revoked', actor, row),
+      notRevoked: loginEvent('control.connector.tokens_not_revoked', actor, row),
+    },
+  };
+}
+
+/** The client of a login whose tokens can be revoked. */
+function clientText(input: PendingLoginInput): string | null {
+  const { revocation_url, token_url, client_id, token_request } = input;
+  if (revocation_url === undefined) return null;
+  const client: OAuthClient = {
+    client_id,
+    client_authentication: 'post',
+    authorization_url: null,
+    token_url,
+    ...(token_request === 'json' && { token_request }),
+    device_authorization_url: null,
+    revocation_url,
+    scopes: [],
+  };
+  return JSON.stringify(client);
+}
+
+/**
+ * What a sidecar of the user needs to capture the login, signed. From then on the login is for that sidecar only. Refuses with
+ * `not_found`, also if the login has its tokens already or is for another sidecar.
+ */
 export async function tellPendingLogin(
   context: ServiceContext,
   caller: SidecarCaller,
@@ -135,6 +212,8 @@ export async function tellPendingLogin(
 ): Promise<Result<string, ApiError>> {
   const row = await findPendingLogin(context.database, { id, userId: caller.userId }, nowSeconds(context));
   if (row?.state !== 'open') return err(loginNotFound(id));
+  const claimed = await context.database.write(claimPendingLogin(context.database, id, caller.sidecarId));
+  if (!claimed.ok) return err(loginNotFound(id));
   const { program, token_url, client_id, grants, expires_at } = toPendingLogin(row);
   // Not the column: whoever may write to the database could put a key of their own there, and read the tokens.
   const key = loginKey.parse(publicPart((await openSealed(context, row)).reveal()));
@@ -156,7 +235,7 @@ export async function holdLoginTokens(
 ): Promise<Result<string, ApiError>> {
   const held = await commit(context, controlChain(caller), async () => {
     const row = await findPendingLogin(context.database, { id, userId: caller.userId }, nowSeconds(context));
-    if (row?.state !== 'open') return err(loginNotFound(id));
+    if (row?.state !== 'open' || row.sidecarId !== caller.sidecarId) return err(loginNotFound(id));
     const tokens = await openTokens(await openSealed(context, row), caller.sidecarId, id, jwe);
     if (tokens === null) return err(unusable('is not the tokens of this login, sealed to its key'));
     if (await holdsPlaceholder(context, caller, tokens)) return err(unusable('has placeholders of svc and no tokens'));
@@ -181,7 +260,7 @@ export async function storePendingLogin(
   caller: Caller,
   id: string,
   target: StoreLoginInput,
-): Promise<Result<Changed<{ readonly ref: string }>, ApiError>> {
+): Promise<Result<Changed<StoredLogin>, ApiError>> {
   return commitPolicy(context, caller, async () => {
     const row = await findPendingLogin(context.database, { id, userId: caller.userId }, nowSeconds(context));
     if (row === null) return err(loginNotFound(id));
@@ -197,6 +276,7 @@ export async function storePendingLogin(
   });
 }
 
+type StoredLogin = z.input<typeof storeLoginReply>;
 type HeldTokens = Omit<LoginTokens, 'account'>;
 
 async function toConnector(
@@ -205,7 +285,7 @@ async function toConnector(
   login: PendingLoginRow,
   tokens: HeldTokens,
   { connector_id: connectorId, content_hash: hash }: Extract<StoreLoginInput, { readonly connector_id: string }>,
-): Promise<Result<Change<{ readonly ref: string }>, ApiError>> {
+): Promise<Result<Change<StoredLogin>, ApiError>> {
   const row = await writableConnector(context, caller, connectorId);
   if (!row.ok) return row;
   const { connector } = row.value;
@@ -218,6 +298,7 @@ async function toConnector(
   const { access_token, refresh_token, expires_in } = tokens;
   const expiresAt = expires_in === null ? {} : { expires_at: endOf(context, expires_in) };
   const refresh = refresh_token === null ? {} : { refresh_token };
+  const isNew = row.value.credential === null;
   const made = await credentialStoring(context, caller, row.value, {
     kind: 'oauth2',
     client_id: login.clientId,
@@ -227,7 +308,7 @@ async function toConnector(
     ...expiresAt,
   });
   if (!made.ok) return made;
-  return ok({ ...made.value, value: { ref: formatVaultReference(connectorVaultPath(connector.fqn)) } });
+  return ok({ ...made.value, value: { ref: formatVaultReference(connectorVaultPath(connector.fqn)), created: isNew } });
 }
 
 function isLoginOf(connector: ConnectorRow, login: PendingLoginRow, { userId }: Caller): boolean {
@@ -245,14 +326,14 @@ async function toSecret(
   caller: Caller,
   { access_token, refresh_token }: HeldTokens,
   { path, description }: Extract<StoreLoginInput, { readonly path: string }>,
-): Promise<Result<Change<{ readonly ref: string }>, ApiError>> {
+): Promise<Result<Change<StoredLogin>, ApiError>> {
   if (refresh_token !== null) {
     const message = 'cannot hold this login, because its tokens are refreshed: store it with its connector';
     return err(apiError('invalid_input', `path ${message}`, { fields: [{ field: 'path', message }] }));
   }
   const input = { path, description, value: new Secret(access_token), owner: 'personal' as const };
   const change = await secretStoring(context, caller, caller.userId, input);
-  return ok({ ...change, value: { ref: formatVaultReference(path) } });
+  return ok({ ...change, value: { ref: formatVaultReference(path), created: change.value.created } });
 }
 
 /** When the access token ends at the earliest: it was issued while the login was pending. So it is refreshed early, never late. */
@@ -303,7 +384,7 @@ async function holdsPlaceholder(
   return (await listSentinels(context.database, visibleOwners(caller))).includes(access);
 }
 
-function loginEvent(type: AuditDraft['type'], actor: string, row: PendingLoginRow): AuditDraft {
+function loginEvent(type: AuditDraft['type'], actor: string | null, row: PendingLoginRow): AuditDraft {
   const data = {
     'svc.control.resource': row.id,
     'svc.control.owner': 'personal',

@@ -7,11 +7,11 @@ import { deleteMcpAuthorization, findMcpAuthorization, putMcpAuthorization } fro
 import { isStill, type McpServerRow } from '../../store/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
-import { discoverAuthorization, type McpAuthorizationServer } from './mcp_oauth_discovery.ts';
+import { discoverAuthorization, type McpAuthorizationServer, type ServerMetadata } from './mcp_oauth_discovery.ts';
 import { registerClient } from './mcp_oauth_registration.ts';
 import { invalidFields } from './mcp_server_checks.ts';
 import { configurationOf } from './mcp_server_records.ts';
-import { change, writableMcpServer } from './mcp_servers.ts';
+import { change, revocationOf, writableMcpServer } from './mcp_servers.ts';
 import { beginBrowser, CALLBACK_PATH, type RedirectOrigin } from '../oauth/oauth_authorisation.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
@@ -123,11 +123,17 @@ function issuerFields(
     authorization_url: metadata.authorization_endpoint,
     token_url: metadata.token_endpoint,
     device_authorization_url: null,
+    ...revocationField(metadata),
     scopes: [...new Set([...asked, ...(isOffline ? ['offline_access'] : [])])],
     resource,
     issuer: metadata.issuer,
     names_itself: metadata.authorization_response_iss_parameter_supported ?? false,
   };
+}
+
+/** A token is sent to no other server than the one that issued it. */
+function revocationField({ revocation_endpoint: url, token_endpoint: token }: ServerMetadata): Partial<IssuerFields> {
+  return url !== undefined && new URL(url).origin === new URL(token).origin ? { revocation_url: url } : {};
 }
 
 /**
@@ -176,7 +182,7 @@ async function holdClient(
   return stored.ok ? readHeld(context, row.id) : stored;
 }
 
-/** Deletes the authorisation of a server, if it has one. Refuses with `not_found`, `admin_required`. */
+/** Deletes the authorisation of a server, if it has one, and has its tokens revoked. Refuses with `not_found`, `admin_required`. */
 export async function removeMcpAuthorisation(
   context: ServiceContext,
   caller: Caller,
@@ -189,7 +195,8 @@ export async function removeMcpAuthorisation(
     if ((found?.credential ?? null) === null) return ok({ statements: [], events: [], value: null });
     const write = deleteMcpAuthorization(context.database, row.value);
     const type = 'control.mcp_server.credential_deleted' as const;
-    return ok(change(context, caller, { type, row: row.value, write, value: null, credential: MCP_OAUTH_NAME }));
+    const made = change(context, caller, { type, row: row.value, write, value: null, credential: MCP_OAUTH_NAME });
+    return ok({ ...made, afterwards: await revocationOf(context, caller, row.value) });
   });
 }
 

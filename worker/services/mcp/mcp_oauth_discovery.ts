@@ -35,6 +35,8 @@ const serverMetadata = z.object({
   authorization_endpoint: url,
   token_endpoint: url,
   registration_endpoint: url.optional(),
+  /** An unusable one is no reason against a sign-in. */
+  revocation_endpoint: url.optional().catch(undefined),
   scopes_supported: words.optional(),
   code_challenge_methods_supported: words.optional(),
   token_endpoint_auth_methods_supported: words.optional(),

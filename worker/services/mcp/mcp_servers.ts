@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
 import type { AuditEventType } from '../../../shared/model/audit_event.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
-import { mcpVaultPath } from '../../../shared/model/mcp_server.ts';
+import { MCP_OAUTH_NAME, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { McpRevisionsReply, McpServerRecord, ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
-import { deleteMcpAuthorization } from '../../store/mcp_authorizations.ts';
+import { deleteMcpAuthorization, findMcpAuthorization } from '../../store/mcp_authorizations.ts';
 import {
   deleteMcpCredentials,
   deleteMcpServer,
@@ -26,6 +26,7 @@ import {
   type McpServerRow,
   replaceMcpServer,
 } from '../../store/mcp_servers.ts';
+import { findSealedSecret } from '../../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
@@ -39,6 +40,10 @@ import {
 } from './mcp_server_records.ts';
 import { type Changed, controlChain, commitPolicy, withPolicyVersion } from '../../kernel/policy_change.ts';
 import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
+import { readBundle } from '../oauth/oauth_bundle.ts';
+import { findStoredClient } from '../oauth/oauth_client.ts';
+import { openRow } from '../vault/secrets.ts';
 
 type ChangedServer = Promise<Result<Changed<McpServerRecord>, ApiError>>;
 
@@ -126,14 +131,16 @@ export async function planConfiguration(
   const twin = await findMcpServerNamed(context.database, row);
   if (twin !== null) return err(nameTaken(twin));
   const isMoved = !isSameResource(configurationOf(before).url, configuration.url);
-  const ended = isMoved ? await endOfCredentials(context, caller, before) : { statements: [], events: [] };
+  const ended = isMoved ? await endOfCredentials(context, caller, before) : NOTHING_ENDS;
   const write = [
     ...replaceMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
     ...ended.statements,
   ];
   const updated = change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row });
-  return ok({ ...updated, events: [...ended.events, ...updated.events] });
+  return ok({ ...updated, events: [...ended.events, ...updated.events], afterwards: ended.afterwards });
 }
+
+const NOTHING_ENDS = { statements: [], events: [], afterwards: () => undefined };
 
 /**
  * A credential that was stored or authorised for one URL is never sent to another, and one for a program is never sent
@@ -161,21 +168,41 @@ export async function removeMcpServer(
     const ended = await endOfCredentials(context, caller, row);
     const write = [...isStill(id, row.revision), ...ended.statements, ...deleteMcpServer(context.database, row)];
     const deleted = change(context, caller, { type: 'control.mcp_server.deleted', row, write, value: null });
-    return ok({ ...deleted, events: [...ended.events, ...deleted.events] });
+    return ok({ ...deleted, events: [...ended.events, ...deleted.events], afterwards: ended.afterwards });
   });
 }
 
-/** Deletes everything stored for a server, including its authorisation. */
+/** Deletes everything stored for a server, including its authorisation, whose tokens are then revoked. */
 async function endOfCredentials(
   context: ServiceContext,
   caller: Caller,
   row: McpServerRow,
-): Promise<Omit<Change<null>, 'value'>> {
+): Promise<Required<Pick<Change<null>, 'statements' | 'events' | 'afterwards'>>> {
   const stored = await mcpCredentialsOf(context.database, [row.ownerId], [row.id]);
   return {
     statements: [...deleteMcpAuthorization(context.database, row), ...deleteMcpCredentials(context.database, row)],
     events: stored.map(({ name }) => mcpServerEvent('control.mcp_server.credential_deleted', caller.userId, row, name)),
+    afterwards: await revocationOf(context, caller, row),
   };
+}
+
+/** Has the tokens of a server revoked at their provider, once its authorisation is deleted. */
+export async function revocationOf(
+  context: ServiceContext,
+  caller: Caller,
+  row: McpServerRow,
+): Promise<NonNullable<Change<null>['afterwards']>> {
+  const credential = (await findMcpAuthorization(context.database, row.id))?.credential ?? null;
+  const client = credential === null ? null : findStoredClient(credential);
+  const secret = credential === null ? null : await findSealedSecret(context.database, credential);
+  if (client === null || secret === null) return NOTHING_ENDS.afterwards;
+  const bundle = readBundle(await openRow(context, secret));
+  const event = (type: AuditEventType): AuditDraft => mcpServerEvent(type, caller.userId, row, MCP_OAUTH_NAME);
+  const events = {
+    revoked: event('control.mcp_server.tokens_revoked'),
+    notRevoked: event('control.mcp_server.tokens_not_revoked'),
+  };
+  return () => revokeGivenUp(context, { client, bundle, enterpriseId: row.enterpriseId, events });
 }
 
 /** Refuses with `not_found`. */

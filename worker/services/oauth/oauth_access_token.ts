@@ -4,7 +4,9 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import { type ConnectorCredentialRow, setLease, takeLease } from '../../store/connectors.ts';
 import { providerFailed } from '../connectors/connector_problems.ts';
 import { randomToken } from '../../kernel/encoding.ts';
-import { refreshGrant, type GrantFailureReason } from './oauth_grants.ts';
+import { revokeGivenUp } from './given_up_tokens.ts';
+import { refreshGrant, type GrantFailureReason, type Tokens } from './oauth_grants.ts';
+import { findOAuthSubject } from './oauth_subject.ts';
 import { type HeldCredential, findHeldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { Failure } from '../../../shared/model/failure.ts';
@@ -129,7 +131,25 @@ async function renew(
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;
   const by = { change: 'refreshed' as const, actor: null, more: [] };
-  return ok(await storeTokens(context, held, granted.value, by));
+  const isStored = await storeTokens(context, held, granted.value, by);
+  if (!isStored) await revokeOrphans(context, held, granted.value);
+  return ok(isStored);
+}
+
+/** Tokens that arrive when their credential is deleted are revoked as those before them were. */
+async function revokeOrphans(
+  context: ServiceContext,
+  { subject, client, bundle }: HeldCredential,
+  { accessToken: access, refreshToken }: Tokens,
+): Promise<void> {
+  const now = await findOAuthSubject(context, subject.id);
+  if ((now?.credential ?? null) !== null) return;
+  const events = {
+    revoked: subject.event('tokens_revoked', null),
+    notRevoked: subject.event('tokens_not_revoked', null),
+  };
+  const issued = { ...bundle, accessToken: access, refreshToken: refreshToken ?? bundle.refreshToken };
+  revokeGivenUp(context, { client, bundle: issued, enterpriseId: subject.enterpriseId, events });
 }
 
 /**

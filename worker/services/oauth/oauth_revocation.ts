@@ -1,5 +1,4 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import type { Secret } from '../../../shared/model/secret.ts';
 import type { RevocationReply } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorRow } from '../../store/connectors.ts';
@@ -9,8 +8,8 @@ import { commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { connectorEvent, writableConnector } from '../connectors/connectors.ts';
+import { requestRevocation, revocableToken } from './given_up_tokens.ts';
 import { BACKOFF, BACKOFF_MS, lease, LOOK_MS } from './oauth_access_token.ts';
-import { revokeToken } from './oauth_grants.ts';
 import { type HeldCredential, markRevokedBy, readHeld } from './oauth_tokens.ts';
 
 /** A refresh of another worker is waited for: the tokens that it brings are the ones to revoke. */
@@ -31,35 +30,31 @@ export async function revokeConnectorTokens(
   const { connector } = row.value;
   const held = await leaseHeld(context, id);
   if (!held.ok) return held;
-  const token = tokenOf(held.value);
+  const token = revocableToken(held.value.bundle);
   if (token === null) return ok({ outcome: 'nothing', message: null });
-  if (held.value.client.revocation_url === undefined) return ok({ outcome: 'not_named', message: null });
-  const revoking = revokeHeld(context, caller, connector, { held: held.value, token });
+  const url = held.value.client.revocation_url;
+  if (url === undefined) return ok({ outcome: 'not_named', message: null });
+  const revoking = revokeHeld(context, caller, connector, held.value, { url, token });
   // What the provider has revoked is recorded also if the caller disconnects, or the control plane is shut down.
   context.defer('a revocation', () => revoking);
   return revoking;
-}
-
-/** The token that ends the most; null if there is none. */
-function tokenOf({ bundle }: HeldCredential): Secret | null {
-  return bundle.refreshToken ?? bundle.accessToken;
 }
 
 async function revokeHeld(
   context: ServiceContext,
   caller: Caller,
   connector: ConnectorRow,
-  { held, token }: { readonly held: HeldCredential; readonly token: Secret },
+  held: HeldCredential,
+  at: Parameters<typeof requestRevocation>[2],
 ): Promise<Result<RevocationReply, ApiError>> {
-  const { client, bundle, subject } = held;
-  const hint = bundle.refreshToken === null ? ('access_token' as const) : ('refresh_token' as const);
-  const grantee = { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
-  const revoked = await revokeToken(grantee, client.revocation_url ?? '', { token, hint });
+  const revoked = await requestRevocation(context, held, at);
   if (!revoked.ok) return recordFailure(context, caller, connector, held, revoked.error.message);
   const event = connectorEvent('control.connector.tokens_revoked', caller.userId, connector);
   if (!(await markRevokedBy(context, held, event))) {
     // The credential was replaced meanwhile: the new one stays as it is.
-    const recorded = await commit(context, controlChain(subject), async () => ok({ ...EVENT_ONLY, events: [event] }));
+    const recorded = await commit(context, controlChain(held.subject), async () =>
+      ok({ ...EVENT_ONLY, events: [event] }),
+    );
     if (!recorded.ok) return recorded;
   }
   return ok({ outcome: 'revoked', message: null });
@@ -92,7 +87,8 @@ async function leaseHeld(context: ServiceContext, id: string): Promise<Result<He
   const ends = context.clock.now() + PATIENCE_MS;
   for (;;) {
     const held = await readHeld(context, id);
-    if (!held.ok || held.value.client.revocation_url === undefined || tokenOf(held.value) === null) return held;
+    if (!held.ok || held.value.client.revocation_url === undefined || revocableToken(held.value.bundle) === null)
+      return held;
     if (await lease(context, held.value.credential)) return held;
     if (context.clock.now() >= ends) return err(apiError('conflict', 'its tokens are being refreshed: try again'));
     await context.clock.sleep(LOOK_MS);

@@ -15,7 +15,7 @@ import { mcpServerEvent, writableMcpServer } from '../mcp/mcp_servers.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The audit events of an oauth2 credential. */
-export type OAuthChange = 'stored' | 'refreshed' | 'reauthorisation_required';
+export type OAuthChange = 'stored' | 'refreshed' | 'reauthorisation_required' | 'tokens_revoked' | 'tokens_not_revoked';
 
 /** The owner of an oauth2 credential: a connector or a remote MCP server. */
 export interface OAuthSubject {
@@ -69,6 +69,8 @@ const CONNECTOR_EVENTS = {
   stored: 'control.connector.credential_stored',
   refreshed: 'control.connector.credential_refreshed',
   reauthorisation_required: 'control.connector.reauthorisation_required',
+  tokens_revoked: 'control.connector.tokens_revoked',
+  tokens_not_revoked: 'control.connector.tokens_not_revoked',
 } as const;
 
 function connectorSubject(connector: ConnectorSummaryRow): OAuthSubject {
@@ -91,6 +93,8 @@ const MCP_EVENTS = {
   stored: 'control.mcp_server.credential_stored',
   refreshed: 'control.mcp_server.credential_refreshed',
   reauthorisation_required: 'control.mcp_server.reauthorisation_required',
+  tokens_revoked: 'control.mcp_server.tokens_revoked',
+  tokens_not_revoked: 'control.mcp_server.tokens_not_revoked',
 } as const;
 
 export function mcpSubject(server: McpServerRow): OAuthSubject {
