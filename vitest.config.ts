@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The tests that need a Docker engine, and what is in the images made for it. */
 const CONTAINERS = [
@@ -9,6 +10,27 @@ const CONTAINERS = [
 
 /** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */
 const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
+
+/** Short files with long tests. Started last, as the sizes of files have it, one would run while the other processors wait. */
+const LONG = [
+  'e2e/console/walk_on_node.test.ts',
+  'e2e/console/walk_on_workerd.test.ts',
+  'e2e/matrix/matrix.test.ts',
+  'e2e/runtimes/api_fuzz.test.ts',
+  'e2e/runtimes/runtimes.test.ts',
+  'sidecar/tunnel/over_http2.test.ts',
+];
+
+const isLong = ({ moduleId }: TestSpecification): boolean => LONG.some((file) => moduleId.endsWith(`/${file}`));
+
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const known = files.filter(isLong);
+    // oxlint-disable-next-line unicorn/no-array-sort -- not that of an array
+    const rest = await super.sort(files.filter((file) => !isLong(file)));
+    return [...known, ...rest];
+  }
+}
 
 /** Builds what the tests run. */
 const PACKAGE = 'e2e/support/package_setup.ts';
@@ -27,6 +49,7 @@ const END_TO_END = {
 export default defineConfig({
   test: {
     maxWorkers: '100%',
+    sequence: { sequencer: LongFirst },
     // Node itself reads TypeScript: no file is transformed, and nothing is mocked that a loader would have to replace.
     experimental: { viteModuleRunner: false },
     // Two projects may run side by side, in two processes, and would both write it.
