@@ -117,13 +117,15 @@ export interface UpstreamStream extends Connection {
   readonly isUntouched: boolean;
   /** Of a lost stream: its connection was lost, and the upstream said no reason. */
   readonly lostWithSession: boolean;
-  /** Finishes the request with trailers: header lines, each with its CRLF. */
-  end(trailers?: string): void;
+  /** Finishes the request with trailers: header lines, each with its CRLF, and the names of those that are never indexed. */
+  end(trailers?: string, unindexed?: readonly string[]): void;
 }
 
 /** The fields of a head of HTTP/2. */
 export interface ReceivedFields {
   readonly list: FieldList;
+  /** The names that the upstream marked as never indexed. */
+  readonly neverIndexed: readonly string[];
   /** Nothing follows it. */
   readonly isLast: boolean;
 }

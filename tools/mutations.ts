@@ -483,9 +483,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '5 Passthrough is exact',
     holds: 'interim replies are passed on',
-    file: 'sidecar/exchange/forward.ts',
-    text: 'await context.onInterim?.(raw, head);',
-    replacement: 'if (raw.length === 0) await context.onInterim?.(raw, head);',
+    file: 'sidecar/exchange/outgoing.ts',
+    text: 'await onInterim?.(raw, head);',
+    replacement: 'if (raw.length === 0) await onInterim?.(raw, head);',
     tests: [RELAY, CONVERSATIONS],
   },
   {
@@ -635,7 +635,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 502 `upstream_invalid_reply`',
     holds: 'the number of interim replies is limited',
-    file: 'sidecar/exchange/forward.ts',
+    file: 'sidecar/exchange/outgoing.ts',
     text: 'interim <= MOST_INTERIM_REPLIES;',
     replacement: 'interim <= 1000 * MOST_INTERIM_REPLIES;',
     tests: [ILLEGAL],

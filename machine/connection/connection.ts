@@ -88,6 +88,11 @@ export class Connection<Stream extends Duplex = Duplex> {
     return '';
   }
 
+  /** The names of those that the peer marked as never indexed (RFC 7541 section 6.2.3). */
+  get unindexedTrailers(): readonly string[] {
+    return [];
+  }
+
   /** The code that the peer reset an HTTP/2 stream with; 0 if it did not. */
   get resetCode(): number {
     return 0;

@@ -1,4 +1,4 @@
-import { constants, type Http2Stream } from 'node:http2';
+import { constants, type Http2Stream, type IncomingHttpHeaders, sensitiveHeaders } from 'node:http2';
 
 import { formatTrailerList, trailerFields } from '../../shared/net/http2_head.ts';
 import { Connection } from './connection.ts';
@@ -9,7 +9,8 @@ import { Connection } from './connection.ts';
  */
 export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends Connection<Stream> {
   #received = '';
-  #toSend = '';
+  #unindexed: readonly string[] = [];
+  #toSend: Record<string, string[]> = {};
   readonly #allSent = Promise.withResolvers<void>();
   readonly #resetCode: number;
   readonly #end: { readonly isSeen: boolean };
@@ -20,8 +21,9 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
     super(stream, null, () => end.isSeen);
     this.#resetCode = resetCode;
     this.#end = end;
-    stream.on('trailers', (_object: unknown, _flags: number, list: readonly string[]) => {
+    stream.on('trailers', (headers: MarkedHeaders, _flags: number, list: readonly string[]) => {
       this.#received = formatTrailerList(list);
+      this.#unindexed = headers[sensitiveHeaders] ?? [];
     });
     stream.on('wantTrailers', () => this.#sendTrailers());
     this.onClosed(() => this.#allSent.resolve());
@@ -35,6 +37,10 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
   /** The trailers that the peer sent after the body: header lines, each with its CRLF. */
   override get trailers(): string {
     return this.#received;
+  }
+
+  override get unindexedTrailers(): readonly string[] {
+    return this.#unindexed;
   }
 
   override get resetCode(): number {
@@ -61,9 +67,9 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
     return this.stream.closed || this.stream.writableEnded || super.write(data);
   }
 
-  /** Finishes our side. */
-  override end(trailers = ''): void {
-    this.#toSend = trailers;
+  /** Finishes our side. `unindexed`: the names of trailers that no hop may put into a compression table. */
+  override end(trailers = '', unindexed: readonly string[] = []): void {
+    this.#toSend = Object.assign(trailerFields(trailers), { [sensitiveHeaders]: [...unindexed] });
     super.end();
   }
 
@@ -81,7 +87,7 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
   #sendTrailers(): void {
     this.#allSent.resolve();
     try {
-      if (!this.stream.destroyed) this.stream.sendTrailers(trailerFields(this.#toSend));
+      if (!this.stream.destroyed) this.stream.sendTrailers(this.#toSend);
     } catch {
       this.destroy();
     }
@@ -102,6 +108,9 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
 }
 
 const LOOK_AGAIN_MS = 10;
+
+/** Received fields by name, with the names that their sender marked as never indexed. */
+export type MarkedHeaders = IncomingHttpHeaders & { readonly [sensitiveHeaders]?: readonly string[] };
 
 /** The code that a message is cut off with. */
 export const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_INTERNAL_ERROR: INTERNAL_ERROR, NGHTTP2_NO_ERROR: NO_ERROR } = constants;

@@ -60,7 +60,8 @@ export function replyFraming(
   return declaredFraming(head, UNTIL_CLOSE, REPLY_LENGTH);
 }
 
-const REQUEST_LENGTH = /^(?:0|[1-9][0-9]{0,15})$/;
+/** The form of a Content-Length in a request: servers agree on it. */
+export const REQUEST_LENGTH = /^(?:0|[1-9][0-9]{0,15})$/;
 const REPLY_LENGTH = /^0{0,32}[0-9]{1,16}$/;
 
 function declaredFraming(

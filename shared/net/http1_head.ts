@@ -61,6 +61,8 @@ export interface ReplyHead {
   /** The status line as received or as it will be sent, without its CRLF. */
   readonly startLine: string;
   readonly fields: readonly HeaderField[];
+  /** See {@link RequestHead.neverIndexed}. */
+  readonly neverIndexed?: readonly string[];
 }
 
 interface HeadLimits {

@@ -2,6 +2,7 @@ import type { Problem } from '../model/problem.ts';
 import { err, ok } from '../model/result.ts';
 import type { Result } from '../model/result.ts';
 import { FIELD_TEXT, TARGET_TEXT, TOKEN_TEXT, isAllOfClass } from './http1_characters.ts';
+import { REQUEST_LENGTH } from './http1_framing.ts';
 import { trimWhitespace, type HeaderField, type ReplyHead, type RequestHead } from './http1_head.ts';
 
 /**
@@ -55,13 +56,18 @@ export function parseRequestFields(
   if (!target.startsWith('/') && !(target === '*' && method === 'OPTIONS')) return invalid('the :path is not a path');
   const fields = parseFields(list, pseudo.value.end, limits);
   if (!fields.ok) return fields;
+  const lengths = fields.value.filter((field) => field.name === 'content-length');
+  // It frames nothing here, but an upstream may pass it on in HTTP/1.1, where it does.
+  if (lengths.length > 1 || lengths.some(({ value }) => !REQUEST_LENGTH.test(value)))
+    return invalid('a content-length is sent once, as plain decimal digits');
   if (authority !== undefined) fields.value.unshift(authorityField(authority));
   return ok({ method, target, version: '2', fields: fields.value, pseudo: pseudo.value.order, neverIndexed });
 }
 
-/** Reads a reply, also an interim one. */
+/** Reads a reply, also an interim one. `neverIndexed`: see {@link parseRequestFields}. */
 export function parseReplyFields(
   list: FieldList,
+  neverIndexed: readonly string[],
   limits: Http2HeadLimits,
 ): Result<ReplyHead, Problem<Http2HeadProblemReason>> {
   const text = list[0] === ':status' ? (list[1] ?? '') : '';
@@ -69,7 +75,14 @@ export function parseReplyFields(
   // A credential of two parts is written with a colon alone, so the search finds one that is a name and its value.
   const fields = parseFields(list, 2, limits, ':');
   if (!fields.ok) return fields;
-  return ok({ version: '2', status: Number(text), reason: '', startLine: `HTTP/2 ${text}`, fields: fields.value });
+  return ok({
+    version: '2',
+    status: Number(text),
+    reason: '',
+    startLine: `HTTP/2 ${text}`,
+    fields: fields.value,
+    neverIndexed,
+  });
 }
 
 /** The field list of a request. Fields without an `:authority` among them keep their `host`. */

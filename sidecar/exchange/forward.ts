@@ -10,7 +10,7 @@ import { readHead } from '../../machine/connection/read_head.ts';
 import type { Leased } from '../ports.ts';
 import { attemptStream } from './forward_stream.ts';
 import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
-import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
+import { failClosedEarly, invalidReply, readFinalHead } from './outgoing.ts';
 import { namesOnlyWebSocket } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { refusalOfBody, streamBody } from './stream_body.ts';
@@ -112,23 +112,17 @@ async function readReply(
   { head: { method }, upgrade }: Outgoing,
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
-  for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
-    const read = replyHeadOf(await readHead(upstream, context.maxHeadBytes), context);
-    if (!read.ok) return interim === 0 ? read : err({ ...read.error, stale: false });
-    const { head, raw } = read.value;
-    if (head.status < 200 && head.status !== 101) {
-      await context.onInterim?.(raw, head);
-      continue;
-    }
-    if (head.status === 101 && upgrade === 'none') return invalidReply('it switches protocols unasked');
-    if (head.status === 101 && upgrade === 'websocket' && !namesOnlyWebSocket(head.fields)) {
-      return invalidReply('it switches to another protocol than WebSocket');
-    }
-    const framing = replyFraming(head, method);
-    if (!framing.ok) return invalidReply(framing.error.message);
-    return ok({ head, raw, framing: framing.value });
+  const next = async () => replyHeadOf(await readHead(upstream, context.maxHeadBytes), context);
+  const read = await readFinalHead(next, context);
+  if (!read.ok) return read;
+  const { head, raw } = read.value;
+  if (head.status === 101 && upgrade === 'none') return invalidReply('it switches protocols unasked');
+  if (head.status === 101 && upgrade === 'websocket' && !namesOnlyWebSocket(head.fields)) {
+    return invalidReply('it switches to another protocol than WebSocket');
   }
-  return invalidReply(`more than ${MOST_INTERIM_REPLIES} interim replies`);
+  const framing = replyFraming(head, method);
+  if (!framing.ok) return invalidReply(framing.error.message);
+  return ok({ head, raw, framing: framing.value });
 }
 
 function replyHeadOf(

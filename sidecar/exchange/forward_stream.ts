@@ -8,7 +8,7 @@ import { type Refusal, refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { ReceivedFields, UpstreamStream, UpstreamStreams } from '../ports.ts';
 import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
-import { failClosedEarly, invalidReply, MOST_INTERIM_REPLIES } from './outgoing.ts';
+import { failClosedEarly, invalidReply, readFinalHead } from './outgoing.ts';
 import { withoutProxyFields } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { refusalOfBody, streamBody } from './stream_body.ts';
@@ -98,7 +98,7 @@ async function streamToEnd(
   { framing, transform }: Extract<OutgoingBody, { kind: 'stream' }>,
 ): Promise<BodyEnd> {
   const end = await streamBody(client, upstream, framing, transform);
-  if (end === 'sent') upstream.end(withoutProxyFields(client.trailers));
+  if (end === 'sent') upstream.end(withoutProxyFields(client.trailers), client.unindexedTrailers);
   return end;
 }
 
@@ -109,26 +109,32 @@ async function readReply(
   { head: { method }, credential, body }: Outgoing,
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
-  for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
+  let interimBytes = 0;
+  const next = async (): Promise<Result<ReadReply, AttemptFailure>> => {
     const received = await upstream.nextHead();
-    if (received === null) {
-      const { error } = failClosedEarly(`it reset the stream (${upstream.resetCode})`);
-      const canBeSentAgain = body.kind === 'bytes' || body.framing.kind === 'none';
-      const isUntouched = upstream.isUntouched && canBeSentAgain;
-      // An upstream that resets one stream has answered: it may have done what was asked.
-      const stale = interim === 0 && (isUntouched || upstream.lostWithSession);
-      return err({ ...error, stale, isUntouched });
-    }
-    const head = parseReplyFields(received.list, context);
+    if (received === null) return lostReply(upstream, body);
+    const head = parseReplyFields(received.list, received.neverIndexed, context);
     if (!head.ok) return invalidReply(head.error.message);
+    const isInterim = head.value.status < 200;
+    if (isInterim && (received.isLast || head.value.status === 101))
+      return invalidReply('it ends with an interim head');
+    // The library holds them for a client that does not read, and says nothing of it.
+    if (isInterim) interimBytes += received.list.reduce((bytes, text) => bytes + text.length, 0);
+    if (interimBytes > context.maxHeadBytes)
+      return invalidReply(`its interim heads are larger than ${context.maxHeadBytes} bytes`);
     // Only the search for a credential reads the head as text.
     const raw = credential === null ? NO_BYTES : Buffer.from(formatReplyHead(head.value), 'latin1');
-    if (head.value.status >= 200)
-      return ok({ head: head.value, raw, framing: framingOf(head.value, method, received) });
-    if (head.value.status === 101 || received.isLast) return invalidReply('it ends with an interim head');
-    await context.onInterim?.(raw, head.value);
-  }
-  return invalidReply(`more than ${MOST_INTERIM_REPLIES} interim replies`);
+    return ok({ head: head.value, raw, framing: framingOf(head.value, method, received) });
+  };
+  return readFinalHead(next, context);
+}
+
+function lostReply(upstream: UpstreamStream, body: OutgoingBody): { ok: false; error: AttemptFailure } {
+  const { error } = failClosedEarly(`it reset the stream (${upstream.resetCode})`);
+  const canBeSentAgain = body.kind === 'bytes' || body.framing.kind === 'none';
+  const isUntouched = upstream.isUntouched && canBeSentAgain;
+  // An upstream that resets one stream has answered: it may have done what was asked.
+  return err({ ...error, stale: isUntouched || upstream.lostWithSession, isUntouched });
 }
 
 const NO_BYTES = Buffer.alloc(0);

@@ -1,7 +1,7 @@
 import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
-import { err } from '../../shared/model/result.ts';
+import { err, type Result } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
@@ -55,7 +55,29 @@ export interface ForwardContext {
 }
 
 /** An upstream that sends more interim replies than this is treated as one that never answers. */
-export const MOST_INTERIM_REPLIES = 100;
+const MOST_INTERIM_REPLIES = 100;
+
+/** A head of a reply, and its bytes. */
+interface ReceivedHead {
+  readonly head: ReplyHead;
+  readonly raw: Buffer;
+}
+
+/** Reads heads up to the one of the final reply, or of a protocol switch, and passes on the interim ones before it. */
+export async function readFinalHead<Received extends ReceivedHead>(
+  next: () => Promise<Result<Received, AttemptFailure>>,
+  { onInterim }: Pick<ForwardContext, 'onInterim'>,
+): Promise<Result<Received, AttemptFailure>> {
+  for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
+    const received = await next();
+    // After an interim reply the upstream has answered.
+    if (!received.ok) return interim === 0 ? received : err({ ...received.error, stale: false });
+    const { head, raw } = received.value;
+    if (head.status >= 200 || head.status === 101) return received;
+    await onInterim?.(raw, head);
+  }
+  return invalidReply(`more than ${MOST_INTERIM_REPLIES} interim replies`);
+}
 
 /** Why a request got no reply. */
 export interface AttemptFailure {

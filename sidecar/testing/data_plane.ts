@@ -17,7 +17,6 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import type { Limits } from '../../shared/model/limits.ts';
@@ -75,35 +74,22 @@ interface SessionOptions {
 /** The version that the peers of a test speak; the test itself is written in HTTP/1.1 (see {@link StreamClient}). */
 let version: 'http/1.1' | 'h2' = 'http/1.1';
 
-/**
- * The tests of a file again, with HTTP/2 on both sides. Other files of the worker share this module, so the version holds only
- * while these tests are collected and while they run.
- */
-export function overHttp2(name: string, load: () => Promise<unknown>): void {
-  describe.for([name])('%s', async () => {
-    beforeAll(() => void (version = 'h2'));
-    afterAll(() => void (version = 'http/1.1'));
-    version = 'h2';
-    await load();
-    // Collected last, after what the file describes.
-    describe('the version', () => {
-      version = 'http/1.1';
-      test('is HTTP/2', () => expect(isHttp2()).toBe(true));
-    });
-  });
+/** Chooses the version of the data planes from now on. Files that run in one process share this module: see over_http2.test.ts. */
+export function speak(chosen: typeof version): void {
+  version = chosen;
 }
 
-/** True in {@link overHttp2}: for tests of what HTTP/2 does not have. */
+/** True after {@link speak} of HTTP/2: for tests of what HTTP/2 does not have. */
 export function isHttp2(): boolean {
   return version === 'h2';
 }
 
-/** Cases of what HTTP/2 does not have: none in {@link overHttp2}. */
+/** Cases of what HTTP/2 does not have: none over HTTP/2. */
 export function onlyInHttp1<T>(cases: readonly T[]): readonly T[] {
   return isHttp2() ? [] : cases;
 }
 
-/** A request or reply of HTTP/1.1 as the peers of the test tell it: unchanged, or in {@link overHttp2} as {@link retell} does. */
+/** A request or reply of HTTP/1.1 as the peers of the test tell it: unchanged, or over HTTP/2 as {@link retell} does. */
 export function asTold(text: string): string {
   return isHttp2() ? retell(text) : text;
 }

@@ -1,4 +1,4 @@
-import type { ServerHttp2Stream, ServerStreamResponseOptions } from 'node:http2';
+import { sensitiveHeaders, type ServerHttp2Stream, type ServerStreamResponseOptions } from 'node:http2';
 
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { interimFields, replyFieldList } from '../../shared/net/http2_head.ts';
@@ -15,7 +15,7 @@ export class ClientStream extends StreamConnection<ServerHttp2Stream> implements
   }
 
   writeHead(head: ReplyHead, _raw: Buffer | null, isWhole: boolean): void {
-    this.respond(replyFieldList(head), isWhole);
+    this.respond(Object.assign(replyFieldList(head), marksOf(head)), isWhole);
   }
 
   /** Starts the reply, which is `:status` and header fields; `isWhole` if it has no body. */
@@ -29,7 +29,7 @@ export class ClientStream extends StreamConnection<ServerHttp2Stream> implements
   /** Sends an interim reply (1xx); resolves when the client can take more. */
   async writeInterim(head: ReplyHead): Promise<void> {
     if (this.#isGone) return;
-    this.stream.additionalHeaders(interimFields(head));
+    this.stream.additionalHeaders({ ...interimFields(head), ...marksOf(head) });
     await this.waitForDrain();
   }
 
@@ -53,4 +53,9 @@ export class ClientStream extends StreamConnection<ServerHttp2Stream> implements
   get #isGone(): boolean {
     return this.closed || this.stream.closed || this.stream.destroyed;
   }
+}
+
+/** What the upstream marked as never indexed stays so (RFC 7541 section 7.1.3). */
+function marksOf({ neverIndexed = [] }: ReplyHead): { readonly [sensitiveHeaders]: string[] } {
+  return { [sensitiveHeaders]: [...neverIndexed] };
 }

@@ -150,7 +150,7 @@ test('survives a client that resets with its CONNECT', async () => {
   expect(plane.audit.events.length).toBeGreaterThan(0);
 });
 
-/** hostile_streams.test.ts has a head of HTTP/2 without its end. */
+/** malformed_requests.test.ts has a head of HTTP/2 without its end. */
 test.for(onlyInHttp1([null]))('records a truncated head together with its connection', async () => {
   const { raw, tls } = await openTls();
   await new Promise((resolve) => tls.write('GET / HTTP/1.1\r\nHo', resolve));
@@ -290,7 +290,7 @@ test.for(onlyInHttp1([null]))('answers a refused request whose body still arrive
   await allClosed();
 });
 
-/** hostile_streams.test.ts has what ends a tunnel of HTTP/2. */
+/** malformed_requests.test.ts has what ends a tunnel of HTTP/2. */
 test.for(onlyInHttp1([null]))('serves the requests after a refusal, and stops at garbage', async () => {
   await plane.upstream(
     HOST,

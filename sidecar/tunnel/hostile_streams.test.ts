@@ -1,5 +1,4 @@
 import type { ClientHttp2Session, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import type { TLSSocket } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
@@ -8,27 +7,28 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { startDataPlane } from '../testing/data_plane.ts';
+import {
+  CONTINUATION,
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  fields,
+  frame,
+  GOAWAY,
+  HEADERS,
+  PING,
+  PREFACE,
+  readFrames,
+  RST_STREAM,
+  SETTINGS,
+  WINDOW_UPDATE,
+} from '../testing/frames.ts';
 
 /** Peers that write frames of HTTP/2 themselves. Whatever they send, the tunnels of others go on. */
 
 const HOST = 'api.example.test';
 const OTHER = 'other.example.test';
 const SECRET = 'planted-secret-0123456789';
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
-
-/** Frame types and flags (RFC 9113 section 6). */
-const DATA = 0;
-const HEADERS = 1;
-const RST_STREAM = 3;
-const SETTINGS = 4;
-const PUSH_PROMISE = 5;
-const PING = 6;
-const GOAWAY = 7;
-const WINDOW_UPDATE = 8;
-const CONTINUATION = 9;
-const END_STREAM = 1;
-const END_HEADERS = 4;
-
 let plane: DataPlane;
 let requests: number;
 
@@ -49,34 +49,6 @@ afterEach(async () => {
   await plane.stop();
   expect(plane.errors).toEqual([]);
 });
-
-function frame(type: number, flags: number, stream: number, payload: Uint8Array = new Uint8Array(0)): Buffer {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
-}
-
-/** Header fields as literals that are not indexed (RFC 7541 section 6.2.2); `how` 0x40 puts them into the table. */
-function fields(list: readonly (readonly [string, string])[], how = 0): Buffer {
-  return Buffer.concat(list.map(([name, value]) => Buffer.concat([Buffer.of(how), text(name), text(value)])));
-}
-
-function text(value: string): Buffer {
-  return Buffer.concat([size(value.length), Buffer.from(value, 'latin1')]);
-}
-
-/** An integer with a prefix of seven bits (RFC 7541 section 5.1). */
-function size(length: number): Buffer {
-  if (length < 127) return Buffer.of(length);
-  const bytes = [127];
-  for (let left = length - 127; ; left = Math.floor(left / 128)) {
-    if (left < 128) return Buffer.from([...bytes, left]);
-    bytes.push((left % 128) + 128);
-  }
-}
 
 const REQUEST = fields([
   [':method', 'GET'],
@@ -105,10 +77,11 @@ async function sendUntilClosed(bytes: Buffer, reads = true): Promise<Buffer> {
 
 /** The error code of the GOAWAY among received frames; null if there is none. */
 function goawayCode(bytes: Buffer): number | null {
-  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
-    if (bytes[at + 3] === GOAWAY && at + 17 <= bytes.length) return bytes.readUInt32BE(at + 13);
-  }
-  return null;
+  return (
+    readFrames(bytes)
+      .find(({ type }) => type === GOAWAY)
+      ?.payload.readUInt32BE(4) ?? null
+  );
 }
 
 async function expectOthersServed(): Promise<void> {
@@ -334,68 +307,4 @@ test('no frames end more than their own tunnel', { timeout: 60_000 }, async () =
   );
   await expect.poll(() => plane.openTunnels()).toBe(0);
   await expectOthersServed();
-});
-
-describe('an upstream that sends', () => {
-  const settings = frame(SETTINGS, 0, 0);
-  const reply = (stream: number): Buffer =>
-    frame(HEADERS, END_STREAM | END_HEADERS, stream, fields([[':status', '200']]));
-  const answers: readonly [string, (socket: TLSSocket) => void, RegExp][] = [
-    ['no frames at all', (socket) => void socket.write('HTTP/1.1 200 OK\r\n\r\n'), /^502$/],
-    [
-      'a pushed request',
-      (socket) => {
-        const pushed = Buffer.concat([Buffer.of(0, 0, 0, 2), REQUEST]);
-        socket.write(
-          Buffer.concat([settings, frame(SETTINGS, 1, 0), frame(PUSH_PROMISE, END_HEADERS, 1, pushed), reply(1)]),
-        );
-      },
-      /^502$/,
-    ],
-    ['a reply for another stream', (socket) => void socket.write(Buffer.concat([settings, reply(7)])), /^502$/],
-    [
-      'a GOAWAY for every request',
-      (socket) => void socket.write(Buffer.concat([settings, frame(GOAWAY, 0, 0, Buffer.alloc(8))])),
-      /^502$/,
-    ],
-    [
-      'endless interim replies',
-      (socket) => {
-        const interim = frame(HEADERS, END_HEADERS, 1, fields([[':status', '103']]));
-        socket.write(Buffer.concat([settings, ...numbers(300).map(() => interim)]));
-      },
-      /^(?:502|reset \d+)$/,
-    ],
-    [
-      'a window that overflows',
-      (socket) => {
-        const most = Buffer.of(0x7f, 0xff, 0xff, 0xff);
-        socket.write(Buffer.concat([settings, frame(WINDOW_UPDATE, 0, 0, most), frame(WINDOW_UPDATE, 0, 0, most)]));
-      },
-      /^502$/,
-    ],
-    [
-      'headers with a line break',
-      (socket) => {
-        const illegal = fields([
-          [':status', '200'],
-          ['x-a', 'b\r\nc: d'],
-        ]);
-        socket.write(Buffer.concat([settings, frame(HEADERS, END_STREAM | END_HEADERS, 1, illegal)]));
-      },
-      /^(?:200|502)$/,
-    ],
-  ];
-
-  test.each(answers)('%s is not believed', async (_what, answer, expected) => {
-    plane.policy.use([bearerBinding(HOST)]);
-    await plane.frameUpstream(HOST, (socket) => {
-      socket.once('data', () => answer(socket));
-    });
-    const session = await plane.openSession(HOST);
-    expect(await statusOf(session, HOST)).toMatch(expected);
-    session.destroy();
-    await expectOthersServed();
-    expect(JSON.stringify(plane.audit.events)).not.toContain(SECRET);
-  });
 });

@@ -1,6 +1,25 @@
-import { overHttp2 } from '../testing/data_plane.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-/** The tests of these files again, with HTTP/2 on both sides. What only HTTP/1.1 has is left out. */
+import { isHttp2, speak } from '../testing/data_plane.ts';
+
+/**
+ * The tests of a file again, with HTTP/2 on both sides. What only HTTP/1.1 has is left out. Other files of the process share the
+ * data plane, so the version holds only while these tests are collected and while they run.
+ */
+function overHttp2(name: string, load: () => Promise<unknown>): void {
+  describe.for([name])('%s', async () => {
+    beforeAll(() => speak('h2'));
+    afterAll(() => speak('http/1.1'));
+    speak('h2');
+    await load();
+    // Collected last, after what the file describes.
+    describe('the version', () => {
+      speak('http/1.1');
+      test('is HTTP/2', () => expect(isHttp2()).toBe(true));
+    });
+  });
+}
+
 overHttp2('invariants', () => import('./invariants.test.ts'));
 overHttp2('connectors', () => import('./connectors.test.ts'));
 overHttp2('GraphQL', () => import('./graphql.test.ts'));

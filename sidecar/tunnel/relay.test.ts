@@ -114,7 +114,7 @@ test("relays interim replies, and answers a credentialed request's Expect: 100-c
   );
 });
 
-/** Framing and syntax of HTTP/1.1; hostile_streams.test.ts has what HTTP/2 has in their place. */
+/** Framing and syntax of HTTP/1.1; malformed_requests.test.ts and malformed_replies.test.ts have what HTTP/2 has in their place. */
 test.each(
   onlyInHttp1([
     ['Content-Length with Transfer-Encoding', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],

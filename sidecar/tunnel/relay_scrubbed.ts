@@ -18,8 +18,8 @@ export interface ReplySink {
   writeHead(head: ReplyHead, raw: Buffer | null, isWhole: boolean): void;
   /** False: wait for {@link waitForDrain} before more. */
   writeBody(pieces: readonly Uint8Array[]): boolean;
-  /** `trailers`: header lines, each with its CRLF. */
-  end(trailers: string): void;
+  /** `trailers`: header lines, each with its CRLF. `unindexed`: see {@link Connection.unindexedTrailers}. */
+  end(trailers: string, unindexed: readonly string[]): void;
   waitForDrain(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function relayMasked(
     const trailers = sanitiseTrailers(body.trailers, keepsCookies(outcome.facts));
     const scrubbed = scrubTrailers(trailers, patterns);
     trailersMasked = scrubbed !== trailers;
-    out.end(scrubbed);
+    out.end(scrubbed, reply.upstream.unindexedTrailers);
   } catch (error) {
     out.breakOff();
     throw error;
@@ -118,9 +118,9 @@ class ScrubbedOut {
     this.#sink.writeBody(this.#scrubber.flush());
   }
 
-  end(trailers: string): void {
+  end(trailers: string, unindexed: readonly string[]): void {
     this.#sink.writeBody(this.#scrubber.flush());
-    this.#sink.end(trailers);
+    this.#sink.end(trailers, unindexed);
   }
 
   takeMasked(): boolean {

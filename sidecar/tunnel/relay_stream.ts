@@ -36,7 +36,7 @@ async function relayExact(client: ClientStream, reply: Reply): Promise<void> {
     if (piece === 'done') break;
     if (!client.writeInTurn(piece.raw)) await client.waitForDrain();
   }
-  client.end(body.trailers);
+  client.end(body.trailers, reply.upstream.unindexedTrailers);
 }
 
 /** After an early reply the client may send the rest of its body, as long as the upstream takes it. */

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream, ServerSessionOptions } from 'node:http2';
+import type { ServerHttp2Stream, ServerSessionOptions } from 'node:http2';
 import { constants, performServerHandshake, sensitiveHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
@@ -8,6 +8,7 @@ import { fieldOf } from '../../shared/net/http2_head.ts';
 import { refusal, REFUSALS } from '../../shared/model/refusal.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
+import type { MarkedHeaders } from '../../machine/connection/stream_connection.ts';
 import {
   CONNECTION_WINDOW_BYTES,
   HEAD_MARGIN,
@@ -47,7 +48,7 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
   session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
   // Its streams are lost with it, which is what their exchanges see.
   session.on('error', () => undefined);
-  session.on('stream', (stream: ServerHttp2Stream, headers: ReceivedHeaders, flags: number, fields: FieldList) => {
+  session.on('stream', (stream: ServerHttp2Stream, headers: MarkedHeaders, flags: number, fields: FieldList) => {
     // Streams that were reset count until their exchange ends, so that resets are no way to more work.
     if (running.size >= MOST_STREAMS * 2) {
       stream.on('error', () => undefined);
@@ -80,8 +81,6 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
 }
 
 const END_STREAM = 1;
-
-type ReceivedHeaders = IncomingHttpHeaders & { readonly [sensitiveHeaders]?: readonly string[] };
 
 function sessionOptions({ maxHeadBytes, maxHeaders }: Limits): ServerSessionOptions {
   const options: ServerSessionOptions & { readonly strictSingleValueFields: boolean } = {

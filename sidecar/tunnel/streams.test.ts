@@ -5,6 +5,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { listen } from '../../machine/connection/listen.ts';
+import type { MarkedHeaders } from '../../machine/connection/stream_connection.ts';
 import type { DataPlane, StreamHandler } from '../testing/data_plane.ts';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
@@ -181,6 +182,40 @@ test('passes a request and its reply exactly: order, duplicates, interim replies
     code: 0,
     isWhole: true,
   });
+});
+
+function markedWith(names: readonly string[]): object {
+  return { [sensitiveHeaders]: [...names] };
+}
+
+test('what either side marks as never indexed stays so, in every part of a message', async () => {
+  const toUpstream: unknown[] = [];
+  await plane.streamUpstream(HOST, (stream, _fields, _session, headers) => {
+    toUpstream.push(headers[sensitiveHeaders]);
+    stream.on('trailers', (trailers: MarkedHeaders) => toUpstream.push(trailers[sensitiveHeaders]));
+    stream.additionalHeaders({ ':status': 103, 'x-a': '1', 'x-b': '2', ...markedWith(['x-a']) });
+    stream.respond(Object.assign([':status', '200', 'x-c', '1', 'x-d', '2'], markedWith(['x-c'])), OPTIONS);
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'x-e': '1', 'x-f': '2', ...markedWith(['x-e']) }));
+    stream.resume();
+    stream.on('end', () => stream.end('hello'));
+  });
+  const session = await plane.openSession(HOST);
+  for (const bindings of [[], [bearerBinding(HOST, { body: 'stream' })]]) {
+    plane.policy.use(bindings);
+    const stream = session.request(Object.assign(fieldsOf('POST', ['x-g', '1', 'x-h', '2']), markedWith(['x-g'])), {
+      endStream: false,
+      waitForTrailers: true,
+    });
+    const toClient: unknown[] = [];
+    for (const event of ['headers', 'response', 'trailers']) {
+      stream.on(event, (headers: MarkedHeaders) => toClient.push(headers[sensitiveHeaders]));
+    }
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'x-i': '1', 'x-j': '2', ...markedWith(['x-i']) }));
+    stream.end('body');
+    await readReply(stream);
+    expect(toClient).toEqual([['x-a'], ['x-c'], ['x-e']]);
+  }
+  expect(toUpstream).toEqual([['x-g'], ['x-i'], ['x-g', 'authorization'], ['x-i']]);
 });
 
 test('passes the body and the trailers of a request, and keeps a reply that is all head', async () => {

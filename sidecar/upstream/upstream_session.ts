@@ -6,7 +6,7 @@ import type { FieldList } from '../../shared/net/http2_head.ts';
 import { requestFieldList } from '../../shared/net/http2_head.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
-import { CANCEL, NO_ERROR, StreamConnection } from '../../machine/connection/stream_connection.ts';
+import { CANCEL, type MarkedHeaders, NO_ERROR, StreamConnection } from '../../machine/connection/stream_connection.ts';
 import { CONNECTION_WINDOW_BYTES, HEAD_MARGIN, REPLY_WINDOW_BYTES } from '../../machine/connection/stream_limits.ts';
 
 export interface SessionLimits {
@@ -134,9 +134,10 @@ export class UpstreamSession {
   }
 }
 
-/** A head from the upstream; `isLast`: it ends the stream. */
+/** A head from the upstream, with the names that it marked as never indexed; `isLast`: it ends the stream. */
 export interface ReceivedFields {
   readonly list: FieldList;
+  readonly neverIndexed: readonly string[];
   readonly isLast: boolean;
 }
 
@@ -160,8 +161,8 @@ export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
   constructor(stream: ClientHttp2Stream, endOf: (id: number | undefined) => SessionEnd) {
     super(stream, CANCEL);
     this.#endOf = endOf;
-    const receive = (_object: unknown, flags: number, list: FieldList): void => {
-      this.#deliver({ list, isLast: (flags & END_STREAM) !== 0 });
+    const receive = (headers: MarkedHeaders, flags: number, list: FieldList): void => {
+      this.#deliver({ list, neverIndexed: headers[sensitiveHeaders] ?? [], isLast: (flags & END_STREAM) !== 0 });
     };
     stream.on('headers', receive);
     stream.on('response', receive);
