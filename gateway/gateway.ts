@@ -15,6 +15,7 @@ import { ResourceSubscriptions } from './routing/resource_subscriptions.ts';
 import { SecondLimit } from './servers/second_limit.ts';
 import { ServerCatalog } from './routing/server_catalog.ts';
 import type { ToolSource } from './tool_source.ts';
+import { ToolReviews } from './routing/tool_reviews.ts';
 import { ToolRouter } from './routing/tool_router.ts';
 
 interface GatewayOptions {
@@ -54,12 +55,14 @@ export class Gateway {
     this.version = version;
     this.limits = limits;
     this.#held = new HeldCalls(limits.inputMs + HELD_LONGER_MS);
+    const reviews = new ToolReviews({ ports, onWaiting: () => this.fleet.noteChanged() });
     this.fleet = new Fleet({
       ports,
       launcher,
       limits,
       only: options.only ?? null,
       pause,
+      noteOf: (server) => reviews.noteOf(server),
       eventsOf: (serverId) => this.#eventsOf(serverId),
       onConnection: (serverId) => this.#onConnection(serverId),
       onServers: () => this.#listsChanged(null),
@@ -80,6 +83,7 @@ export class Gateway {
       sources,
       limits,
       links: this.resources.links,
+      reviews,
     });
     this.prompts = new PromptRouter({ fleet, catalog, forwarder, limits });
     this.subscriptions = new ResourceSubscriptions(fleet, (key, uri) => this.audience.find(key)?.resourceUpdated(uri));

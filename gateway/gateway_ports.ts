@@ -2,6 +2,7 @@ import type { McpOutcome } from '../shared/model/audit_event.ts';
 import type { McpHealthState, McpServer } from '../shared/model/mcp_server.ts';
 import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
+import type { ToolDefinition } from '../shared/mcp/tools/tool_definition.ts';
 import type { Clock } from '../shared/model/clock.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
 
@@ -29,6 +30,8 @@ export interface GatewayPorts {
   isAccepting(): boolean;
   /** Reports the state of all servers, on each change and at least once a minute. */
   reportHealth(states: readonly ServerHealth[]): void;
+  /** Reports tools that nobody has reviewed yet. Returns the hashes of the server's reviewed tools after that; null if none are kept. */
+  reportTools(server: McpServer, tools: readonly ToolDefinition[]): Promise<Result<readonly string[] | null, string>>;
   readonly clock: Clock;
 }
 
@@ -40,6 +43,8 @@ export interface GatewayServer {
   readonly missing: readonly string[];
   /** Changes when a new value is stored for one of its references, so that the server is restarted with it. */
   readonly credentials?: string;
+  /** The hashes of the tools that may be listed and called. Null if the control plane does not keep them: every tool may be. */
+  readonly reviewed?: readonly string[] | null;
 }
 
 export interface ReleasedValues {
@@ -127,6 +132,7 @@ export type ServerFailureReason = (typeof SERVER_FAILURE_REASONS)[number];
 /** Why a tool call is refused before it is sent. */
 const TOOL_DENIALS = [
   'tool_not_allowed',
+  'tool_waiting',
   'approval_required',
   'approval_denied',
   'control_plane_unavailable',

@@ -10,6 +10,10 @@ const REMOTE = 'gateway/servers/remote_fetch.test.ts';
 const HERE = 'cli/mcp/mcp_consent_here.test.ts';
 const DANGERS = 'shared/mcp/command_dangers.test.ts';
 const OAUTH = 'worker/mcp_oauth.test.ts';
+const TOOLS = 'worker/mcp_tools.test.ts';
+const REVIEW = 'shared/mcp/tools/tool_review.test.ts';
+const REVIEWS = 'gateway/routing/tool_reviews.test.ts';
+const POLICY = 'shared/mcp/tool_policy.test.ts';
 const CMDS = 'cli/mcp/mcp_commands.test.ts';
 
 /** Checks of MCP servers, the gateway and the marketplace (specification sections 2 to 4, design section 7). */
@@ -346,7 +350,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: packages',
     holds: 'the tools of the last run belong to the same configuration',
     file: 'gateway/routing/kept_lists.ts',
-    text: ' || parsed.data.launch !== launchHash(server)',
+    text: ' || parsed.data.launch !== launchHash(server, credentials)',
     replacement: '',
     tests: [KEPT_LISTS],
   },
@@ -502,5 +506,69 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     text: 'JSON.stringify([sessionId, uri])',
     replacement: 'JSON.stringify([null, uri])',
     tests: ['gateway/routing/linked_resources.test.ts'],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'a tool with a warning waits even in the first list',
+    file: 'shared/mcp/tools/tool_review.ts',
+    text: ' && !tool.hasWarning',
+    replacement: '',
+    tests: [REVIEW],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'only the first list of a server is accepted with it',
+    file: 'shared/mcp/tools/tool_review.ts',
+    text: 'isFirst && !tool',
+    replacement: '!tool',
+    tests: [REVIEW],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'a tool that nobody has reviewed is not offered',
+    file: 'gateway/routing/tool_reviews.ts',
+    text: 'tools.filter((tool) => this.isReviewed(supervised, tool))',
+    replacement: 'tools.filter(() => true)',
+    tests: [REVIEWS],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'a definition that is too long to look at is not offered',
+    file: 'shared/mcp/tools/tool_definition.ts',
+    text: 'text.length > MAX_TOOL_TEXT ? null : text',
+    replacement: 'text',
+    tests: [REVIEWS],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'a destructive tool asks unless a person has named it',
+    file: 'shared/mcp/tool_policy.ts',
+    text: 'policy.allow?.includes(name) !== true',
+    replacement: 'policy.allow === null',
+    tests: [POLICY],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'tools are accepted only as they were shown',
+    file: 'worker/services/mcp/mcp_tools.ts',
+    text: '    if (wanted.length !== new Set(hashes).size) return err(changedMeanwhile(row));\n',
+    replacement: '',
+    tests: [TOOLS],
+  },
+  {
+    row: 'MCP: tools',
+    holds: "only an admin accepts tools of an enterprise's server",
+    file: 'worker/services/mcp/mcp_tools.ts',
+    text: 'const server = await writableMcpServer(',
+    replacement: 'const server = await visibleMcpServer(',
+    tests: [TOOLS],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'tools of a server end with it',
+    file: 'worker/store/migrations.ts',
+    text: 'BEGIN DELETE FROM mcp_tools WHERE server_id = OLD.id; END',
+    replacement: 'BEGIN SELECT 1; END',
+    tests: [TOOLS],
   },
 ];

@@ -22,6 +22,11 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/mcp/install/input_values.ts': [2, 'what an argument or one line of a value can hold'],
   'shared/mcp/references.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/mcp/registry/loose_fields.ts': [1, 'a text is cut between characters'],
+  'shared/mcp/tools/text_marks.ts': [
+    2,
+    'codes for a terminal, written as a program would; how text is folded for the search',
+  ],
+  'shared/mcp/tools/tool_definition.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/net/ip_literal.ts': [1, 'what an address can hold'],
   'shared/net/look_alike.ts': [1, 'whether a letter is ASCII'],
   'shared/wire/audit_events.ts': [1, 'what the database can hold'],

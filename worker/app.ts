@@ -58,6 +58,8 @@ import {
   postMcpAuthorization,
   postMcpCredential,
   postMcpRollback,
+  getMcpTools,
+  postMcpToolsAccept,
   postMcpServer,
   putMcpServer,
 } from './routes/api/mcp_servers.ts';
@@ -99,6 +101,7 @@ import {
   postCredentials,
   postEvents,
   postMcpHealth,
+  postMcpTools,
   postSidecarApproval,
   postSidecarPendingLogin,
   postUnsealed,
@@ -179,6 +182,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/mcp-servers/{id}/authorize', deleteMcpAuthorization],
   ['get', '/v1/mcp-servers/{id}/revisions', getMcpRevisions],
   ['post', '/v1/mcp-servers/{id}/rollback', postMcpRollback],
+  ['get', '/v1/mcp-servers/{id}/tools', getMcpTools],
+  ['post', '/v1/mcp-servers/{id}/tools/accept', postMcpToolsAccept],
   ['get', '/v1/mcp-servers/{id}/upgrade', getMcpUpgrade],
   ['post', '/v1/mcp-servers/{id}/upgrade', postMcpUpgrade],
 
@@ -209,6 +214,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/events', postEvents],
   ['get', '/v1/sidecar/audit-heads', getSidecarAuditHeads],
   ['post', '/v1/sidecar/mcp-health', postMcpHealth],
+  ['post', '/v1/sidecar/mcp-tools', postMcpTools],
   ['post', '/v1/sidecar/approvals', postSidecarApproval],
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
   ['get', '/v1/sidecar/pending-logins/{id}', getSidecarPendingLogin],

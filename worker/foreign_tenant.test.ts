@@ -117,6 +117,8 @@ beforeAll(async () => {
     '/v1/mcp-servers/{id}/authorize': { id: serverId, body: {} },
     '/v1/mcp-servers/{id}/revisions': { id: serverId },
     '/v1/mcp-servers/{id}/upgrade': { id: serverId, body: {} },
+    '/v1/mcp-servers/{id}/tools': { id: serverId },
+    '/v1/mcp-servers/{id}/tools/accept': { id: serverId, body: { hashes: ['0'.repeat(64)] } },
     '/v1/mcp-servers/{id}/rollback': { id: serverId, body: { revision: 1 } },
     '/v1/approvals/{id}': { id: approvalId },
     '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },

@@ -172,12 +172,15 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
 function addTools(line: CommandLine, mcp: Command): void {
   const tools = mcp
     .command('tools')
-    .description('show which tools of a server are allowed; with options, change the rules')
+    .description('show the tools of a server and what is allowed; with options, change that')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--allow <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', collectValue)
     .option('--deny <tool>', 'forbid these tools (repeatable)', collectValue)
     .option('--approve <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', collectValue)
+    .option('--set <tool=choice>', 'allow, ask or deny one tool: "write_file=ask" (repeatable)', collectValue)
     .option('--reset', 'remove every rule first: all tools allowed, without approval')
+    .option('--accept [tool...]', 'accept tools that are new or have changed, after showing them')
+    .option('--yes', 'accept without asking')
     .addOption(ownerOption());
   handle<McpToolsOptions>(line, tools, async (call) => (await import('./mcp_tools.ts')).mcpTools(call));
 }

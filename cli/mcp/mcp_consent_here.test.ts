@@ -100,6 +100,7 @@ class Machine {
       last_consent: null,
       missing: [],
       credentials: '',
+      reviewed: null,
       health,
     };
     return { status: 200, body: { version: '1', items: [item], problems: [] } };

@@ -1,36 +1,150 @@
+import { dropUndefined } from '../command_options.ts';
+import { MARK_WORDS } from '../../shared/mcp/tools/text_marks.ts';
+import { toolDifferences } from '../../shared/mcp/tools/tool_difference.ts';
+import { withChoice } from '../../shared/mcp/tool_policy.ts';
+import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
+import { cutShownText, showHidden, toPrintable } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
+import { type McpToolRecord, mcpToolsReply } from '../../shared/wire/mcp/mcp_tools.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { askYes } from '../terminal/ask.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
 import { replace } from './mcp_change.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
-import { toPrintable } from '../../shared/model/shown_text.ts';
 
 export interface McpToolsOptions extends OwnerOption {
-  readonly allow?: readonly string[];
-  readonly deny?: readonly string[];
-  readonly approve?: readonly string[];
+  readonly allow?: string[];
+  readonly deny?: string[];
+  readonly approve?: string[];
+  readonly set?: readonly string[];
   readonly reset?: boolean;
+  /** True without a name: every tool that waits. */
+  readonly accept?: true | readonly string[];
+  readonly yes?: boolean;
 }
 
-const EVERY_TOOL: McpServerRecord['tools'] = { allow: null, deny: [], approval: [] };
+type ToolPolicy = McpServerRecord['tools'];
 
-/** `svc mcp tools SERVER`: prints the rules. With options, each given list replaces the earlier one. */
-export async function mcpTools(call: Call<McpToolsOptions>): Promise<undefined> {
-  const { allow, deny, approve, reset } = call.options;
+const EVERY_TOOL: ToolPolicy = { allow: null, deny: [], approval: [] };
+
+/** `svc mcp tools SERVER`: prints the rules and the tools. With options, changes the rules or accepts tools that wait. */
+export async function mcpTools(call: Call<McpToolsOptions>): Promise<number | undefined> {
+  const { allow, deny, approve, set, reset, accept } = call.options;
   const client = controlClient(call.context, call.options);
   const before = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
-  const isChange = reset === true || allow !== undefined || deny !== undefined || approve !== undefined;
+  if (accept !== undefined) return acceptTools(call, client, before, accept);
+  const isChange =
+    reset === true || allow !== undefined || deny !== undefined || approve !== undefined || set !== undefined;
   const rules = reset === true ? EVERY_TOOL : before.tools;
-  const tools = { allow: allow ?? rules.allow, deny: deny ?? rules.deny, approval: approve ?? rules.approval };
+  const tools = chooseTools({ ...rules, ...dropUndefined({ allow, deny, approval: approve }) }, set ?? []);
   const record = isChange ? await replace(client, before, { tools }) : before;
   if (isChange) await serversAfterChange(call);
-  call.print.data(record.tools, () =>
-    toolRules(record)
-      .map((rule) => `${toPrintable(rule)}\n`)
-      .join(''),
+  const items = isChange ? null : await fetchTools(client, before);
+  call.print.data(items === null ? record.tools : { ...record.tools, items }, () => {
+    const lines = toolRules(record).map((rule) => `${toPrintable(rule)}\n`);
+    return [...lines, ...(items ?? []).map((tool) => toolLine(tool))].join('');
+  });
+  const waiting = (items ?? []).filter(({ state }) => state === 'waiting');
+  if (!call.print.json) for (const tool of waiting) call.print.raw(`\n${waitingView(tool)}`);
+  if (waiting.length > 0) call.print.note(`If that is as it should be: svc mcp tools ${record.name} --accept`);
+  return undefined;
+}
+
+/** The tools that gateways have seen; null from an earlier control plane, which keeps none. */
+async function fetchTools(client: HttpClient, { id }: McpServerRecord): Promise<readonly McpToolRecord[] | null> {
+  try {
+    return (await client.call('GET', `/v1/mcp-servers/${id}/tools`, mcpToolsReply)).items;
+  } catch (error) {
+    if (error instanceof CliError && error.apiCode === 'not_found') return null;
+    throw error;
+  }
+}
+
+/** `--set TOOL=allow|ask|deny`, one after the other. */
+function chooseTools(policy: ToolPolicy, choices: readonly string[]): ToolPolicy {
+  let chosen: ToolPolicy = policy;
+  for (const text of choices) {
+    const at = text.lastIndexOf('=');
+    const [name, word] = [text.slice(0, Math.max(0, at)), text.slice(at + 1)];
+    const choice = TOOL_CHOICES.find((one) => one === word);
+    if (name === '' || choice === undefined)
+      throw new CliError(EXIT.usage, '--set is TOOL=allow, TOOL=ask or TOOL=deny', ['Example: --set write_file=ask']);
+    const changed = withChoice(chosen, name, choice);
+    if (!changed.ok) {
+      const rule = toPrintable(changed.error);
+      throw new CliError(EXIT.usage, `the rule "${rule}" decides about ${toPrintable(name)} and others`, [
+        'Change that rule with --allow, --deny or --approve, or remove it with --reset.',
+      ]);
+    }
+    const { allow, deny, approval } = changed.value;
+    chosen = { allow: allow && [...allow], deny: [...deny], approval: [...approval] };
+  }
+  return chosen;
+}
+
+/** `--accept [TOOL...]`: shows what waits, and accepts exactly that. */
+async function acceptTools(
+  call: Call<McpToolsOptions>,
+  client: HttpClient,
+  { id, name }: McpServerRecord,
+  accept: true | readonly string[],
+): Promise<number | undefined> {
+  const { print, context, options } = call;
+  const tools = await client.call('GET', `/v1/mcp-servers/${id}/tools`, mcpToolsReply);
+  const waiting = tools.items.filter(
+    (tool) => tool.state === 'waiting' && (accept === true || accept.includes(tool.name)),
   );
+  const absent = accept === true ? undefined : accept.find((one) => !waiting.some((tool) => tool.name === one));
+  if (absent !== undefined) throw new CliError(EXIT.usage, `no tool ${JSON.stringify(toPrintable(absent))} waits`);
+  if (waiting.length === 0) {
+    print.data({ items: [] }, () => (print.person ? `No tool of ${name} waits for a look.\n` : ''));
+    return undefined;
+  }
+  if (!print.json) for (const tool of waiting) print.raw(`${waitingView(tool)}\n`);
+  if (options.yes !== true && (print.json || !context.interactive)) {
+    print.note('svc: stdin is not a terminal: run this at a terminal, or use --yes');
+    return EXIT.failed;
+  }
+  const question = waiting.length === 1 ? 'Accept this tool?' : `Accept these ${waiting.length} tools?`;
+  if (options.yes !== true && !(await askYes(context, question))) {
+    print.note(`${name}: nothing was accepted`);
+    return EXIT.failed;
+  }
+  const body = { hashes: waiting.map(({ hash }) => hash) };
+  const accepted = await client.call('POST', `/v1/mcp-servers/${id}/tools/accept`, mcpToolsReply, { body });
+  await serversAfterChange(call);
+  print.data(accepted, () => `accepted ${waiting.map((tool) => toPrintable(tool.name)).join(', ')}\n`);
+  return undefined;
+}
+
+function toolLine({ name, state, choice, destructive }: McpToolRecord): string {
+  const words = state === 'waiting' ? 'waits for a look' : choice;
+  return `  ${toPrintable(name)}: ${words}${destructive ? ' (the server calls it destructive)' : ''}\n`;
+}
+
+const MAX_SHOWN = 4_000;
+
+/** A waiting tool for a person: what differs from its reviewed form, or all of a new one, and what to be careful about. */
+function waitingView({ name, before, definition, marks }: McpToolRecord): string {
+  const what = before === null ? 'is new' : 'has changed';
+  const differences = toolDifferences(before ?? { name }, definition);
+  const lines = differences.flatMap(({ where, before: old, after }) => [
+    `  ${toPrintable(where)}`,
+    ...(old === null ? [] : textLines('- ', old)),
+    ...(after === null ? [] : textLines('+ ', after)),
+  ]);
+  const warnings = marks.map(({ mark, where }) => `  ! it ${MARK_WORDS[mark]}: ${toPrintable(where)}`);
+  return [`${toPrintable(name)} ${what}`, ...lines, ...warnings].map((line) => `${line}\n`).join('');
+}
+
+function textLines(sign: string, text: string): readonly string[] {
+  return cutShownText(showHidden(text), MAX_SHOWN)
+    .split('\n')
+    .map((line) => `    ${sign}${toPrintable(line)}`);
 }
 
 /** The rules, one per line. */

@@ -26,6 +26,7 @@ beforeEach(() => {
       watchServers: () => Promise.resolve(),
       release: () => Promise.reject(new Error('nothing is started in this test')),
       approve: () => Promise.reject(new Error('nothing is called in this test')),
+      reportTools: () => Promise.reject(new Error('nothing is listed in this test')),
       record: () => undefined,
       isAccepting: () => true,
       reportHealth: () => undefined,

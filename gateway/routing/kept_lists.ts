@@ -13,7 +13,7 @@ export const STARTING_META = 'svc/starting';
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 const keptList = z.strictObject({
   version: z.literal(1),
-  /** SHA-256 of what the server was started from: another program has other tools. */
+  /** SHA-256 of what the server was started from: another program, or another account, has other tools. */
   launch: z.string(),
   /** SHA-256 of the items. */
   hash: z.string(),
@@ -34,10 +34,10 @@ export class KeptLists {
   }
 
   /** The list of the last run, marked as such; null if there is none for this configuration. */
-  read<K extends Listable>(kind: K, server: McpServer): readonly Listed[K][] | null {
+  read<K extends Listable>(kind: K, server: McpServer, credentials: string): readonly Listed[K][] | null {
     const text = readPrivateFile(this.#path(kind, server));
     const parsed = keptList.safeParse(text.ok && text.value !== null ? parseJson(text.value) : undefined);
-    if (!parsed.success || parsed.data.launch !== launchHash(server)) return null;
+    if (!parsed.success || parsed.data.launch !== launchHash(server, credentials)) return null;
     const { items, hash } = parsed.data;
     if (sha256Hex(JSON.stringify(items)) !== hash) return null;
     return items
@@ -49,10 +49,15 @@ export class KeptLists {
   }
 
   /** Keeps a list. A failure only means that the next slow start has no list. */
-  async write<K extends Listable>(kind: K, server: McpServer, items: readonly Listed[K][]): Promise<void> {
+  async write<K extends Listable>(
+    kind: K,
+    server: McpServer,
+    credentials: string,
+    items: readonly Listed[K][],
+  ): Promise<void> {
     const path = this.#path(kind, server);
     const text = JSON.stringify(items);
-    const kept = { version: 1, launch: launchHash(server), hash: sha256Hex(text) } as const;
+    const kept = { version: 1, launch: launchHash(server, credentials), hash: sha256Hex(text) } as const;
     const key = `${kept.launch} ${kept.hash}`;
     if (text.length > MAX_CHARACTERS || this.#written.get(path) === key) return;
     this.#written.set(path, key);
@@ -64,6 +69,7 @@ export class KeptLists {
   }
 }
 
-function launchHash({ mode, command, env, version, isolation, url, transport }: McpServer): string {
-  return sha256Hex(JSON.stringify([mode, command, env, version, isolation, url, transport]));
+function launchHash(server: McpServer, credentials: string): string {
+  const { mode, command, env, version, isolation, url, transport, headers } = server;
+  return sha256Hex(JSON.stringify([mode, command, env, version, isolation, url, transport, headers, credentials]));
 }

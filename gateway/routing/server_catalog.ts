@@ -53,7 +53,8 @@ export class ServerCatalog {
     supervised: SupervisedServer,
     deadline: AbortSignal,
   ): Promise<ServerListing<K> | null> {
-    const items = supervised.current === null ? this.#options.kept.read(kind, supervised.server) : null;
+    const items =
+      supervised.current === null ? this.#options.kept.read(kind, supervised.server, supervised.credentials) : null;
     const listing = this.#listOf(kind, supervised);
     if (items === null) return waitUnlessAborted(listing, deadline);
     const patience = AbortSignal.any([deadline, AbortSignal.timeout(this.#options.limits.keptListMs)]);
@@ -95,7 +96,7 @@ export class ServerCatalog {
         ? await waitUnlessAborted(list, AbortSignal.timeout(SLOW_PATIENCE_MS))
         : await list;
       if (items === null) return null;
-      void this.#options.kept.write(kind, supervised.server, items);
+      void this.#options.kept.write(kind, supervised.server, supervised.credentials, items);
       return { supervised, name, items };
     } catch {
       // A server that fails to list has no items for now; it is asked again next time.

@@ -24,6 +24,7 @@ import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
+import { type ToolReviews, withMarks, withResultMarks } from './tool_reviews.ts';
 import type { ToolSource } from '../tool_source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
@@ -37,6 +38,7 @@ interface ToolRouterOptions {
   readonly registry: CallRegistry;
   readonly sources: readonly ToolSource[];
   readonly links: LinkedResources;
+  readonly reviews: ToolReviews;
   readonly limits: GatewayLimits;
 }
 
@@ -49,6 +51,8 @@ interface ToolCall {
 interface Found {
   readonly supervised: SupervisedServer;
   readonly tool: Tool;
+  /** Everything that its server lists. */
+  readonly listed: readonly Tool[];
 }
 
 type CallAnswer = CallToolResult | InputRequiredResult;
@@ -67,8 +71,12 @@ export class ToolRouter {
       catalog.listAll('tools', caller, signal),
       ...this.#options.sources.map((source) => this.#listOfSource(source, caller, signal)),
     ]);
-    const ofServers = listings.flatMap(({ supervised, name, items }) => listExposed(supervised, name, items));
-    const sorted = sortBy([...ofServers, ...built.flat()], ({ name }) => name);
+    const ofServers = await Promise.all(
+      listings.map(async ({ supervised, name, items }) =>
+        listExposed(supervised, name, await this.#options.reviews.offer(supervised, items)),
+      ),
+    );
+    const sorted = sortBy([...ofServers.flat(), ...built.flat()], ({ name }) => name);
     const page = pageOf(sorted, ({ name }) => name, cursor, limits.pageItems);
     if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     const { items, nextCursor } = page;
@@ -121,18 +129,24 @@ export class ToolRouter {
     });
   }
 
-  async #callServer({ supervised, tool }: Found, call: ToolCall, request: ClientRequest): Promise<CallAnswer> {
+  async #callServer({ supervised, tool, listed }: Found, call: ToolCall, request: ClientRequest): Promise<CallAnswer> {
     const { limits, forwarder } = this.#options;
     const params = { name: tool.name, ...(call.args === undefined ? {} : { arguments: call.args }) };
     const target = { supervised, method: 'tools/call', params, tool } as const;
-    const denied = toolDecision(supervised.server.tools, tool.name) === 'denied';
+    const denied = toolDecision(supervised.server.tools, tool) === 'denied';
     if (denied) return this.#deny(supervised, tool, request, 'tool_not_allowed');
+    if (!(await this.#options.reviews.mayCall(supervised, tool, listed))) {
+      const command = `svc mcp tools ${supervised.server.name}`;
+      const message = `this tool is new or has changed, and waits until a person has looked at it: ${command}`;
+      return this.#deny(supervised, tool, request, 'tool_waiting', message);
+    }
     if (!this.#options.ports.isAccepting())
       return failure('calls cannot be recorded now, so they are refused; try again later');
     try {
-      const begin = () => this.#begin({ supervised, tool }, call, request);
-      const result = ANSWER.parse(await forwarder.run(target, request, begin));
-      if (isLargerThan(result, limits.maxReplyBytes)) return failure(TOO_LARGE);
+      const begin = () => this.#begin({ supervised, tool, listed }, call, request);
+      const answer = ANSWER.parse(await forwarder.run(target, request, begin));
+      if (isLargerThan(answer, limits.maxReplyBytes)) return failure(TOO_LARGE);
+      const result = withResultMarks(answer);
       this.#options.links.learn(request.client.caller, supervised.server.id, result);
       return result;
     } catch (error) {
@@ -152,7 +166,7 @@ export class ToolRouter {
     const { sessionId } = request.client.caller;
     if (isLargerThan(call.args ?? {}, limits.maxArgumentBytes)) throw new Denied('arguments_too_large');
     if (registry.isFull(server.id, limits)) throw new Denied('too_many_calls');
-    if (toolDecision(server.tools, tool.name) === 'approval') {
+    if (toolDecision(server.tools, tool) === 'approval') {
       const args = call.args ?? {};
       const asked = { server, tool: tool.name, sessionId, signal: request.round.signal };
       const approved = await ports.approve({
@@ -200,8 +214,8 @@ export class ToolRouter {
     // A tool of the last run may be called while its server still starts.
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.startMs)]);
     await waitUnlessAborted(supervised.connectPatiently(), deadline);
-    const tool = await this.#findListed(supervised, serverName, name, signal);
-    if (tool !== null) return { supervised, tool };
+    const found = await this.#findListed(supervised, serverName, name, signal);
+    if (found !== null) return { supervised, ...found };
     if (supervised.current === null) {
       const why = supervised.facts.problem?.message ?? 'it is still starting; try again later';
       throw new ServerUnavailable(fleet.nameOf(supervised.server.id), why);
@@ -209,7 +223,7 @@ export class ToolRouter {
     catalog.forget('tools', supervised.server.id);
     const again = await this.#findListed(supervised, serverName, name, signal);
     if (again === null) throw unknownToolError(name);
-    return { supervised, tool: again };
+    return { supervised, ...again };
   }
 
   async #findListed(
@@ -217,9 +231,11 @@ export class ToolRouter {
     serverName: string,
     name: string,
     signal: AbortSignal,
-  ): Promise<Tool | null> {
+  ): Promise<Omit<Found, 'supervised'> | null> {
     const listing = await this.#options.catalog.listOne('tools', supervised, signal);
-    return listing?.items.find((tool) => formatToolName(serverName, tool.name, sha256Hex) === name) ?? null;
+    const listed = listing?.items ?? [];
+    const tool = listed.find((one) => formatToolName(serverName, one.name, sha256Hex) === name);
+    return tool === undefined ? null : { tool, listed };
   }
 }
 
@@ -234,6 +250,7 @@ class Denied extends Error {
 }
 
 const DENIALS: Readonly<Record<ToolDenial, string>> = {
+  tool_waiting: 'this tool is new or has changed, and waits until a person has looked at it',
   tool_not_allowed: 'the configuration of this server does not allow this tool',
   approval_required: 'this call needs the approval of a person, who did not decide in time',
   approval_denied: 'a person has denied this call',
@@ -249,9 +266,9 @@ const TOO_LARGE = 'the result is too large; ask for less';
 function listExposed(supervised: SupervisedServer, serverName: string, tools: readonly Tool[]): readonly Tool[] {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
-    if (!isToolListed(supervised.server.tools, tool.name)) continue;
+    if (!isToolListed(supervised.server.tools, tool)) continue;
     const name = formatToolName(serverName, tool.name, sha256Hex);
-    if (!byName.has(name)) byName.set(name, { ...tool, name });
+    if (!byName.has(name)) byName.set(name, { ...withMarks(tool), name });
   }
   return [...byName.values()];
 }

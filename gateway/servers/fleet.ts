@@ -117,6 +117,11 @@ export class Fleet {
     this.#servers.set(known.server.id, supervised);
   }
 
+  /** What a person should know of a server has changed. */
+  noteChanged(): void {
+    this.#reportSoon();
+  }
+
   /** Several changes within a turn are reported once. */
   #reportSoon(): void {
     if (this.#reporting) return;

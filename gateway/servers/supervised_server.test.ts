@@ -13,6 +13,8 @@ import type { ServerFailureReason } from '../gateway_ports.ts';
 
 const EXITED: Failure<ServerFailureReason> = { reason: 'exited', message: 'it ended (exit code 1)' };
 
+const noteOf = () => null;
+
 function world(known: Partial<GatewayServer> = {}) {
   const clock = { time: 0, now: () => clock.time };
   const events: GatewayEvent[] = [];
@@ -22,6 +24,7 @@ function world(known: Partial<GatewayServer> = {}) {
   const state = { accepting: true };
   const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
   const supervised = new SupervisedServer(server, {
+    noteOf,
     ports: { isAccepting: () => state.accepting, record: (event) => void events.push(event), clock },
     launcher: {
       launch: ({ isLegacy }) => {

@@ -17,6 +17,8 @@ export interface SupervisedOptions {
   readonly limits: GatewayLimits;
   readonly slots: StartSlots;
   readonly eventsOf: (serverId: string) => DownstreamEvents;
+  /** What a person should do about a server that runs; null if nothing. */
+  readonly noteOf: (server: McpServer) => string | null;
   /** Called after each change of {@link SupervisedServer.health}. */
   readonly onHealth: () => void;
   /** Called when it has connected or ended, which changes its lists. */
@@ -54,6 +56,16 @@ export class SupervisedServer {
     return this.#known.server;
   }
 
+  /** Changes when a new value is stored for one of its references. */
+  get credentials(): string {
+    return this.#known.credentials ?? '';
+  }
+
+  /** The hashes of the tools that may be listed and called; null: all. */
+  get reviewed(): readonly string[] | null {
+    return this.#known.reviewed ?? null;
+  }
+
   /** The current connection, if any. */
   get current(): Downstream | null {
     return this.#downstream;
@@ -65,7 +77,8 @@ export class SupervisedServer {
 
   health(): ServerHealth {
     const { id } = this.server;
-    return { id, state: this.#state(), lastError: this.#problem?.message ?? null, checkedAt: this.#checkedAt };
+    const lastError = this.#problem?.message ?? this.#options.noteOf(this.server);
+    return { id, state: this.#state(), lastError, checkedAt: this.#checkedAt };
   }
 
   /** Returns the connection, starting the server if necessary. Fails immediately if it cannot start now. */

@@ -13,7 +13,9 @@ import {
   type ReportedServer,
   type ServersReply,
   serversReply,
+  toolsReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
+import type { ToolDefinition } from '../../shared/mcp/tools/tool_definition.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LocalApi, LocalApiFailure } from './local_api.ts';
 import { EventOutbox } from './event_outbox.ts';
@@ -56,6 +58,7 @@ const RETRY_MS = 250;
 const MAX_RETRY_MS = 5_000;
 const RELEASE_TIMEOUT_MS = 100_000;
 const APPROVAL_TIMEOUT_MS = 120_000;
+const TOOLS_TIMEOUT_MS = 20_000;
 const GATHER_MS = 100;
 const MAX_LOG_LINES = 500;
 const MAX_LOG_LINE_CHARACTERS = 4_000;
@@ -141,6 +144,16 @@ export class SidecarPorts implements GatewayPorts {
     const how = { body, timeoutMs: APPROVAL_TIMEOUT_MS, signal };
     const reply = await this.#options.localApi.call('POST', '/v1/mcp/approvals', approved, how);
     return reply.ok ? ok(null) : err(approvalRefusal(reply.error));
+  }
+
+  async reportTools(
+    server: GatewayServer['server'],
+    tools: readonly ToolDefinition[],
+  ): Promise<Result<readonly string[] | null, string>> {
+    const body = { server_id: server.id, tools };
+    const how = { body, timeoutMs: TOOLS_TIMEOUT_MS };
+    const reply = await this.#options.localApi.call('POST', '/v1/mcp/tools', toolsReply, how);
+    return reply.ok ? ok(reply.value.reviewed) : err(reply.error.message);
   }
 
   record(event: GatewayEvent): void {
@@ -250,9 +263,9 @@ interface UntoldLog {
 }
 
 function serversIn({ items }: ServersReply): readonly GatewayServer[] {
-  return items.flatMap(({ server: record, consent, missing, credentials }) => {
+  return items.flatMap(({ server: record, consent, missing, credentials, reviewed }) => {
     const [known] = readSnapshotMcpServers([record]).servers;
-    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials }];
+    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, reviewed }];
   });
 }
 

@@ -3,6 +3,7 @@ import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
 import { acknowledgedHead } from './audit_heads.ts';
 import { hostBindingRecord } from './host_binding.ts';
 import { allowedHostText } from './host_binding_fields.ts';
+import { reviewedTools } from './mcp/mcp_tools.ts';
 import { id, line, owner, time } from './primitives.ts';
 import { vaultPath } from './secrets.ts';
 
@@ -38,6 +39,8 @@ export const SNAPSHOT_KNOWS_INACTIVE = 'inactive_connectors';
 export const SNAPSHOT_KNOWS_TUNNELS = 'tunnel_hosts';
 /** A second header for {@link SNAPSHOT_KNOWS_TUNNELS}: earlier control planes compare the first one's whole value. */
 export const SNAPSHOT_KNOWS_ALSO_HEADER = 'svc-snapshot-knows-also';
+/** The same for the reviewed tools of MCP servers. A header of its own: earlier control planes compare the other one as a whole. */
+export const SNAPSHOT_KNOWS_TOOLS_HEADER = 'svc-snapshot-knows-tools';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */
 export const POLICY_VERSION_HEADER = 'svc-policy-version';
 
@@ -81,6 +84,8 @@ export const snapshotPayload = z.strictObject({
   tunnel_hosts: z.array(z.string()).optional(),
   /** Read with `readSnapshotMcpServers`: an invalid one is left out, and the others stay. */
   mcp_servers: z.array(z.unknown()).default([]),
+  /** The tools that may be listed and called, for a sidecar that knows the field. Without the field, every tool may be. */
+  mcp_tools: z.array(reviewedTools).optional(),
   /** Every stored credential that the bindings, connectors and MCP servers refer to. */
   credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),
 });

@@ -7,10 +7,12 @@ import {
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_TUNNELS,
+  SNAPSHOT_KNOWS_TOOLS_HEADER,
   SNAPSHOT_PROOF_HEADER,
 } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
+import { type McpToolsReport, mcpToolsReported } from '../../shared/wire/mcp/mcp_tools.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import { callToken } from './call_token.ts';
 import { mayAskProvider } from './connector_reference.ts';
@@ -78,6 +80,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     reportMcpHealth: (report) => reportTo(link, () => mcpHealthCall(options, report)),
     sendEvents: (events) => reportTo(link, () => eventsCall(options, events)),
     // Not reported to the link: an older control plane does not know these calls.
+    reportMcpTools: (report) => mcpToolsCall(options, report),
     fetchLogin: (id) => fetchLoginCall(options, id),
     holdLogin: (login, tokens) => holdLoginCall(options, login, tokens),
     // Not reported to the link: an older control plane does not know the call.
@@ -113,6 +116,7 @@ async function snapshotCall(
   const headers = {
     [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
     [SNAPSHOT_KNOWS_ALSO_HEADER]: SNAPSHOT_KNOWS_TUNNELS,
+    [SNAPSHOT_KNOWS_TOOLS_HEADER]: '1',
     ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
   };
   const answer = await get(options, `/v1/sidecar/snapshot?wait=${request.waitSeconds}`, { ...request, headers });
@@ -187,6 +191,16 @@ async function mcpHealthCall(
 ): Promise<Result<void, ChannelFailure>> {
   const answer = await post(options, '/v1/sidecar/mcp-health', JSON.stringify(report));
   return answer.ok ? ok(undefined) : answer;
+}
+
+async function mcpToolsCall(
+  options: ControlChannelOptions,
+  report: McpToolsReport,
+): Promise<Result<number, ChannelFailure>> {
+  const answer = await post(options, '/v1/sidecar/mcp-tools', JSON.stringify(report));
+  if (!answer.ok) return answer;
+  const reply = mcpToolsReported.safeParse(parseJson(answer.value.reply.body));
+  return reply.success ? ok(reply.data.policy_version) : err(channelFailure('invalid_reply', 'the reply is not valid'));
 }
 
 async function eventsCall(

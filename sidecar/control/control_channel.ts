@@ -8,6 +8,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
 import type { AcknowledgedHead, AuditHead, StoodHead } from '../../shared/wire/audit_heads.ts';
 import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
+import type { McpToolsReport } from '../../shared/wire/mcp/mcp_tools.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type { ChannelFailure } from './channel_failure.ts';
 
@@ -29,6 +30,8 @@ export interface VerifiedSnapshot {
   /** The hosts and patterns that are not intercepted. */
   readonly tunnelHosts: readonly string[];
   readonly mcpServers: readonly SnapshotMcpServer[];
+  /** The hashes of reviewed tools, by server; null if the control plane does not keep them. */
+  readonly reviewedTools: ReadonlyMap<string, readonly string[]> | null;
   /** Servers that this version cannot use; they are not in `mcpServers`. */
   readonly unreadableMcpServers: readonly UnreadableMcpServer[];
   readonly credentials: readonly CredentialVersion[];
@@ -135,6 +138,8 @@ export interface ControlChannel {
   awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>>;
   /** Reports the state of this machine's MCP servers; the reply decides nothing. */
   reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelFailure>>;
+  /** Reports tools of an MCP server; returns the version of the snapshot that has the outcome. */
+  reportMcpTools(report: McpToolsReport): Promise<Result<number, ChannelFailure>>;
   /** Sends events, each one the JSON text of an `AuditEvent`. */
   sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelFailure>>;
   /** Asks where the chains of the audit log end, and whether they go through heads that are remembered. */

@@ -60,6 +60,7 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
   if (!isMine(identity, payload.value, nonce)) return refuseReply('snapshot');
   const bindings = hostBindingsOf(payload.value);
   if (!bindings.ok) return bindings;
+  const { mcp_tools: tools } = payload.value;
   const mcp = readSnapshotMcpServers(payload.value.mcp_servers);
   return ok({
     version: payload.value.version,
@@ -69,6 +70,8 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
     connectors: connectorsOf(payload.value),
     tunnelHosts: payload.value.tunnel_hosts ?? [],
     mcpServers: mcp.servers,
+    reviewedTools:
+      tools === undefined ? null : new Map(tools.map(({ server_id: serverId, hashes }) => [serverId, hashes])),
     unreadableMcpServers: mcp.problems,
     credentials: payload.value.credentials,
   });

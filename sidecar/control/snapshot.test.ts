@@ -308,6 +308,18 @@ describe('the snapshot of an earlier run', () => {
     expect(channel.polls[0]).toMatchObject({ heldVersion: 1, waitSeconds: 0 });
   });
 
+  it('is fetched again if an earlier version stored it, without reviewed tools', async () => {
+    channel.reviewedTools = null;
+    await source.start();
+    await settle();
+    await reopen();
+    channel.reviewedTools = new Map([['mcp_a', ['hash']]]);
+    await source.start();
+    await settle();
+    expect(channel.polls.slice(0, 2).map(({ heldVersion }) => heldVersion)).toEqual([null, 1]);
+    expect([source.reviewedTools('mcp_a'), source.reviewedTools('mcp_b')]).toEqual([['hash'], []]);
+  });
+
   it('is as old as its last saved confirmation', async () => {
     await source.start();
     await settle();

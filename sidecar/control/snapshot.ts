@@ -69,6 +69,8 @@ export class SnapshotSource implements PolicySource {
   readonly #onChanged = new Set<() => void>();
   readonly #waiters = new Waiters();
   #held: Held | null = null;
+  /** The stored snapshot may be from an earlier version, which did not ask for reviewed tools: it is fetched again. */
+  #isRenewalDue = false;
   #loop: Promise<void> | null = null;
 
   constructor(options: SnapshotSourceOptions) {
@@ -103,6 +105,12 @@ export class SnapshotSource implements PolicySource {
     const held = this.#held;
     if (held === null) return null;
     return this.#options.clock.now() < held.goodUntil ? held.snapshot.mcpServers : [];
+  }
+
+  /** The hashes of the tools of a server that may be listed and called; null if the control plane does not keep them. */
+  reviewedTools(serverId: string): readonly string[] | null {
+    const reviewed = this.#held?.snapshot.reviewedTools ?? null;
+    return reviewed === null ? null : (reviewed.get(serverId) ?? []);
   }
 
   /** The servers that this version cannot use. */
@@ -199,10 +207,12 @@ export class SnapshotSource implements PolicySource {
   }
 
   async #poll(waitSeconds: number, signal: AbortSignal): Promise<Result<SnapshotReply['kind'], ChannelFailure>> {
-    const heldVersion = this.#held?.snapshot.version ?? null;
+    const held = this.#held?.snapshot.version ?? null;
+    const heldVersion = this.#isRenewalDue ? null : held;
     const reply = await this.#options.channel.snapshot({ waitSeconds, heldVersion, signal });
     if (!reply.ok) return reply;
-    const taken = this.#take(reply.value, heldVersion ?? 0);
+    const taken = this.#take(reply.value, held ?? 0);
+    if (reply.value.kind === 'snapshot') this.#isRenewalDue = false;
     return taken.ok ? ok(reply.value.kind) : taken;
   }
 
@@ -228,7 +238,7 @@ export class SnapshotSource implements PolicySource {
   }
 
   #install(snapshot: VerifiedSnapshot, confirmedAt: number): void {
-    if (this.#held?.snapshot.version === snapshot.version) {
+    if (this.#held?.snapshot.version === snapshot.version && !this.#isRenewalDue) {
       this.#confirm(confirmedAt);
       return;
     }
@@ -255,7 +265,9 @@ export class SnapshotSource implements PolicySource {
 
   async #restore(): Promise<void> {
     const stored = await this.#options.file.load(this.#options.channel);
-    if (stored !== null) this.#install(stored.snapshot, stored.confirmedAt);
+    if (stored === null) return;
+    this.#install(stored.snapshot, stored.confirmedAt);
+    this.#isRenewalDue = stored.snapshot.reviewedTools === null;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Result } from '../../shared/model/result.ts';
+import type { ControlChannel } from '../control/control_channel.ts';
 import type { ToolApprovalRequest } from '../control/approvals.ts';
 import type { Consents } from '../mcp/consents.ts';
 import type { GatewayChild } from '../mcp/gateway_child.ts';
@@ -17,6 +18,8 @@ export interface McpOptions {
   readonly credentials: Pick<CredentialSource, 'resolve'>;
   /** Waits until a person has decided; resolves with the approval's id. */
   readonly approve: (request: ToolApprovalRequest, gone: AbortSignal) => Promise<Result<string, NotApproved>>;
+  /** Reports tools to the control plane; resolves with the policy version that has the outcome. */
+  readonly reportTools: ControlChannel['reportMcpTools'];
   /** The gateway behind `/v1/mcp`. */
   readonly gateway: Pick<GatewayChild, 'socket'>;
   /** For all gateways together. */

@@ -8,7 +8,7 @@ import type { McpOptions } from './mcp_options.ts';
 import { OpenRequests, proxyMcp } from './mcp_proxy.ts';
 import { releaseValues } from './mcp_release.ts';
 import { approveTool, GatewayEvents, takeHealth } from './mcp_reports.ts';
-import { giveConsent, listServers, serverLogs, withdrawConsent } from './mcp_servers.ts';
+import { giveConsent, listServers, reportTools, serverLogs, withdrawConsent } from './mcp_servers.ts';
 import {
   approvalInput,
   consentInput,
@@ -16,6 +16,7 @@ import {
   healthInput,
   releaseInput,
   serversQuery,
+  toolsInput,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { replyOf } from './reply_of.ts';
 import { checkInput, inputOf } from './request_input.ts';
@@ -57,6 +58,10 @@ export function addMcpRoutes(app: LocalApi, options: LocalApiOptions): void {
   app.post('/v1/mcp/health', async (c) => {
     const input = await inputOf(c.req.raw, healthInput);
     return replyOf(input.ok ? { ok: true, value: takeHealth(mcp, input.value) } : input);
+  });
+  app.post('/v1/mcp/tools', async (c) => {
+    const input = await inputOf(c.req.raw, toolsInput);
+    return replyOf(input.ok ? await reportTools(withMcp, input.value) : input);
   });
   app.post('/v1/mcp/approvals', async (c) => {
     const input = await inputOf(c.req.raw, approvalInput);

@@ -14,6 +14,8 @@ import {
   type ServersReply,
   type serversQuery,
   snapshotRecord,
+  type ToolsInput,
+  type ToolsReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
 
 /** Time between two checks, so that changes without a notification (a policy that becomes too old) are seen too. */
@@ -47,7 +49,7 @@ function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersRep
 
 /** The part of a server that a gateway has to act on when it changes. */
 function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
-  const { consent, consentHash, lastConsent, missing, credentials } = known;
+  const { consent, consentHash, lastConsent, missing, credentials, reviewed } = known;
   const { hash, text, consented_at } = lastConsent ?? { hash: '', text: '', consented_at: '' };
   return {
     server: snapshotRecord(known),
@@ -56,6 +58,7 @@ function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
     last_consent: lastConsent && { hash, text, consented_at },
     missing: [...missing],
     credentials,
+    reviewed: reviewed && [...reviewed],
   };
 }
 
@@ -94,6 +97,20 @@ export async function giveConsent(
   }
   const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text });
   return given.ok ? ok(undefined) : err(localError('state_unusable', given.error.message));
+}
+
+/** `POST /v1/mcp/tools`: passes the tools on, and answers once the policy with the outcome is here. */
+export async function reportTools(
+  { mcp, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'policy'>,
+  { server_id: serverId, tools }: ToolsInput,
+): Promise<Result<ToolsReply, LocalError>> {
+  if (mcp.directory.find(serverId) === null) return err(noServerError(serverId));
+  const reported = await mcp.reportTools({ server_id: serverId, tools });
+  if (!reported.ok) return err(localError('control_plane_unavailable', reported.error.message));
+  const reached = await policyOf(policy, reported.value);
+  if (!reached.ok) return reached;
+  const reviewed = mcp.directory.find(serverId)?.reviewed ?? null;
+  return ok({ reviewed: reviewed && [...reviewed] });
 }
 
 /** `DELETE /v1/mcp/servers/{id}/consent`: stops what runs. Also works for a server that no longer exists. */

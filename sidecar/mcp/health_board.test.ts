@@ -24,6 +24,7 @@ const knownServer = (more: Partial<KnownServer> = {}): KnownServer => ({
   lastConsent: null,
   missing: [],
   credentials: '',
+  reviewed: null,
   ...more,
 });
 

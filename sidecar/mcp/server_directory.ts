@@ -21,10 +21,12 @@ export interface KnownServer extends SnapshotMcpServer {
   readonly missing: readonly string[];
   /** Changes when a new value is stored for one of its references. */
   readonly credentials: string;
+  /** The hashes of the tools that may be listed and called; null: all. */
+  readonly reviewed: readonly string[] | null;
 }
 
 interface ServerDirectoryOptions {
-  readonly policy: Pick<SnapshotSource, 'mcpServers' | 'listUnreadableMcpServers' | 'onCredentials'>;
+  readonly policy: Pick<SnapshotSource, 'mcpServers' | 'reviewedTools' | 'listUnreadableMcpServers' | 'onCredentials'>;
   readonly credentials: Pick<CredentialCache, 'findStoredVersion'>;
   readonly consents: Pick<Consents, 'listAll' | 'onChange'>;
 }
@@ -84,6 +86,8 @@ export class ServerDirectory {
     const missing = stored.filter(([, version]) => version === null).map(([path]) => path);
     const credentials = stored.length === 0 ? '' : sha256Hex(JSON.stringify(stored));
     const consent = consentHash === null ? 'not_needed' : lastConsent?.hash === consentHash ? 'given' : 'needed';
-    return { server, authorization, consent, consentHash, consentText: asked, lastConsent, missing, credentials };
+    const reviewed = this.#options.policy.reviewedTools(server.id);
+    const facts = { authorization, consentHash, consentText: asked, lastConsent, missing, credentials, reviewed };
+    return { server, consent, ...facts };
   }
 }

@@ -76,6 +76,7 @@ export function openSidecarMcp(options: SidecarMcpOptions): SidecarMcp {
       healthChanged: () => sender.notify(),
       credentials: control.credentials,
       approve: (request, gone) => approvals.approveTool(request, gone),
+      reportTools: (report) => control.channel.reportMcpTools(report),
       gateway,
       facts: {
         is_local: options.isLocal,

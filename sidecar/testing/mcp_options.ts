@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { McpToolsReport } from '../../shared/wire/mcp/mcp_tools.ts';
 import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ToolApprovalRequest } from '../control/approvals.ts';
 import type { McpOptions } from '../local_api/mcp_options.ts';
@@ -17,6 +18,9 @@ export interface McpBench extends McpOptions {
   readonly asked: readonly ToolApprovalRequest[];
   onApproval: (gone: AbortSignal) => Promise<Result<string, NotApproved>>;
   readonly healthChanges: () => number;
+  /** The snapshot's reviewed tools; null if its control plane keeps none. */
+  reviewed: ReadonlyMap<string, readonly string[]> | null;
+  readonly reports: McpToolsReport[];
 }
 
 /** Real consents, directory and board in a temporary home; the test controls the rest. */
@@ -29,6 +33,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
   const credentials = new FakeCredentialSource();
   const policy = {
     mcpServers: () => servers,
+    reviewedTools: (serverId: string) => bench.reviewed && (bench.reviewed.get(serverId) ?? []),
     listUnreadableMcpServers: () => [],
     onCredentials: (listener: (credentials: readonly never[]) => void) => {
       wake = () => listener([]);
@@ -44,6 +49,12 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
       asked.push(request);
       return bench.onApproval(gone);
     },
+    reviewed: null,
+    reportTools: (report) => {
+      bench.reports.push(report);
+      return Promise.resolve(ok(1));
+    },
+    reports: [],
     onApproval: () => Promise.resolve(ok('apr_1')),
     gateway: { socket: () => Promise.resolve(err('there is no gateway in this test')) },
     facts: { is_local: true, extra_roots: [], upstream_proxy: {} },

@@ -123,6 +123,13 @@ export class ScriptedChannel implements ControlChannel {
     );
   }
 
+  /** Null: a control plane that keeps nothing about tools. */
+  reviewedTools: ReadonlyMap<string, readonly string[]> | null = new Map();
+
+  reportMcpTools(): Promise<Result<number, ChannelFailure>> {
+    return Promise.resolve(ok(this.version));
+  }
+
   /** The control plane's reply about its audit log; null for an older control plane. */
   auditAnswer: ((known: readonly AuditHead[]) => Result<AuditHeads, ChannelFailure>) | null = null;
 
@@ -178,8 +185,8 @@ export class ScriptedChannel implements ControlChannel {
     }
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
-    const { hostBindings, connectors, mcpServers } = this;
-    const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, unreadableMcpServers: [] };
+    const { hostBindings, connectors, mcpServers, reviewedTools } = this;
+    const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, reviewedTools, unreadableMcpServers: [] };
     const issued = { ...facts, expiresAt, ...policy, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
@@ -215,6 +222,7 @@ const snapshot = confirmation.extend({
   connectors: z.custom<VerifiedSnapshot['connectors']>(),
   tunnelHosts: z.array(z.string()),
   mcpServers: z.custom<VerifiedSnapshot['mcpServers']>(),
+  reviewedTools: z.unknown().transform((stored) => (stored === null ? null : new Map<string, readonly string[]>())),
   unreadableMcpServers: z.custom<VerifiedSnapshot['unreadableMcpServers']>(),
   credentials: z.array(z.object({ owner: z.enum(OWNERS), path: z.string(), version: z.string() })),
 });

@@ -411,4 +411,18 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE pending_logins ADD COLUMN sidecar_id TEXT`,
     ],
   },
+  {
+    number: 24,
+    name: 'tools of MCP servers',
+    statements: [
+      // Each form of each tool that a gateway has seen. A server without rows has not been listed yet.
+      `CREATE TABLE mcp_tools (
+        server_id TEXT NOT NULL, hash TEXT NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('reviewed', 'waiting')), seen_at TEXT NOT NULL, reviewed_by TEXT,
+        reviewed_at TEXT, PRIMARY KEY (server_id, hash)) STRICT, WITHOUT ROWID`,
+      // A worker of an earlier version that still runs deletes only the server.
+      `CREATE TRIGGER mcp_tools_end_with_server AFTER DELETE ON mcp_servers
+        BEGIN DELETE FROM mcp_tools WHERE server_id = OLD.id; END`,
+    ],
+  },
 ];

@@ -1,6 +1,7 @@
 import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { MCP_HEALTH_STATES } from '../../shared/model/mcp_server.ts';
+import { MCP_TOOL_STATES } from '../../shared/model/mcp_tool.ts';
 import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
@@ -430,6 +431,24 @@ export const mcpHealth = sqliteTable(
     checkedAt: text('checked_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.serverId, table.sidecarId] })],
+);
+
+/** The tools of MCP servers, each form of each tool. */
+export const mcpTools = sqliteTable(
+  'mcp_tools',
+  {
+    serverId: text('server_id').notNull(),
+    /** SHA-256 of the definition, in hex. */
+    hash: text('hash').notNull(),
+    name: text('name').notNull(),
+    /** Canonical JSON. */
+    definition: text('definition').notNull(),
+    state: text('state', { enum: [...MCP_TOOL_STATES] }).notNull(),
+    seenAt: text('seen_at').notNull(),
+    reviewedBy: text('reviewed_by'),
+    reviewedAt: text('reviewed_at'),
+  },
+  (table) => [primaryKey({ columns: [table.serverId, table.hash] })],
 );
 
 export const registryMirrors = sqliteTable('registry_mirrors', {

@@ -93,6 +93,7 @@ function noServers(): GatewayPorts {
     },
     release: () => Promise.reject(new Error('nothing is released')),
     approve: () => Promise.reject(new Error('nothing is approved')),
+    reportTools: () => Promise.reject(new Error('nothing is listed')),
     record: () => undefined,
     isAccepting: () => true,
     reportHealth: () => undefined,

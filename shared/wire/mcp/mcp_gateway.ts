@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../../model/audit_event.ts';
 import { MCP_HEALTH_STATES } from '../../model/mcp_server.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
+import { seenTools, toolHash } from './mcp_tools.ts';
 import { id, line, time } from '../primitives.ts';
 
 /** The calls between the sidecar, its gateways and the CLI, all programs of the same user on this machine. */
@@ -37,6 +38,8 @@ const listedServer = z.object({
   missing: z.array(z.string()),
   /** Changes when a new value is stored for one of its references. */
   credentials: z.string(),
+  /** The hashes of the tools that may be listed and called; null: all, because the control plane does not keep them. */
+  reviewed: z.array(toolHash).nullable().default(null),
   /** The gateways' report, or what is known without one. */
   health: z.object({
     state: z.enum(MCP_HEALTH_STATES),
@@ -83,6 +86,12 @@ export const approvalInput = z.strictObject({
   session_id: sessionId,
 });
 export type ApprovalInput = z.output<typeof approvalInput>;
+
+/** `POST /v1/mcp/tools`: tools of a server that `reviewed` does not have. The reply has the newest hashes. */
+export const toolsInput = z.strictObject({ server_id: id('mcp'), tools: seenTools });
+export type ToolsInput = z.output<typeof toolsInput>;
+export const toolsReply = z.object({ reviewed: z.array(toolHash).nullable() });
+export type ToolsReply = z.output<typeof toolsReply>;
 
 const MCP_EVENT_TYPES = AUDIT_EVENT_TYPES.filter((type): type is McpEventType => type.startsWith('mcp.'));
 type McpEventType = Extract<(typeof AUDIT_EVENT_TYPES)[number], `mcp.${string}`>;

@@ -22,6 +22,11 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
     'A program logged in in a session that was started for it. Its tokens wait until the user stores or deletes them.',
   'control.mcp_server.credential_refreshed':
     'The access token was about to expire, so the control plane refreshed it at the provider.',
+  'control.mcp_server.tools_learned':
+    'A gateway listed the server for the first time. Its tools were accepted with the server.',
+  'control.mcp_server.tools_waiting':
+    'The server offers tools that are new, have changed, or have a warning. They are neither listed nor called until somebody accepts them.',
+  'control.mcp_server.tools_accepted': 'Somebody has looked at tools that waited, and accepted them.',
   'control.mcp_server.reauthorisation_required':
     'The provider issues no further access tokens: the server is refused until somebody authorises it again.',
   'control.audit.pruned': 'Events older than the retention period were removed; a sealed record says how many.',
@@ -44,6 +49,7 @@ const GATEWAY_REASONS: Readonly<Record<string, string>> = {
   approval_required: 'Nobody approved the call while it was held.',
   approval_denied: 'Somebody denied this call.',
   control_plane_unavailable: 'The control plane was unreachable, and nothing is passed on without it.',
+  tool_waiting: 'It is new or has changed, and nobody has accepted it yet.',
   tool_not_allowed: 'The policy of the server’s tools does not allow it.',
   arguments_too_large: 'Its arguments exceed the size limit.',
   too_many_calls: 'Too many calls are running.',

@@ -12,6 +12,7 @@ import {
   mcpServersPage,
   mcpServersQuery,
 } from '../../../shared/wire/mcp/mcp_servers.ts';
+import { mcpToolsAcceptInput, mcpToolsReply } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { beginMcpAuthorisation, removeMcpAuthorisation } from '../../services/mcp/mcp_authorisation.ts';
 import { removeMcpCredential, storeMcpCredential } from '../../services/mcp/mcp_credentials.ts';
 import {
@@ -23,6 +24,7 @@ import {
   removeMcpServer,
   rollbackMcpServer,
 } from '../../services/mcp/mcp_servers.ts';
+import { acceptTools, listTools } from '../../services/mcp/mcp_tools.ts';
 import { redirectOrigin } from './connector_authorisation.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
@@ -122,6 +124,29 @@ export const postMcpRollback = forUser({
   async handle({ context, who, params, body }) {
     const replaced = await rollbackMcpServer(context, who, params.id, body.revision);
     return changeReply(replaced, (server) => ({ status: 200, json: server }));
+  },
+});
+
+export const getMcpTools = forUser({
+  summary: 'List the tools of an MCP server, as its machines have seen them',
+  description:
+    'What waits comes first: it is new or has changed, and is neither listed nor callable until somebody accepts it. Marks say what its text has that a person should know of.',
+  params: mcpServerParams,
+  replies: { 200: mcpToolsReply },
+  async handle({ context, who, params }) {
+    return jsonReply(await listTools(context, who, params.id));
+  },
+});
+
+export const postMcpToolsAccept = forUser({
+  summary: 'Accept tools of an MCP server that wait',
+  description: 'By their hashes. Whoever may change the server may accept its tools.',
+  params: mcpServerParams,
+  body: mcpToolsAcceptInput,
+  replies: { 200: mcpToolsReply },
+  async handle({ context, who, params, body }) {
+    const accepted = await acceptTools(context, who, params.id, body.hashes);
+    return changeReply(accepted, (tools) => ({ status: 200, json: tools }));
   },
 });
 

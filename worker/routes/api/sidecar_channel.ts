@@ -7,6 +7,7 @@ import {
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_TUNNELS,
+  SNAPSHOT_KNOWS_TOOLS_HEADER,
   SNAPSHOT_PROOF_HEADER,
   snapshotQuery,
   unsealedRequest,
@@ -14,6 +15,7 @@ import {
 import { auditHeadsQuery } from '../../../shared/wire/audit_heads.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { mcpHealthReport } from '../../../shared/wire/mcp/mcp_servers.ts';
+import { mcpToolsReport, mcpToolsReported } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { heldLoginRequest, pendingLoginParams } from '../../../shared/wire/pending_logins.ts';
 import { tellHeads } from '../../services/audit/audit_heads.ts';
 import { holdLoginTokens, tellPendingLogin } from '../../services/connectors/pending_logins.ts';
@@ -21,13 +23,15 @@ import { releaseCredentials, releaseUnsealed } from '../../services/sidecars/cre
 import { acceptEvents } from '../../services/audit/event_intake.ts';
 import { endOfWait } from '../../kernel/lifetime.ts';
 import { noteHealth } from '../../services/mcp/mcp_health.ts';
+import { noteTools } from '../../services/mcp/mcp_tools.ts';
 import { askSidecarApproval, awaitSidecarApproval } from '../../services/approvals/sidecar_approvals.ts';
 import { pollSnapshot, type SnapshotReply } from '../../services/sidecars/snapshot.ts';
 import { forSidecar, type Reply } from '../http/operation.ts';
+import { jsonReply } from '../http/replies.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one.`,
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one. ${SNAPSHOT_KNOWS_TOOLS_HEADER}: 1 asks for the reviewed tools.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
@@ -36,7 +40,8 @@ export const getSnapshot = forSidecar({
       const knowsInactive = request.headers.get(SNAPSHOT_KNOWS_HEADER) === SNAPSHOT_KNOWS_INACTIVE;
       const knowsTunnels = request.headers.get(SNAPSHOT_KNOWS_ALSO_HEADER) === SNAPSHOT_KNOWS_TUNNELS;
       const signal = endOfWait(request, context);
-      const poll = { held, waitSeconds: query.wait, signal, knowsInactive, knowsTunnels };
+      const knowsTools = request.headers.get(SNAPSHOT_KNOWS_TOOLS_HEADER) === '1';
+      const poll = { held, waitSeconds: query.wait, signal, knowsInactive, knowsTunnels, knowsTools };
       const reply = await pollSnapshot(context, who, poll);
       return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
     });
@@ -111,6 +116,18 @@ export const postMcpHealth = forSidecar({
   async handle({ context, who, body }) {
     await noteHealth(context, who, body);
     return ok({ status: 204 });
+  },
+});
+
+export const postMcpTools = forSidecar({
+  summary: 'Report tools of an MCP server',
+  description:
+    "Tools of the server's first list are accepted with the server. What is new or has changed since waits for a person. The snapshot says which tools may be called.",
+  body: mcpToolsReport,
+  replies: { 200: mcpToolsReported },
+  async handle({ context, who, body }) {
+    const noted = await noteTools(context, who, body);
+    return jsonReply(noted.ok ? ok({ policy_version: noted.value }) : noted);
   },
 });
 

@@ -275,7 +275,8 @@ export function mcpServersInstalledFrom(
   return findMcpServersFrom(context.database, visibleOwners(caller), registryIds);
 }
 
-async function visibleMcpServer(
+/** Refuses with `not_found`. */
+export async function visibleMcpServer(
   context: ServiceContext,
   caller: Caller,
   id: string,

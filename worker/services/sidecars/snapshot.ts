@@ -18,6 +18,7 @@ import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { listAllTunnelHosts } from '../bindings/tunnel_hosts.ts';
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
+import { reviewedToolsOf } from '../mcp/mcp_tools.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { refuseRevoked, type SidecarCaller } from './sidecar_calls.ts';
 
@@ -34,6 +35,8 @@ interface SnapshotPoll {
   readonly knowsInactive: boolean;
   /** The same for the hosts that are not intercepted; for an earlier version they are intercepted. */
   readonly knowsTunnels: boolean;
+  /** The same for reviewed tools. */
+  readonly knowsTools: boolean;
 }
 
 /** How often a waiting poll reads the database. */
@@ -79,9 +82,10 @@ async function confirmUnchanged(
 async function signSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  { knowsInactive, knowsTunnels }: SnapshotPoll,
+  { knowsInactive, knowsTunnels, knowsTools }: SnapshotPoll,
 ): Promise<SnapshotReply> {
-  const { version, bindings, tunnelHosts, connectors, mcpServers, secrets } = await consistentRead(context, caller);
+  const read = await consistentRead(context, caller);
+  const { version, bindings, tunnelHosts, connectors, mcpServers, mcpTools, secrets } = read;
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
@@ -92,6 +96,7 @@ async function signSnapshot(
     }),
     ...(knowsTunnels && { tunnel_hosts: tunnelHosts }),
     mcp_servers: mcpServers,
+    ...(knowsTools && { mcp_tools: mcpTools }),
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
       path: secret.path,
@@ -122,12 +127,14 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
   const owners = visibleOwners(caller);
   return context.database.readTogether(async (database) => {
     const together = { ...context, database };
+    const servers = await listAllMcpServers(together, owners);
     return {
       version: await policyVersion(database, caller.userId),
       bindings: await listAllHostBindings(together, owners),
       tunnelHosts: await listAllTunnelHosts(together, owners),
       connectors: await listAllConnectors(together, owners),
-      mcpServers: await toSnapshotServers(together, await listAllMcpServers(together, owners)),
+      mcpServers: await toSnapshotServers(together, servers),
+      mcpTools: await reviewedToolsOf(database, servers),
       secrets: await listReferredSecrets(database, owners),
     };
   });

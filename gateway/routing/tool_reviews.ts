@@ -1,0 +1,181 @@
+import type { Tool } from '@modelcontextprotocol/client';
+import { z } from 'zod';
+import { sha256Hex } from '../../machine/sha256.ts';
+import { hasWarning, markText } from '../../shared/mcp/tools/text_marks.ts';
+import { toolText } from '../../shared/mcp/tools/tool_definition.ts';
+import { marksOf, markTool } from '../../shared/mcp/tools/tool_marks.ts';
+import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER } from '../../shared/model/mcp_tool.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import type { GatewayPorts } from '../gateway_ports.ts';
+
+/** The `_meta` key that says what a person should know of a tool or a result. */
+export const MARKS_META = 'svc/marks';
+
+interface ToolReviewsOptions {
+  readonly ports: Pick<GatewayPorts, 'reportTools' | 'clock'>;
+  /** Called when the number of waiting tools of a server has changed. */
+  readonly onWaiting: () => void;
+}
+
+/** A server as far as its tools are looked at. */
+interface ReviewedServer {
+  readonly server: McpServer;
+  /** The hashes of the tools that may be listed and called; null: all. */
+  readonly reviewed: readonly string[] | null;
+  /** Its connection, if it runs. */
+  readonly current: object | null;
+}
+
+/** What the last report about a server said. */
+interface Answer {
+  /** The list that was in force when it was asked for; a newer one replaces the answer. */
+  readonly basis: readonly string[];
+  readonly hashes: ReadonlySet<string>;
+}
+
+/** A tool that waits is reported again after this time: somebody may have removed it, and its server may list it in turns. */
+const REPORT_AGAIN_MS = 60_000;
+const MAX_REMEMBERED = 4 * MAX_TOOLS_OF_SERVER;
+
+/**
+ * Which tools of a list may be offered: those whose every word somebody has accepted. Tools that are new or have changed are
+ * reported to the control plane, where they wait for a person.
+ */
+export class ToolReviews {
+  readonly #options: ToolReviewsOptions;
+  readonly #hashes = new WeakMap<Tool, { readonly hash: string | null }>();
+  readonly #answers = new Map<string, Answer>();
+  readonly #reporting = new Map<string, Promise<void>>();
+  readonly #reportedAt = new Map<string, number>();
+  readonly #waiting = new Map<string, number>();
+
+  constructor(options: ToolReviewsOptions) {
+    this.#options = options;
+  }
+
+  /** The tools of a list that may be offered, after unknown ones were reported. */
+  async offer(supervised: ReviewedServer, tools: readonly Tool[]): Promise<readonly Tool[]> {
+    if (supervised.reviewed === null) return tools;
+    // What an earlier run listed is no news.
+    if (supervised.current !== null) await this.#report(supervised, tools);
+    const offered = tools.filter((tool) => this.isReviewed(supervised, tool));
+    if (supervised.current !== null) this.#noteWaiting(supervised.server.id, tools.length - offered.length);
+    return offered;
+  }
+
+  /** As {@link offer}, for one tool of a list. */
+  async mayCall(supervised: ReviewedServer, tool: Tool, listed: readonly Tool[]): Promise<boolean> {
+    return this.isReviewed(supervised, tool) || (await this.offer(supervised, listed)).includes(tool);
+  }
+
+  isReviewed(supervised: ReviewedServer, tool: Tool): boolean {
+    const { reviewed } = supervised;
+    if (reviewed === null) return true;
+    const hash = this.#hashOf(tool);
+    return hash !== null && this.#reviewedOf(supervised, reviewed).has(hash);
+  }
+
+  /** For a person: what to do about the tools of a server that wait; null if none do. */
+  noteOf({ id, name }: Pick<McpServer, 'id' | 'name'>): string | null {
+    const count = this.#waiting.get(id) ?? 0;
+    if (count === 0) return null;
+    return `${count === 1 ? 'one tool waits' : `${count} tools wait`} for a look: svc mcp tools ${name}`;
+  }
+
+  #reviewedOf({ server }: ReviewedServer, reviewed: readonly string[]): ReadonlySet<string> {
+    const answer = this.#answers.get(server.id);
+    if (answer?.basis === reviewed) return answer.hashes;
+    const fresh = { basis: reviewed, hashes: new Set(reviewed) };
+    this.#answers.set(server.id, fresh);
+    return fresh.hashes;
+  }
+
+  /** Lists of one server are reported one after the other, so that the first one is complete. */
+  async #report(supervised: ReviewedServer, tools: readonly Tool[]): Promise<void> {
+    const { id } = supervised.server;
+    for (let running = this.#reporting.get(id); running !== undefined; running = this.#reporting.get(id)) await running;
+    const news = this.#newsOf(supervised, tools);
+    if (news.length === 0) return;
+    const reporting = this.#send(supervised, news).finally(() => {
+      if (this.#reporting.get(id) === reporting) this.#reporting.delete(id);
+    });
+    this.#reporting.set(id, reporting);
+    await reporting;
+  }
+
+  async #send(supervised: ReviewedServer, tools: readonly Tool[]): Promise<void> {
+    const { ports } = this.#options;
+    const basis = supervised.reviewed;
+    const answer = await ports.reportTools(supervised.server, tools);
+    // Without an answer they wait, and the next list reports them again.
+    if (!answer.ok || answer.value === null || basis === null) return;
+    const now = ports.clock.now();
+    if (this.#reportedAt.size > MAX_REMEMBERED) this.#reportedAt.clear();
+    for (const tool of tools) this.#reportedAt.set(this.#keyOf(supervised, tool), now);
+    if (supervised.reviewed === basis)
+      this.#answers.set(supervised.server.id, { basis, hashes: new Set(answer.value) });
+  }
+
+  /** The unknown tools of a list, as many as one report may have. */
+  #newsOf(supervised: ReviewedServer, tools: readonly Tool[]): readonly Tool[] {
+    const now = this.#options.ports.clock.now();
+    const news: Tool[] = [];
+    let room = MAX_REPORT_BYTES;
+    for (const tool of tools) {
+      if (this.#hashOf(tool) === null || this.isReviewed(supervised, tool)) continue;
+      const reportedAt = this.#reportedAt.get(this.#keyOf(supervised, tool));
+      if (reportedAt !== undefined && now - reportedAt < REPORT_AGAIN_MS) continue;
+      room -= Buffer.byteLength(JSON.stringify(tool));
+      if (room < 0 || news.length >= MAX_TOOLS_OF_SERVER) break;
+      news.push(tool);
+    }
+    return news;
+  }
+
+  #keyOf({ server }: ReviewedServer, tool: Tool): string {
+    return `${server.id} ${this.#hashOf(tool) ?? ''}`;
+  }
+
+  /** Null for a tool that nobody could look at: it is not offered. */
+  #hashOf(tool: Tool): string | null {
+    const known = this.#hashes.get(tool);
+    if (known !== undefined) return known.hash;
+    const text = toolText(tool);
+    const hash = text === null ? null : sha256Hex(text);
+    this.#hashes.set(tool, { hash });
+    return hash;
+  }
+
+  #noteWaiting(serverId: string, count: number): void {
+    if ((this.#waiting.get(serverId) ?? 0) === count) return;
+    this.#waiting.set(serverId, count);
+    this.#options.onWaiting();
+  }
+}
+
+/** How much text of a result is searched. */
+const MAX_RESULT_TEXT = 256 * 1024;
+const contentBlock = z.looseObject({
+  text: z.string().optional(),
+  resource: z.looseObject({ text: z.string().optional() }).optional(),
+});
+const textHolder = z.looseObject({
+  content: z.array(contentBlock.catch({})).optional().catch(undefined),
+  _meta: z.looseObject({}).optional().catch(undefined),
+});
+
+/** A result, with the marks of its text in `_meta`. The text itself is for the model, and is not changed. */
+export function withResultMarks<T extends object>(result: T): T {
+  const { content = [], _meta: meta } = textHolder.parse(result);
+  const text = content.map((block) => block.text ?? block.resource?.text ?? '').join('\n\n');
+  const marks = markText(text.slice(0, MAX_RESULT_TEXT)).filter((mark) => mark !== 'long_text');
+  return marks.length === 0 ? result : { ...result, _meta: { ...meta, [MARKS_META]: marks } };
+}
+
+/** The tool, with its marks in `_meta` if it has any. Its text is not changed. */
+export function withMarks(tool: Tool): Tool {
+  const marks = marksOf(markTool(tool));
+  if (!hasWarning(marks)) return tool;
+  const { _meta: meta } = tool;
+  return { ...tool, _meta: { ...meta, [MARKS_META]: marks } };
+}

@@ -1,0 +1,36 @@
+import { canonicalJson } from '../../audit/canonical_json.ts';
+import { MAX_TOOL_NAME, MAX_TOOL_TEXT } from '../../model/mcp_tool.ts';
+
+/** A tool as its server describes it. Members that this version does not know count too: a client may show them to a model. */
+export interface ToolDefinition {
+  readonly name: string;
+  readonly [member: string]: unknown;
+}
+
+/** `_meta` is for programs and may change with each list. Icons are images. */
+export const UNREAD_MEMBERS: ReadonlySet<string> = new Set(['_meta', 'icons']);
+
+/**
+ * What a person looks at, and what the hash of a tool is made of: canonical JSON of the name, title, description, schemas,
+ * annotations and every other member but `_meta` and `icons`. Null if the tool cannot be looked at: its text is too long, or is
+ * not Unicode.
+ */
+export function toolText(tool: ToolDefinition): string | null {
+  const read = Object.fromEntries(Object.entries(tool).filter(([member]) => !UNREAD_MEMBERS.has(member)));
+  if (tool.name.length > MAX_TOOL_NAME || !isCanonical(read)) return null;
+  const text = canonicalJson(read);
+  return text.length > MAX_TOOL_TEXT ? null : text;
+}
+
+/** True if the value has only finite numbers and whole characters, down to a depth that no schema needs. */
+function isCanonical(value: unknown, depth = 0): boolean {
+  if (depth > MAX_DEPTH) return false;
+  if (typeof value === 'string') return !/\p{Cs}/u.test(value);
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (value === null || typeof value === 'boolean') return true;
+  if (Array.isArray(value)) return value.every((item) => isCanonical(item, depth + 1));
+  if (typeof value !== 'object') return false;
+  return Object.entries(value).every(([key, member]) => isCanonical(key, depth) && isCanonical(member, depth + 1));
+}
+
+const MAX_DEPTH = 200;

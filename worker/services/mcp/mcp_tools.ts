@@ -1,0 +1,200 @@
+import type { AuditEventType } from '../../../shared/model/audit_event.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { toShownLine } from '../../../shared/model/shown_text.ts';
+import { choiceOf, isDestructive } from '../../../shared/mcp/tool_policy.ts';
+import { hasWarning } from '../../../shared/mcp/tools/text_marks.ts';
+import { toolText } from '../../../shared/mcp/tools/tool_definition.ts';
+import { marksOf, markTool } from '../../../shared/mcp/tools/tool_marks.ts';
+import { formsGivenUp, planReview, type SeenTool } from '../../../shared/mcp/tools/tool_review.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type {
+  McpToolRecord,
+  McpToolsReply,
+  McpToolsReport,
+  ReviewedTools,
+} from '../../../shared/wire/mcp/mcp_tools.ts';
+import { bumpPolicy, policyVersion } from '../../store/accounts.ts';
+import type { Database } from '../../store/database.ts';
+import { findMcpServer, type McpServerRow } from '../../store/mcp_servers.ts';
+import {
+  acceptMcpTools,
+  dropMcpTools,
+  insertMcpTools,
+  listMcpTools,
+  listReviewedTools,
+  type McpToolRow,
+  summariseMcpTools,
+} from '../../store/mcp_tools.ts';
+import { type Caller, visibleOwners } from '../../kernel/caller.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { sha256Hex } from '../../kernel/encoding.ts';
+import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
+import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
+import { configurationOf } from './mcp_server_records.ts';
+import { mcpServerEvent, visibleMcpServer, writableMcpServer } from './mcp_servers.ts';
+
+type Seen = SeenTool & { readonly text: string };
+
+/**
+ * Takes the tools that a gateway has seen. Those of the server's first list are accepted with the server; what is new or has
+ * changed since waits for a person. Returns the policy version that includes the outcome. A server that the sidecar may not see
+ * is ignored.
+ */
+export async function noteTools(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  report: McpToolsReport,
+): Promise<Result<number, ApiError>> {
+  const seen = await Promise.all(report.tools.flatMap((tool) => lookAt(tool)));
+  const noted = await commit(context, controlChain(caller), async () => {
+    const row = await findMcpServer(context.database, visibleOwners(caller), report.server_id);
+    if (row === null) return ok({ statements: [], events: [], value: null });
+    const { added, dropped } = planReview(await summariseMcpTools(context.database, row.id), seen);
+    if (added.length === 0) return ok({ statements: [], events: [], value: null });
+    const seenAt = nowText(context);
+    const rows = added.map(({ hash, name, text, state }): McpToolRow => {
+      const reviewedAt = state === 'reviewed' ? seenAt : null;
+      return { serverId: row.id, hash, name, definition: text, state, seenAt, reviewedBy: null, reviewedAt };
+    });
+    const [reviewed, waiting] = [rows.filter(isReviewed), rows.filter((one) => !isReviewed(one))];
+    return ok({
+      statements: [
+        ...dropMcpTools(context.database, row.id, dropped),
+        ...insertMcpTools(context.database, row.id, rows),
+        ...(reviewed.length > 0 ? [bumpPolicy(context.database, row)] : []),
+      ],
+      events: [
+        ...toolsEvent('control.mcp_server.tools_learned', caller.userId, row, reviewed),
+        ...toolsEvent('control.mcp_server.tools_waiting', caller.userId, row, waiting),
+      ],
+      value: null,
+    });
+  });
+  return noted.ok ? ok(await policyVersion(context.database, caller.userId)) : noted;
+}
+
+const isReviewed = ({ state }: Pick<McpToolRow, 'state'>): boolean => state === 'reviewed';
+
+/** Empty for a tool that nobody could look at. */
+function lookAt(tool: McpToolsReport['tools'][number]): readonly Promise<Seen>[] {
+  const text = toolText(tool);
+  if (text === null) return [];
+  const warning = hasWarning(marksOf(markTool(tool)));
+  return [
+    sha256Hex(text).then((hash) => {
+      return { hash, name: tool.name, characters: text.length, hasWarning: warning, text };
+    }),
+  ];
+}
+
+/** Refuses with `not_found`. */
+export async function listTools(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<McpToolsReply, ApiError>> {
+  const server = await visibleMcpServer(context, caller, id);
+  return server.ok ? ok({ items: await toolRecords(context, server.value) }) : server;
+}
+
+/**
+ * Accepts these forms of tools. The person has seen each of them, so one that is not waiting any more is a conflict. Refuses with
+ * `not_found`, `admin_required`, `conflict`.
+ */
+export async function acceptTools(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  hashes: readonly string[],
+): Promise<Result<Changed<McpToolsReply>, ApiError>> {
+  const accepted = await commitPolicy(context, caller, async () => {
+    const server = await writableMcpServer(context, caller, id);
+    if (!server.ok) return server;
+    const row = server.value;
+    const known = await summariseMcpTools(context.database, id);
+    const wanted = known.filter(({ hash, state }) => state === 'waiting' && hashes.includes(hash));
+    if (wanted.length !== new Set(hashes).size) return err(changedMeanwhile(row));
+    const by = { by: caller.userId, at: nowText(context) };
+    return ok({
+      statements: [
+        ...acceptMcpTools(
+          context.database,
+          id,
+          wanted.map(({ hash }) => hash),
+          by,
+        ),
+        ...dropMcpTools(context.database, id, formsGivenUp(known, wanted)),
+        bumpPolicy(context.database, row),
+      ],
+      events: toolsEvent('control.mcp_server.tools_accepted', caller.userId, row, wanted),
+      value: row,
+    });
+  });
+  if (!accepted.ok) return accepted;
+  const { value: row, policyVersion: version } = accepted.value;
+  return ok({ value: { items: await toolRecords(context, row) }, policyVersion: version });
+}
+
+/** For a snapshot: one entry for each of the servers, so that a server without reviewed tools lists none. */
+export async function reviewedToolsOf(
+  database: Database,
+  servers: readonly Pick<McpServerRow, 'id'>[],
+): Promise<ReviewedTools[]> {
+  const rows = await listReviewedTools(
+    database,
+    servers.map(({ id }) => id),
+  );
+  const hashes = new Map<string, string[]>(servers.map(({ id }) => [id, []]));
+  for (const { serverId, hash } of rows) hashes.get(serverId)?.push(hash);
+  return Array.from(hashes, ([serverId, its]) => ({ server_id: serverId, hashes: its }));
+}
+
+async function toolRecords(context: ServiceContext, server: McpServerRow): Promise<McpToolRecord[]> {
+  const rows = await listMcpTools(context.database, server.id);
+  const newest = new Map(rows.filter(isReviewed).map((row) => [row.name, row]));
+  const { tools: policy } = configurationOf(server);
+  const records = rows.map((row): McpToolRecord => {
+    const definition = definitionOf(row);
+    const before = isReviewed(row) ? undefined : newest.get(row.name);
+    return {
+      name: row.name,
+      hash: row.hash,
+      state: row.state,
+      definition,
+      before: before === undefined ? null : definitionOf(before),
+      marks: markTool(definition).map(({ mark, where }) => ({ mark, where })),
+      destructive: isDestructive(definition),
+      choice: choiceOf(policy, definition),
+      seen_at: row.seenAt,
+      reviewed_by: row.reviewedBy,
+      reviewed_at: row.reviewedAt,
+    };
+  });
+  return records.toSorted((a, b) => Number(a.state === 'reviewed') - Number(b.state === 'reviewed'));
+}
+
+function definitionOf({ definition }: McpToolRow): McpToolRecord['definition'] {
+  const parsed: McpToolRecord['definition'] = JSON.parse(definition);
+  return parsed;
+}
+
+const MAX_NAMES_CHARACTERS = 1_000;
+
+/** One event for all tools of a change, with their names as far as they fit. */
+function toolsEvent(
+  type: AuditEventType,
+  actor: string,
+  row: McpServerRow,
+  tools: readonly { readonly name: string }[],
+): AuditDraft[] {
+  if (tools.length === 0) return [];
+  const event = mcpServerEvent(type, actor, row);
+  const names = toShownLine(tools.map(({ name }) => name).join(', '), MAX_NAMES_CHARACTERS);
+  return [{ ...event, data: { ...event.data, 'svc.mcp.tool': names } }];
+}
+
+function changedMeanwhile({ name, id }: McpServerRow): ApiError {
+  const message = `the tools of ${name} have changed since they were shown: look at them again with GET /v1/mcp-servers/${id}/tools`;
+  return apiError('conflict', message);
+}
