@@ -36,6 +36,21 @@ const content = z.strictObject({
 /** The confirmed hash by the real path of the folder. */
 export type TrustedFolders = Readonly<Record<string, { readonly sha256: string }>>;
 
+/** Beside it: the vault paths that were confirmed, to show what has changed since. Nothing is decided by it. */
+const CONFIRMED_FILE = 'trusted_secrets.json';
+const confirmed = z.record(z.string(), z.array(z.string()));
+
+/** The vault paths that a person confirmed last for a folder (a real path); null if that is not known. */
+export function findConfirmedSecrets(home: string, folder: string): readonly string[] | null {
+  return readConfirmed(home)[folder] ?? null;
+}
+
+function readConfirmed(home: string): z.output<typeof confirmed> {
+  const text = readPrivateFile(join(home, CONFIRMED_FILE));
+  const parsed = confirmed.safeParse(text.ok && text.value !== null ? parseJson(text.value) : null);
+  return parsed.success ? parsed.data : {};
+}
+
 export function readTrustedFolders(home: string): TrustedFolders {
   const path = join(home, TRUST_FILE);
   const text = readPrivateFile(path);
@@ -46,14 +61,23 @@ export function readTrustedFolders(home: string): TrustedFolders {
   throw new CliError(EXIT.failed, `${path} is damaged`, ['Move it away, then confirm the folders again: svc trust']);
 }
 
-/** Confirms the file of a folder with this hash; null ends its effect. */
-export function changeTrustedFolder(home: string, folder: string, sha256: string | null): Promise<void> {
+/** What a person confirms: the hash of the file that was shown, and the vault paths in it. */
+interface ShownFile {
+  readonly sha256: string;
+  readonly secrets: readonly string[];
+}
+
+/** Confirms the file of a folder; null ends its effect. */
+export function changeTrustedFolder(home: string, folder: string, file: ShownFile | null): Promise<void> {
   return changeUnderLock(home, 'trusted_folders.lock', async () => {
     const others = Object.entries(readTrustedFolders(home)).filter(([each]) => each !== folder);
-    const all = sha256 === null ? others : [...others, [folder, { sha256 }] as const];
+    const all = file === null ? others : [...others, [folder, { sha256: file.sha256 }] as const];
     const sorted = all.toSorted(([a], [b]) => (a < b ? -1 : 1));
     const text = JSON.stringify({ version: 1, folders: Object.fromEntries(sorted) }, null, 2);
     await writePrivateFile(join(home, TRUST_FILE), `${text}\n`);
+    const { [folder]: _before, ...rest } = readConfirmed(home);
+    const lists = { ...rest, ...(file !== null && { [folder]: file.secrets }) };
+    await writePrivateFile(join(home, CONFIRMED_FILE), `${JSON.stringify(lists, null, 2)}\n`);
   });
 }
 

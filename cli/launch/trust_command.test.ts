@@ -212,6 +212,28 @@ describe('a run in a folder with a .svc.toml', () => {
     expect((await used(project)).body).toMatchObject({ use_secrets: [byFolder] });
   });
 
+  test.each([
+    ['a new secret', `secrets = ["${PATH}", "user/github"]`, 'new since it was confirmed: vault://user/github'],
+    ['another secret', 'secrets = ["user/github"]', `no longer in it: vault://${PATH}`],
+  ])('shows what has changed: %s', async (_what, text, shown) => {
+    writeFileSync(file(), TEXT);
+    const first = await trust(['--yes']);
+    expect(first.stderr).not.toContain('confirmed:');
+    writeFileSync(file(), text);
+    expect((await trust(['--yes'])).stderr).toContain(shown);
+    expect((await trust(['--yes'])).stderr).not.toContain(shown);
+  });
+
+  test('shows that the order has changed, and nothing where an earlier svc kept no list', async () => {
+    writeFileSync(file(), `secrets = ["${PATH}", "user/github"]`);
+    await trust(['--yes']);
+    writeFileSync(file(), `secrets = ["user/github", "${PATH}"]`);
+    expect((await trust(['--yes'])).stderr).toContain('the order has changed');
+    rmSync(join(home.path, 'trusted_secrets.json'));
+    writeFileSync(file(), TEXT);
+    expect((await trust(['--yes'])).stderr).not.toContain('no longer');
+  });
+
   test('starts nothing if it is gone, until a person ends its effect', async () => {
     writeFileSync(file(), TEXT);
     await trust(['--yes']);

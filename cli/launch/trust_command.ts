@@ -12,7 +12,13 @@ import { askYes } from '../terminal/ask.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
 import { requireOutside } from './allow_command.ts';
 import { realFolder } from './allowed_hosts.ts';
-import { changeTrustedFolder, FOLDER_FILE, readFolderFile, readTrustedFolders } from './folder_secrets.ts';
+import {
+  changeTrustedFolder,
+  findConfirmedSecrets,
+  FOLDER_FILE,
+  readFolderFile,
+  readTrustedFolders,
+} from './folder_secrets.ts';
 
 interface TrustOptions {
   readonly remove?: boolean;
@@ -68,6 +74,7 @@ export async function confirmFolder(call: Call, folder: string, isSure: boolean)
   const lines = await describeSecrets(call, secrets.value);
   print.note(`Sessions in ${toPrintable(folder)} and below it use these secrets, where a host is bound to several:`);
   for (const text of lines) print.note(`  ${text}`);
+  for (const text of changeTexts(findConfirmedSecrets(home, folder), secrets.value)) print.note(`  ${text}`);
   if (!isSure) {
     if (!context.interactive) {
       throw new CliError(EXIT.usage, 'this asks at a terminal: nothing was changed', ['In a script: svc trust --yes']);
@@ -75,9 +82,22 @@ export async function confirmFolder(call: Call, folder: string, isSure: boolean)
     if (!(await askYes(context, 'Confirm?'))) throw new CliError(EXIT.failed, 'nothing was changed');
   }
   prepareHome(home, process.getuid?.());
-  await changeTrustedFolder(home, folder, sha256);
+  await changeTrustedFolder(home, folder, { sha256, secrets: secrets.value });
   print.note(`confirmed, from the next session on; if the file changes, it has to be confirmed again`);
   return secrets.value;
+}
+
+/** What is not as it was confirmed last: a person who sees the question often reads this. */
+function changeTexts(before: readonly string[] | null, now: readonly string[]): readonly string[] {
+  if (before === null) return [];
+  const added = now.filter((path) => !before.includes(path));
+  const removed = before.filter((path) => !now.includes(path));
+  const list = (paths: readonly string[]): string => paths.map(formatVaultReference).join(', ');
+  return [
+    ...(added.length === 0 ? [] : [`new since it was confirmed: ${list(added)}`]),
+    ...(removed.length === 0 ? [] : [`no longer in it: ${list(removed)}`]),
+    ...(added.length + removed.length > 0 || before.join() === now.join() ? [] : ['the order has changed']),
+  ];
 }
 
 /** Each secret with the hosts where it is chosen. Refuses one that no binding sends, as a session would. */

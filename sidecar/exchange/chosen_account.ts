@@ -1,5 +1,6 @@
 import { findPresentedCredential } from '../../shared/inject/find_presented.ts';
 import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
+import { findStrayPlaceholder } from '../../shared/inject/stray_placeholder.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
@@ -32,10 +33,27 @@ export function accountsFor(
     return err(refusal('credential_unavailable', message));
   }
   if (request === null) return ok(accounts);
-  const other = accounts.others.find((binding) => findPresentedCredential(binding, request) === 'sentinel');
+  const other = findOtherAccount(accounts, request);
   if (other === undefined) return ok(accounts);
   const message = `this session uses ${names(accounts)} for ${host}, and the request has the placeholder of ${formatVaultReference(other.credential.path)}`;
   return err(refusal('account_not_chosen', message));
+}
+
+/**
+ * The binding of another account whose placeholder is in the request: in the place of its credential, or anywhere else in the
+ * target and the headers, such as in a Basic password. A placeholder that is only the beginning of a chosen one does not count.
+ */
+function findOtherAccount({ bindings, others }: Accounts, request: OutgoingRequest): HostBinding | undefined {
+  const own = bindings.filter((binding) => findStrayPlaceholder([binding], request) !== null);
+  return others.find((other) => {
+    if (findPresentedCredential(other, request) === 'sentinel') return true;
+    return findStrayPlaceholder([other], request) !== null && !own.some((binding) => isPartOf(other, binding));
+  });
+}
+
+function isPartOf({ emit: part }: HostBinding, { emit: whole }: HostBinding): boolean {
+  if (part.mechanism !== 'sentinel-swap' || whole.mechanism !== 'sentinel-swap') return false;
+  return whole.sentinel.includes(part.sentinel);
 }
 
 /** An operation has the credential of its connector, which may be another account than the one that the session chose for the host. */

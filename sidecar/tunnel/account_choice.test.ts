@@ -56,11 +56,11 @@ function choose(secrets: readonly ChosenSecret[], atStart: readonly HostBinding[
 }
 
 /** Sends a request; `token` is what the client puts in the place of its credential. */
-async function ask(token: string | null, { method = 'GET', path = '/', body = '' } = {}): Promise<string> {
+async function ask(token: string | null, { method = 'GET', path = '/', body = '', header = '' } = {}): Promise<string> {
   const client = await plane.open(HOST, HOST, 'chosen');
   const line = token === null ? '' : `Authorization: Bearer ${token}\r\n`;
   const ofBody = body === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
-  client.write(`${method} ${path} HTTP/1.1\r\nHost: ${HOST}\r\n${line}${ofBody}\r\n${body}`);
+  client.write(`${method} ${path} HTTP/1.1\r\nHost: ${HOST}\r\n${line}${header}${ofBody}\r\n${body}`);
   return readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'));
 }
 
@@ -78,6 +78,24 @@ describe('a session that chose an account', () => {
     expect(plane.audit.events).toMatchObject([
       { type: 'sandbox.proxy.trust_denied', data: { 'svc.proxy.reason': 'account_not_chosen' } },
     ]);
+  });
+
+  test.each([
+    ['a Basic password', { header: `Authorization: Basic ${btoa(`x:${OF_OTHER}`)}\r\n` }],
+    ['another header', { header: `X-Key: ${OF_OTHER}\r\n` }],
+    ['the query', { path: `/?key=${OF_OTHER}` }],
+  ])('refuses the placeholder of another account also in %s', async (_what, where) => {
+    expect(await ask(null, where)).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
+    expect([plane.credentials.asked, seen]).toEqual([[], []]);
+  });
+
+  test('sends its own account if the placeholder of another one is the beginning of its own', async () => {
+    const own = `${OF_OTHER}-of-work`;
+    const all = [swapped('user/other', OF_OTHER), swapped('user/work', own)];
+    plane.policy.use(all);
+    choose(SECRETS, all);
+    await ask(own);
+    expect(sent()).toEqual([WORK]);
   });
 
   test('may be a step of a plan, whose account is that of its lock', async () => {
