@@ -27,6 +27,14 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'the placeholder of another account is refused in whatever place of the head it is',
+    file: CHOSEN,
+    text: '    return findStrayPlaceholder([other], request) !== null && !own',
+    replacement: '    return findStrayPlaceholder([], request) !== null && !own',
+    tests: [PLANE_TEST],
+  },
+  {
+    row: ROW,
     holds: 'only bindings of the chosen secrets are used',
     file: CHOICE,
     text: 'bindings: bindings.filter(isChosen),',

@@ -87,15 +87,18 @@ export async function confirmFolder(call: Call, folder: string, isSure: boolean)
   return secrets.value;
 }
 
+function listPaths(paths: readonly string[]): string {
+  return paths.map(formatVaultReference).join(', ');
+}
+
 /** What is not as it was confirmed last: a person who sees the question often reads this. */
 function changeTexts(before: readonly string[] | null, now: readonly string[]): readonly string[] {
   if (before === null) return [];
   const added = now.filter((path) => !before.includes(path));
   const removed = before.filter((path) => !now.includes(path));
-  const list = (paths: readonly string[]): string => paths.map(formatVaultReference).join(', ');
   return [
-    ...(added.length === 0 ? [] : [`new since it was confirmed: ${list(added)}`]),
-    ...(removed.length === 0 ? [] : [`no longer in it: ${list(removed)}`]),
+    ...(added.length === 0 ? [] : [`new since it was confirmed: ${listPaths(added)}`]),
+    ...(removed.length === 0 ? [] : [`no longer in it: ${listPaths(removed)}`]),
     ...(added.length + removed.length > 0 || before.join() === now.join() ? [] : ['the order has changed']),
   ];
 }
