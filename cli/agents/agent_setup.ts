@@ -6,7 +6,7 @@ import type { GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { promptHidden, readSecret, type SecretSource } from '../terminal/read_secret.ts';
+import { promptHidden, readSecret, requireSource, type SecretSource } from '../terminal/read_secret.ts';
 import { homeOf } from '../up/home.ts';
 import { loginOf, requireLogin, readStored, storeLogin, type ReadyLogin, type Stored } from './agent_login.ts';
 import type { AgentLogin, AgentProfile } from './agent_profile.ts';
@@ -40,6 +40,7 @@ export async function logInAgent(call: Call<AgentLoginOptions>): Promise<undefin
   if (options.device === true) throw new CliError(EXIT.usage, '--device is for --as account');
   if (profile.logins.length === 0) throw new CliError(EXIT.usage, `${profile.title} needs no credential`);
   const as = options.as === undefined ? undefined : requireLogin(profile, options.as);
+  if (options.secret === undefined) requireSource(call.context, options);
   await ensureStarted(call);
   const client = controlClient(call.context, options);
   const ready =

@@ -224,6 +224,13 @@ describe('svc login AGENT', () => {
     },
   );
 
+  test('starts nothing and says how to give the credential where nobody can be asked', async () => {
+    const run = await svc(['login', 'claude']);
+    expect([run.code, run.calls]).toEqual([2, []]);
+    expect(run.stderr).toContain('--stdin');
+    expect(run.stderr).not.toContain('secret set');
+  });
+
   test('refuses a credential as an argument', async () => {
     const run = await svc(['login', 'claude', KEY]);
     expect(run).toMatchObject({ code: 2, calls: [] });

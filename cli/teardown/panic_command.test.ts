@@ -118,6 +118,18 @@ describe('svc panic', () => {
     expect(await panic()).toMatchObject({ code: 0, not_done: [], stopped: false });
   });
 
+  test('does not say that all is done for a state directory that does not exist', async () => {
+    const done = await runCli(home, ['panic', '--yes', '--json', '--home', join(home.path, 'none')]);
+    expect(report.parse(JSON.parse(done.stdout)).not_done).toEqual([expect.stringContaining('none does not exist')]);
+    expect(done.code).toBe(1);
+  });
+
+  test('refuses a state directory that is a file', async () => {
+    home.write('file', '');
+    const done = await runCli(home, ['panic', '--yes', '--home', join(home.path, 'file')]);
+    expect([done.code, done.stderr]).toEqual([1, expect.stringContaining('is not a directory: nothing was stopped')]);
+  });
+
   test('names the homes of agents, which stay and may hold what an agent wrote down', async () => {
     nothingRuns();
     expect((await runCli(home, ['panic', '--yes'])).stderr).not.toContain('svc agents homes');

@@ -93,7 +93,9 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   const home = homeOf(context, options);
   requireOwnHome(home, process.getuid?.());
   await requireAgreement(call, { yes: options.yes === true, facts: [`State directory: ${home}`], question: QUESTION });
-  const notDone: string[] = [];
+  const notDone = existsSync(home)
+    ? []
+    : [`${home} does not exist: name the state directory of your svc with --home DIR`];
   const step: Step = (what, work) => attempt(work, notDone, what);
   await step('named pipes in the state directory could not be removed', () => removePipes(home));
   const programs = (await step('the programs of svc are not known', () => UpLock.readPrograms(home))) ?? [];

@@ -27,9 +27,15 @@ async function rawValue(context: CliContext, source: SecretSource): Promise<stri
   if (source.file !== undefined) return decode(await readFile(resolve(context.workingDirectory, source.file)));
   // Also with --stdin: the terminal would echo the input.
   if (context.interactive) return promptHidden(context.stdin, context.stderr, 'Secret (not shown): ');
-  if (source.stdin === true) return decode(await readAll(context.stdin));
+  requireSource(context, source);
+  return decode(await readAll(context.stdin));
+}
+
+/** Refuses a command that would ask where nobody can answer, before it does anything else. */
+export function requireSource(context: Pick<CliContext, 'interactive'>, { stdin, file }: SecretSource): void {
+  if (context.interactive || stdin === true || file !== undefined) return;
   throw new CliError(EXIT.usage, 'stdin is not a terminal, so there is no prompt: say where the secret comes from', [
-    'Use --stdin (for example: printf %s "$TOKEN" | svc secret set PATH --stdin) or --file FILE.',
+    'Pipe it in (printf %s "$TOKEN" | svc ... --stdin), or read it from a file (--file FILE).',
   ]);
 }
 

@@ -39,6 +39,11 @@ export function prepareHome(home: string, uid: number | undefined): readonly str
  */
 export function requireOwnHome(home: string, uid: number | undefined): void {
   const found = statIfThere(home);
+  if (found !== undefined && !found.isDirectory()) {
+    throw new CliError(EXIT.failed, `${home} is not a directory: nothing was stopped`, [
+      'Name the state directory of your svc with --home DIR.',
+    ]);
+  }
   if (found === undefined || uid === undefined || found.uid === uid) return;
   throw new CliError(EXIT.failed, `${home} belongs to user ${found.uid}, not to you (${uid}): nothing was stopped`, [
     `Run the command as that user, or choose your own directory with --home DIR.`,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
@@ -21,9 +22,10 @@ export async function removeLeftContainers(
   home: string,
   endpoints: readonly string[],
 ): Promise<RemovedContainers> {
-  const label = homeLabelOf(home);
   const removed: string[] = [];
   const problems: string[] = [];
+  if (endpoints.length === 0 || !existsSync(home)) return { removed, problems };
+  const label = homeLabelOf(home);
   for (const endpoint of endpoints) {
     const runtime = dockerRuntime(env, endpoint);
     const listed = await runtime.listByLabel(HOME_LABEL, label);
