@@ -19,6 +19,7 @@ import { createTestCa, type TestCa } from './support/test_ca.ts';
 
 const HOST = 'api.example.test';
 const OTHER = 'other.example.test';
+const PINNED = 'pinned.example.test';
 const ITEMS = `https://${HOST}/items?a=b`;
 const TOKEN = 'planted-token-of-the-api';
 const CLIENTS = join(import.meta.dirname, 'company_proxy');
@@ -30,9 +31,9 @@ describe.skipIf(!isHere)('a machine that only a proxy connects to the world', ()
   let ca: TestCa;
 
   beforeAll(async () => {
-    network = await createCompanyNetwork([HOST, OTHER]);
+    network = await createCompanyNetwork([HOST, OTHER, PINNED]);
     ca = await createTestCa();
-    const { cert, key } = await ca.issue([HOST, OTHER]);
+    const { cert, key } = await ca.issue([HOST, OTHER, PINNED]);
     const files = [join(network.folder, 'cert.pem'), join(network.folder, 'key.pem')] as const;
     writeFileSync(files[0], cert);
     writeFileSync(files[1], key);
@@ -71,7 +72,7 @@ describe.skipIf(!isHere)('a machine that only a proxy connects to the world', ()
     beforeAll(async () => {
       home = join(network.folder, name);
       const hostsFile = join(network.folder, 'hosts');
-      writeFileSync(hostsFile, `${WORLD} ${HOST} ${OTHER}\n`);
+      writeFileSync(hostsFile, `${WORLD} ${HOST} ${OTHER} ${PINNED}\n`);
       const proxy = await prepare({ folder: network.folder, address: GATE, port, hostsFile, refused: OTHER });
       await network.serve(...proxy, `${GATE}:${port}`);
       await svcOk(['up', '--detach', '--control-port', '0', '--proxy-port', '0', '--upstream-ca', ca.file]);
@@ -99,6 +100,18 @@ describe.skipIf(!isHere)('a machine that only a proxy connects to the world', ()
     it('carries a WebSocket', async () => {
       const run = ['run', '--', 'python3', join(CLIENTS, 'websocket.py'), HOST];
       expect(await svcOk(run)).toBe('hello\n');
+    });
+
+    it('carries a connection to a host that is not intercepted', async () => {
+      const pinned = ['run', '--', 'curl', '-sS', '--cacert', ca.file, `https://${PINNED}/unread`];
+      const before = await svc(pinned);
+      expect(before.code).not.toBe(0);
+      expect(before.stderr).toContain(`svc tunnel add ${PINNED}`);
+      await svcOk(['tunnel', 'add', PINNED]);
+      expect(JSON.parse(await svcOk(pinned))).toMatchObject({ url: '/unread' });
+      const events = await svcOk(['audit', 'list', '--json', '--type', 'sandbox.proxy.tunnelled']);
+      expect(events).toMatch(/tunnel_closed[^]*tunnel_opened/);
+      expect(events).not.toContain('/unread');
     });
 
     it('does not show the proxy to the command', async () => {

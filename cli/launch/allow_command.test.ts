@@ -314,14 +314,6 @@ describe('the last line of a session', () => {
     ]);
   });
 
-  test('counts a connection that is carried unread once', () => {
-    const data = { 'svc.proxy.upstream.host': 'a.test', 'svc.proxy.mediation': 'passthrough' } as const;
-    const events = ['tunnel_closed', 'tunnel_opened'].map((reason) =>
-      storedEvent({ ...data, 'svc.proxy.reason': reason }),
-    );
-    expect(listTriedHosts(events)).toEqual([{ host: 'a.test', refused: 0, passed: 1 }]);
-  });
-
   test('a look-alike stands beside the host that it imitates, however often each was tried', () => {
     const names = ['registry.test.cdn.example', 'registry-npm.test', 'z.test', 'registry.test', 'z.test'];
     expect(listTriedHosts(names.map(refused)).map(({ host }) => host)).toEqual([

@@ -1,13 +1,13 @@
 import { CERTIFICATE_REFUSED } from '../../shared/model/audit_event.ts';
 import { parseTunnelHost } from '../../shared/net/tunnel_host.ts';
-import { auditEventsPage, type storedAuditEvent } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage, type readAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { z } from 'zod';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
-type Told = Pick<z.infer<typeof storedAuditEvent>, 'data'>;
+type Told = Pick<z.infer<typeof readAuditEvent>, 'data'>;
 
 /** A session with more such hosts has other problems, such as a client without the CA. */
 const MOST_HINTS = 5;
@@ -39,7 +39,7 @@ export async function printCertificateHints(call: Call, sessionId: string): Prom
   try {
     const client = controlClient(call.context, call.options);
     const limits = { most: MOST_EVENTS, signal: AbortSignal.timeout(AT_END_MS) };
-    const events = await fetchAllPages(client, '/v1/audit-events', auditEventsPage, query, limits);
+    const events = await fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, query, limits);
     for (const hint of certificateHints(events)) call.print.note(`svc: ${hint}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;

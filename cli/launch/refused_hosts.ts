@@ -1,4 +1,3 @@
-import { TUNNEL_CLOSED } from '../../shared/model/audit_event.ts';
 import { readAuditEventsPage } from '../../shared/wire/audit_events.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -36,11 +35,10 @@ const MOST_EVENTS = 10_000;
 const MOST_EVENTS_AT_END = 1_000;
 const AT_END_MS = 5_000;
 const MOST_SHOWN = 5;
-const TRIED_TYPES = 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough,sandbox.proxy.tunnelled';
 
 /** The hosts that a session was refused or reached without a credential, by name. */
 export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHosts> {
-  return readHosts(call, sessionId, TRIED_TYPES, { most: MOST_EVENTS });
+  return readHosts(call, sessionId, 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough', { most: MOST_EVENTS });
 }
 
 async function readHosts(call: Call, session: string, type: string, limits: FetchLimits): Promise<TriedHosts> {
@@ -59,8 +57,7 @@ export function listTriedHosts(events: readonly SeenEvent[]): readonly TriedHost
     const host = data['svc.proxy.upstream.host'];
     const count = data['svc.proxy.count'] ?? 1;
     const refused = data['svc.proxy.reason'] === 'egress_host_not_allowed' ? count : 0;
-    const isEnd = data['svc.proxy.reason'] === TUNNEL_CLOSED;
-    const passed = data['svc.proxy.mediation'] === 'passthrough' && !isEnd ? count : 0;
+    const passed = data['svc.proxy.mediation'] === 'passthrough' ? count : 0;
     if (host === undefined || refused + passed === 0 || !parseAllowedHost(host).ok) continue;
     const known = found.get(host) ?? { host, refused: 0, passed: 0 };
     found.set(host, { host, refused: known.refused + refused, passed: known.passed + passed });

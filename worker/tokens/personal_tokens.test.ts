@@ -41,6 +41,16 @@ describe('a personal token', () => {
     expect(await outcome(callAs(control, token, 'GET', '/v1/me'))).toBe('insufficient_scope');
   });
 
+  test('needs the scopes of host bindings for the list of hosts that are not intercepted', async () => {
+    const { token: reader } = await make(['host-bindings:read', 'secrets:write', 'connectors:write']);
+    const { token: writer } = await make(['host-bindings:write']);
+    const add = (token: string) => callAs(control, token, 'POST', '/v1/tunnel-hosts', { host: 'pinned.example.test' });
+    expect(await outcome(add(reader))).toBe('insufficient_scope');
+    expect((await callAs(control, reader, 'GET', '/v1/tunnel-hosts')).status).toBe(200);
+    expect((await add(writer)).status).toBe(201);
+    expect(await outcome(callAs(control, writer, 'GET', '/v1/tunnel-hosts'))).toBe('insufficient_scope');
+  });
+
   test('with every scope cannot manage tokens, sign-ins, members or links', async () => {
     const { token } = await make(SCOPES);
     expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);

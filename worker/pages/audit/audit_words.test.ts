@@ -51,6 +51,36 @@ describe('an event in words', () => {
     ]);
   });
 
+  test('of a connection that was carried unread say so, and how much was carried', () => {
+    const host = { 'svc.proxy.upstream.host': 'pinned.example.com' };
+    const opened = { ...host, 'svc.proxy.reason': 'tunnel_opened' };
+    const closed = {
+      ...host,
+      'svc.proxy.reason': 'tunnel_closed',
+      'svc.proxy.bytes.sent': 517,
+      'svc.proxy.bytes.received': 4096,
+    };
+    const why = 'The host is on the list of hosts that are not intercepted, so its bytes were carried unread.';
+    const type = 'sandbox.proxy.tunnelled';
+    expect(decisionSentences({ type, data: opened })).toEqual([why, 'The tunnel was opened.']);
+    const ended = 'The tunnel ended. The client sent 517 bytes and received 4096.';
+    expect(decisionSentences({ type, data: closed })).toEqual([why, ended]);
+  });
+
+  test('of a client that refused the certificate name the command that would carry its host unread', () => {
+    const data = {
+      'svc.proxy.upstream.host': 'pinned.example.com',
+      'svc.proxy.reason': 'client_refused_certificate',
+    };
+    const sentences = decisionSentences({ type: 'sandbox.proxy.rejected', data }).join(' ');
+    expect(sentences).toMatch(/did not accept the certificate of svc.*svc tunnel add pinned\.example\.com/);
+  });
+
+  test('of a change to the list of hosts that are not intercepted name the host', () => {
+    const data = { 'svc.control.host': '*.example.com', 'svc.control.resource': 'tnl_1' };
+    expect(eventSubject({ data })).toBe('*.example.com');
+  });
+
   test('of the question whose login it is say what the program got', () => {
     const data = { 'svc.proxy.reason': 'login_account_asked', 'svc.proxy.upstream.status': 200 };
     expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data })).toEqual([
