@@ -119,7 +119,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: tokens',
     holds: 'an access token is for this control plane',
     file: 'worker/tokens/access_tokens.ts',
-    text: '      audience: issuer,\n',
+    text: '      audience,\n',
     replacement: '',
     tests: [ACCESS_TOKENS],
   },

@@ -71,6 +71,10 @@ import {
   postMarketplacePreview,
   postMcpUpgrade,
 } from './routes/api/marketplace.ts';
+import { deleteMcpClient, getMcpClients } from './routes/api/mcp_clients.ts';
+import { describeMcp } from './routes/mcp/describe_mcp.ts';
+import { MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
+import { MCP_PATH } from '../shared/wire/mcp/mcp_clients.ts';
 import { getMembers, putMember } from './routes/api/members.ts';
 import {
   answerLocalNamesOnly,
@@ -187,6 +191,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/mcp-servers/{id}/upgrade', getMcpUpgrade],
   ['post', '/v1/mcp-servers/{id}/upgrade', postMcpUpgrade],
 
+  ['get', '/v1/mcp-clients', getMcpClients],
+  ['delete', '/v1/mcp-clients/{id}', deleteMcpClient],
+
   ['get', '/v1/marketplace/servers', getMarketplaceServers],
   ['get', '/v1/marketplace/servers/{registryId+}', getMarketplaceServer],
   ['post', '/v1/marketplace/servers/{registryId+}/preview', postMarketplacePreview],
@@ -223,7 +230,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
 /** A run has its own limits (design section 11). */
 const maxBodyBytes = ({ maxApiBodyBytes, maxRunRequestBytes }: ApiLimits, path: string): number =>
-  path === '/v1/connector-operations/run' ? maxRunRequestBytes : maxApiBodyBytes;
+  path === '/v1/connector-operations/run' || path === MCP_PATH ? maxRunRequestBytes : maxApiBodyBytes;
 
 export interface AppOptions {
   /** The services of this program, or of this request if the runtime needs that. */
@@ -265,10 +272,12 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.use(demandHttps, knowClient(client), limitBody(maxBodyBytes));
   describeAccess(app);
   describeBrowserOperations(app);
+  describeMcp(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   const pages = pageTable(app);
-  for (const [method, path, answer] of pages) app[method](routerPath(path), answer);
-  app.notFound(answerNotFound([...ROUTES, ...pages].map(([method, path]): RouteName => [method, path])));
+  const others = [...pages, ...MCP_ROUTES];
+  for (const [method, path, answer] of others) app[method](routerPath(path), answer);
+  app.notFound(answerNotFound([...ROUTES, ...others].map(([method, path]): RouteName => [method, path])));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;
 }

@@ -99,6 +99,19 @@ beforeAll(async () => {
       ...Array(2).fill(nowText(control.context)),
     ],
   });
+  const mcpClientId = freshId(control.context, 'mcc');
+  await client.execute({
+    sql: `INSERT INTO mcp_connections (id, user_id, provider, client_id, client_name, redirect_origin, created_at, last_used_at, expires_at)
+      VALUES (?, ?, 'general', ?, ?, 'https://client.example.test', ?, ?, ?)`,
+    args: [
+      mcpClientId,
+      tenant.caller.userId,
+      PLANTED,
+      PLANTED,
+      ...Array(2).fill(nowText(control.context)),
+      Math.floor(control.clock.now() / 1000) + 3600,
+    ],
+  });
   const credential = { kind: 'api_key', value: 'key-of-a-test' };
   places = {
     '/v1/secrets/{path}': { id: secretId },
@@ -128,6 +141,7 @@ beforeAll(async () => {
     '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
     '/v1/tokens/{id}': { id: tokenId },
     '/v1/identities/{id}': { id: identityId },
+    '/v1/mcp-clients/{id}': { id: mcpClientId },
     '/v1/sessions/{id}': { id: sessionId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },

@@ -103,6 +103,9 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/sidecars/{id}/revoke': [page('a sidecar to revoke', ({ sidecarId }) => `/sidecars/${sidecarId}/revoke`)],
   '/account': [page('sign-ins and tokens', () => '/account')],
   '/account/sign-ins/{id}/end': [page('a sign-in to end', ({ signInId }) => `/account/sign-ins/${signInId}/end`)],
+  '/account/mcp-clients/{id}/end': [
+    page('an MCP client that is not there', () => '/account/mcp-clients/mcc_nothing/end', 404),
+  ],
   '/account/tokens/new': [page('a new token', () => '/account/tokens/new')],
   '/account/tokens/{id}/revoke': [page('a token to revoke', ({ tokenId }) => `/account/tokens/${tokenId}/revoke`)],
   '/members': [page('members', () => '/members')],

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err } from '../../shared/model/result.ts';
 import type { GatewayLimits } from '../../gateway/gateway_limits.ts';
-import { HIDDEN_CHARACTERS_META } from '../../gateway/routing/show_definition.ts';
+import { HIDDEN_CHARACTERS_META } from '../../shared/mcp/show_definition.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { FakePorts, localServer, remoteServer } from './gateway/fake_ports.ts';
 import { type HttpGateway, startHttpGateway } from './gateway/http_gateway.ts';

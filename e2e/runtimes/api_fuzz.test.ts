@@ -289,12 +289,16 @@ async function sendChecked(call: WireCall, authorization: Authorization): Promis
   return reply.status;
 }
 
+/** A control plane on the machine of a person is no MCP server: these paths do not exist there. */
+const isHosted = (path: string) => /^\/(?:mcp$|oauth\/|\.well-known\/oauth-)/.test(path);
+
 /**
  * Operations that cannot succeed here: made-up ids do not exist, codes and passwords are not valid, no provider is configured,
  * no domain is verified, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
  */
 const neverSucceeds = (name: string) =>
   name.includes('{id}') ||
+  isHosted(name.slice(name.indexOf(' ') + 1)) ||
   name.startsWith('POST /auth/') ||
   /^GET \/auth\/(?:\{provider\}|sso|link|connectors)/.test(name) ||
   name === 'PUT /v1/enterprise' ||
@@ -310,7 +314,7 @@ test('a valid call gets the described reply, or a refusal', async () => {
 
 test('an invalid call gets an error of the common shape', async () => {
   const seen = await forEachOperation(brokenCalls, (call) => sendChecked(call, asItsCaller));
-  const withBody = operations.filter(({ body }) => body !== null);
+  const withBody = operations.filter(({ body, path }) => body !== null && !isHosted(path));
   for (const { method, path } of withBody) expect(seen[`${method} ${path}`]).toContain(400);
 });
 

@@ -6,7 +6,7 @@ import type { ListedOperation } from '../../shared/wire/connector_operations.ts'
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
 import type { LocalApiFailure } from '../sidecar/local_api.ts';
 import { resultOfFailure, resultOfReply } from './connector_results.ts';
-import { toShownDefinition } from './show_definition.ts';
+import { toShownDefinition } from '../../shared/mcp/show_definition.ts';
 import type { SourceCall, ToolSource } from '../tool_source.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 

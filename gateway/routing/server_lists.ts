@@ -8,7 +8,7 @@ import {
 import { z } from 'zod';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
-import { toShownDefinition } from './show_definition.ts';
+import { toShownDefinition } from '../../shared/mcp/show_definition.ts';
 
 /** What a server lists, by the kind of it. */
 export interface Listed {

@@ -8,10 +8,10 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
+import { callSummary, callText } from '../../shared/mcp/call_summary.ts';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
-import { argumentsHash, callSummary } from './call_summary.ts';
 import type { CallRegistry } from './call_registry.ts';
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Fleet } from '../servers/fleet.ts';
@@ -171,7 +171,7 @@ export class ToolRouter {
       const asked = { server, tool: tool.name, sessionId, signal: request.round.signal };
       const approved = await ports.approve({
         ...asked,
-        argumentsHash: argumentsHash(server, tool.name, args),
+        argumentsHash: sha256Hex(callText(server, tool.name, args)),
         summary: callSummary(server, tool.name, args),
       });
       if (!approved.ok) throw new Denied(approved.error.reason, approved.error.message);

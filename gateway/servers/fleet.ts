@@ -1,6 +1,6 @@
 import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
 import { splitToolName } from '../../shared/mcp/tool_names.ts';
-import { assignServerNames } from '../routing/assign_server_names.ts';
+import { assignServerNames } from '../../shared/mcp/assign_server_names.ts';
 import type { GatewayPorts, GatewayServer } from '../gateway_ports.ts';
 import { StartSlots } from './start_slots.ts';
 import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts';

@@ -65,6 +65,9 @@ export const AUDIT_EVENT_TYPES = [
   'control.mcp_server.reauthorisation_required',
   'control.mcp_server.tokens_revoked',
   'control.mcp_server.tokens_not_revoked',
+  'control.mcp_client.connected',
+  'control.mcp_client.denied',
+  'control.mcp_client.ended',
   'mcp.server.started',
   'mcp.server.stopped',
   'mcp.server.failed',
@@ -186,6 +189,8 @@ export interface AuditEventData {
   readonly 'svc.mcp.outcome'?: McpOutcome;
   readonly 'svc.mcp.duration_ms'?: number;
   readonly 'svc.mcp.reason'?: string;
+  /** The id of an MCP client that a person connected, or denied. */
+  readonly 'svc.mcp.client'?: string;
 }
 
 /**

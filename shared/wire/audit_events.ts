@@ -81,6 +81,7 @@ export const auditEventData = z.strictObject({
   'svc.mcp.outcome': z.enum(MCP_OUTCOMES).optional(),
   'svc.mcp.duration_ms': z.number().int().min(0).optional(),
   'svc.mcp.reason': short.optional(),
+  'svc.mcp.client': short.optional(),
 } satisfies { readonly [Key in keyof AuditEventData]-?: z.ZodType });
 
 /** An audit event on the wire: {@link AuditEvent}. */

@@ -22,6 +22,8 @@ const ID_PREFIXES = [
   'tok',
   /** A program's sign-in: its access and refresh tokens. */
   'fam',
+  /** An MCP client that a person connected: its access and refresh tokens. */
+  'mcc',
   /** A control plane: the audience of its sidecars' calls. */
   'cpl',
   /** A login of a program whose tokens wait for a person. */

@@ -29,6 +29,8 @@ export interface OutboundReply {
   readonly retryAfter?: string;
   /** The `WWW-Authenticate` header, if any. */
   readonly wwwAuthenticate?: string;
+  /** The `Mcp-Session-Id` header, if any. */
+  readonly mcpSessionId?: string;
   /** Decoded, if the upstream compressed it unasked. */
   readonly body: Uint8Array<ArrayBuffer>;
 }
@@ -143,10 +145,15 @@ export async function readBody(
 
 /** The reply headers that are passed on. */
 export function carryHeaders(
-  header: (name: 'retry-after' | 'www-authenticate') => string | null | undefined,
-): Pick<OutboundReply, 'retryAfter' | 'wwwAuthenticate'> {
-  const [retryAfter, wwwAuthenticate] = [header('retry-after') ?? null, header('www-authenticate') ?? null];
-  return { ...(retryAfter !== null && { retryAfter }), ...(wwwAuthenticate !== null && { wwwAuthenticate }) };
+  header: (name: 'retry-after' | 'www-authenticate' | 'mcp-session-id') => string | string[] | null | undefined,
+): Pick<OutboundReply, 'retryAfter' | 'wwwAuthenticate' | 'mcpSessionId'> {
+  const [retryAfter, wwwAuthenticate] = [header('retry-after'), header('www-authenticate')];
+  const mcpSessionId = header('mcp-session-id');
+  return {
+    ...(typeof retryAfter === 'string' && { retryAfter }),
+    ...(typeof wwwAuthenticate === 'string' && { wwwAuthenticate }),
+    ...(typeof mcpSessionId === 'string' && { mcpSessionId }),
+  };
 }
 
 export function invalidReply(host: string, problem: string): Failure<OutboundFailureReason> {

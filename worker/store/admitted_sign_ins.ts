@@ -1,7 +1,7 @@
 import { and, eq, exists, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from './database.ts';
-import { browserSessions, deviceCodes, identities, tokenFamilies, users } from './tables.ts';
+import { browserSessions, deviceCodes, identities, mcpConnections, tokenFamilies, users } from './tables.ts';
 
 /** The sign-ins that an enterprise allows. */
 export interface AdmittedSignIns {
@@ -22,7 +22,7 @@ interface SignInColumns {
 }
 
 /**
- * Ends the browser and program sign-ins of an enterprise that its rules no longer allow, and deletes such device
+ * Ends the browser and program sign-ins and the MCP clients that an enterprise's rules no longer allow, and deletes such device
  * approvals that have not been used.
  */
 export function endOtherSignIns(database: Database, admitted: AdmittedSignIns, now: string): Statement[] {
@@ -38,6 +38,10 @@ export function endOtherSignIns(database: Database, admitted: AdmittedSignIns, n
       .set({ revokedAt: now })
       .where(and(isNull(tokenFamilies.revokedAt), ended(tokenFamilies))),
     database.read.delete(deviceCodes).where(ended(deviceCodes)),
+    database.read
+      .update(mcpConnections)
+      .set({ revokedAt: now })
+      .where(and(isNull(mcpConnections.revokedAt), ended(mcpConnections))),
   ];
 }
 

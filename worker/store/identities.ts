@@ -1,6 +1,15 @@
 import { and, asc, eq, gt, isNull, ne, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { browserSessions, deviceCodes, enterprises, identities, passwords, tokenFamilies, users } from './tables.ts';
+import {
+  browserSessions,
+  deviceCodes,
+  enterprises,
+  identities,
+  mcpConnections,
+  passwords,
+  tokenFamilies,
+  users,
+} from './tables.ts';
 import type { Account } from './accounts.ts';
 
 export type IdentityRow = typeof identities.$inferSelect;
@@ -103,7 +112,7 @@ export function deleteIdentity(database: Database, { id, provider, subject }: Id
   ];
 }
 
-/** Ends a user's browser and program sign-ins by a provider, except one. */
+/** Ends a user's browser and program sign-ins by a provider, except one, and the MCP clients connected in these. */
 export function endSignInsBy(
   database: Database,
   by: { readonly userId: string; readonly provider: string; readonly except: string; readonly now: string },
@@ -111,6 +120,7 @@ export function endSignInsBy(
   const { userId, provider, except, now } = by;
   const ofBrowsers = and(eq(browserSessions.userId, userId), eq(browserSessions.provider, provider));
   const ofPrograms = and(eq(tokenFamilies.userId, userId), eq(tokenFamilies.provider, provider));
+  const ofMcpClients = and(eq(mcpConnections.userId, userId), eq(mcpConnections.provider, provider));
   return [
     database.read.delete(browserSessions).where(and(ofBrowsers, ne(browserSessions.tokenHash, except))),
     database.read
@@ -118,6 +128,10 @@ export function endSignInsBy(
       .set({ revokedAt: now })
       .where(and(ofPrograms, ne(tokenFamilies.id, except), isNull(tokenFamilies.revokedAt))),
     database.read.delete(deviceCodes).where(and(eq(deviceCodes.userId, userId), eq(deviceCodes.provider, provider))),
+    database.read
+      .update(mcpConnections)
+      .set({ revokedAt: now })
+      .where(and(ofMcpClients, isNull(mcpConnections.revokedAt))),
   ];
 }
 

@@ -425,4 +425,30 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN DELETE FROM mcp_tools WHERE server_id = OLD.id; END`,
     ],
   },
+  {
+    number: 25,
+    name: 'MCP clients that people connect',
+    statements: [
+      // `document`: the copy of a document at the URL that is the client's id. Either kind is deleted when it expires.
+      `CREATE TABLE mcp_clients (
+        id TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('registered', 'document')), name TEXT NOT NULL,
+        redirect_uris TEXT NOT NULL, created_at TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX mcp_clients_by_expiry ON mcp_clients (expires_at)`,
+      // `last_used_at` is null until the client has redeemed its code. Until then the connection lives as long as the code.
+      `CREATE TABLE mcp_connections (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), provider TEXT NOT NULL, client_id TEXT NOT NULL,
+        client_name TEXT NOT NULL, redirect_origin TEXT NOT NULL, created_at TEXT NOT NULL, last_used_at TEXT,
+        expires_at INTEGER NOT NULL, revoked_at TEXT) STRICT`,
+      `CREATE INDEX mcp_connections_by_user ON mcp_connections (user_id, id)`,
+      `CREATE INDEX mcp_connections_by_expiry ON mcp_connections (expires_at)`,
+      // Used ones are kept, so that a second use is noticed.
+      `CREATE TABLE mcp_codes (
+        code_hash TEXT PRIMARY KEY, connection_id TEXT NOT NULL, redirect_uri TEXT NOT NULL, challenge TEXT NOT NULL,
+        valid_until INTEGER NOT NULL, expires_at INTEGER NOT NULL, used_at TEXT) STRICT`,
+      `CREATE INDEX mcp_codes_by_expiry ON mcp_codes (expires_at)`,
+      `CREATE TABLE mcp_refresh_tokens (
+        token_hash TEXT PRIMARY KEY, connection_id TEXT NOT NULL, expires_at INTEGER NOT NULL, used_at TEXT) STRICT`,
+      `CREATE INDEX mcp_refresh_tokens_by_expiry ON mcp_refresh_tokens (expires_at)`,
+    ],
+  },
 ];

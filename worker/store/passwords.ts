@@ -2,6 +2,7 @@ import { and, eq, gt, sql } from 'drizzle-orm';
 import { deleteSessionsOfUser } from './browser_sessions.ts';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring } from './expiring_rows.ts';
+import { endMcpConnectionsOf } from './mcp_connections.ts';
 import { revokeFamiliesOf } from './refresh_tokens.ts';
 import { deviceCodes, passwords, signups } from './tables.ts';
 
@@ -23,13 +24,14 @@ export function setPassword(database: Database, row: PasswordRow): Statement {
 }
 
 /**
- * Ends a user's browser and program sign-ins, including approved programs that wait for their tokens, because their
+ * Ends a user's browser and program sign-ins and its MCP clients, including approved programs that wait for their tokens, because their
  * holder may know only the old password.
  */
 export function endAllSignIns(database: Database, userId: string, now: string): Statement[] {
   return [
     deleteSessionsOfUser(database, userId),
     revokeFamiliesOf(database, userId, now),
+    endMcpConnectionsOf(database, userId, now),
     database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),
   ];
 }

@@ -451,6 +451,47 @@ export const mcpTools = sqliteTable(
   (table) => [primaryKey({ columns: [table.serverId, table.hash] })],
 );
 
+export const mcpClients = sqliteTable('mcp_clients', {
+  id: text('id').primaryKey(),
+  kind: text('kind', { enum: ['registered', 'document'] }).notNull(),
+  name: text('name').notNull(),
+  /** JSON. */
+  redirectUris: text('redirect_uris').notNull(),
+  createdAt: text('created_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+});
+
+export const mcpConnections = sqliteTable('mcp_connections', {
+  id: text('id').primaryKey(),
+  userId: text('user_id').notNull(),
+  /** The provider of the connecting user's sign-in. */
+  provider: text('provider').notNull(),
+  clientId: text('client_id').notNull(),
+  clientName: text('client_name').notNull(),
+  redirectOrigin: text('redirect_origin').notNull(),
+  createdAt: text('created_at').notNull(),
+  lastUsedAt: text('last_used_at'),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: text('revoked_at'),
+});
+
+export const mcpCodes = sqliteTable('mcp_codes', {
+  codeHash: text('code_hash').primaryKey(),
+  connectionId: text('connection_id').notNull(),
+  redirectUri: text('redirect_uri').notNull(),
+  challenge: text('challenge').notNull(),
+  validUntil: integer('valid_until').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: text('used_at'),
+});
+
+export const mcpRefreshTokens = sqliteTable('mcp_refresh_tokens', {
+  tokenHash: text('token_hash').primaryKey(),
+  connectionId: text('connection_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: text('used_at'),
+});
+
 export const registryMirrors = sqliteTable('registry_mirrors', {
   id: integer('id').primaryKey(),
   url: text('url').notNull(),

@@ -27,21 +27,36 @@ export async function issueAccessToken(
   issuer: string,
   { account, familyId }: { readonly account: Account; readonly familyId: string },
 ): Promise<string> {
-  const { kid, privateKey } = await context.accessKeys.signer(context.database);
   const { user } = account;
-  const issuedAt = nowSeconds(context);
-  const about = {
+  const claims = {
     client_id: 'svc',
     family: familyId,
     enterprise_id: user.enterpriseId,
     role: user.role,
     ...emailClaims(user),
   };
-  return new SignJWT(about)
+  return signAccessToken(context, { issuer, audience: issuer, subject: user.id, claims });
+}
+
+interface TokenContent {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly subject: string;
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+/** A JWT that is signed by the current key and lives ten minutes. */
+export async function signAccessToken(
+  context: TokenContext,
+  { issuer, audience, subject, claims }: TokenContent,
+): Promise<string> {
+  const { kid, privateKey } = await context.accessKeys.signer(context.database);
+  const issuedAt = nowSeconds(context);
+  return new SignJWT({ ...claims })
     .setProtectedHeader({ alg: ALGORITHM, typ: ACCESS_TOKEN_TYP, kid })
     .setIssuer(issuer)
-    .setAudience(issuer)
-    .setSubject(user.id)
+    .setAudience(audience)
+    .setSubject(subject)
     .setIssuedAt(issuedAt)
     .setExpirationTime(issuedAt + ACCESS_TOKEN_SECONDS)
     .setJti(randomToken())
@@ -56,22 +71,32 @@ function emailClaims({ email, verifiedEmail }: Account['user']): object {
 /** The claims of an access token; null unless one of our keys signed it, it is for us and it has not expired. */
 export async function verifyAccessToken(context: TokenContext, token: string): Promise<AccessClaims | null> {
   const issuer = context.publicUrl;
+  if (issuer === null) return null;
+  const claims = accessClaims.safeParse(await verifyToken(context, token, { issuer, audience: issuer }));
+  return claims.success ? claims.data : null;
+}
+
+/** The content of a token; null unless one of our keys signed it for this audience and it has not expired. */
+export async function verifyToken(
+  context: TokenContext,
+  token: string,
+  { issuer, audience }: Pick<TokenContent, 'issuer' | 'audience'>,
+): Promise<unknown> {
   const kid = keyIdOf(token);
-  if (issuer === null || kid === null) return null;
+  if (kid === null) return null;
   const key = await context.accessKeys.verifier(context.database, kid);
   if (key === null) return null;
   try {
     const { payload } = await jwtVerify(token, key, {
       issuer,
-      audience: issuer,
+      audience,
       typ: ACCESS_TOKEN_TYP,
       algorithms: [ALGORITHM],
       requiredClaims: ['exp', 'iat', 'jti'],
       maxTokenAge: ACCESS_TOKEN_SECONDS,
       currentDate: new Date(context.clock.now()),
     });
-    const claims = accessClaims.safeParse(payload);
-    return claims.success ? claims.data : null;
+    return payload;
   } catch (error) {
     if (error instanceof errors.JOSEError) return null;
     throw error;

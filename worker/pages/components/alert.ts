@@ -28,6 +28,7 @@ const DONE: Readonly<Record<string, string>> = {
   sidecar_revoked: 'The sidecar is revoked: its next call is refused.',
   signed_out: 'It is signed out: its next call is refused.',
   token_revoked: 'The token is revoked: its next call is refused.',
+  mcp_client_ended: 'The client is disconnected: its next call is refused.',
   member_changed: 'The role is changed.',
   member_suspended: 'The member is suspended, signed out everywhere, and its sidecars are revoked.',
   member_resumed: 'The member may sign in again.',

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { MeReply } from '../../../shared/wire/account.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { McpClientRecord } from '../../../shared/wire/mcp/mcp_clients.ts';
 import type { SignInRecord } from '../../../shared/wire/sign_ins.ts';
 import type { TokenRecord } from '../../../shared/wire/tokens.ts';
 import { flash } from '../components/alert.ts';
@@ -20,13 +21,14 @@ interface AccountView {
   readonly me: MeReply;
   readonly signIns: ListPage<SignInRecord>;
   readonly tokens: ListPage<TokenRecord>;
+  readonly mcpClients: ListPage<McpClientRecord>;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
-/** The user's sign-ins: browsers, programs and personal tokens. */
+/** The user's sign-ins: browsers, programs, personal tokens and MCP clients. */
 export function accountPage(view: AccountView): Page {
-  const { me, signIns, tokens, done, nowMs } = view;
+  const { me, signIns, tokens, mcpClients, done, nowMs } = view;
   const content = html`${pageHeader({
       title: 'Sign-ins and tokens',
       lead: 'Everything that can act as you. End what you do not recognise.',
@@ -54,9 +56,17 @@ export function accountPage(view: AccountView): Page {
       </div>
       ${tokens.items.length === 0 ? emptyRow('None. A token lets a script call the API with the scopes that you give it.') : tokenTable(tokens.items, nowMs)}
     </section>
-    ${moreLink('tokens', tokens.next_cursor, 'More tokens')}`;
+    ${moreLink('tokens', tokens.next_cursor, 'More tokens')}
+    <section class="panel flush" aria-labelledby="mcp-clients-title">
+      <div class="panel-head"><h2 id="mcp-clients-title">MCP clients</h2></div>
+      ${mcpClients.items.length === 0 ? emptyRow(NO_MCP_CLIENTS) : mcpClientTable(mcpClients.items, nowMs)}
+    </section>
+    ${moreLink('mcp_clients', mcpClients.next_cursor, 'More MCP clients')}`;
   return layout('Sign-ins and tokens', content);
 }
+
+const NO_MCP_CLIENTS =
+  'None. A hosted control plane is an MCP server at /mcp: add it in a client, and that asks you here.';
 
 function emptyRow(text: string): Html {
   return html`<div class="empty"><p>${text}</p></div>`;
@@ -94,6 +104,46 @@ function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
       },
     ],
   });
+}
+
+function mcpClientTable(clients: readonly McpClientRecord[], nowMs: number): Html {
+  return dataTable<McpClientRecord>({
+    caption: 'MCP clients',
+    rows: clients,
+    columns: [
+      {
+        title: 'Client',
+        cell: ({ name, redirect_origin: origin }) =>
+          html`<strong>${name === '' ? 'no name' : foreignText(name)}</strong> <span class="sub mono">${origin}</span>`,
+      },
+      { title: 'Tokens renewed', cell: ({ last_used_at: used }) => timeAgo(used, nowMs) },
+      { title: 'Connected', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
+      { title: 'Ends', cell: ({ expires_at: expires }) => timeAgo(expires, nowMs) },
+      {
+        title: 'Disconnect',
+        isActions: true,
+        cell: ({ id, name }) =>
+          html`<a class="button compact danger" href="/account/mcp-clients/${id}/end"
+            >Disconnect<span class="hidden-but-read"> ${name}</span></a
+          >`,
+      },
+    ],
+  });
+}
+
+/** Asks for confirmation before an MCP client is disconnected. */
+export function disconnectPage({ id, name, redirect_origin: origin }: McpClientRecord): Page {
+  const title = 'Disconnect this MCP client?';
+  const content = html`${pageHeader({ title, above: ACCOUNT_PAGE })}
+    <div class="panel">
+      <p>${name === '' ? 'It gave no name.' : foreignText(name)} <span class="sub mono">${origin}</span></p>
+      <p>Its next call is refused. To use it again, connect it again.</p>
+      <form class="actions" method="post" action="/account/mcp-clients/${id}/end">
+        <button class="danger">Disconnect it</button>
+        <a class="button" href="/account">Keep it</a>
+      </form>
+    </div>`;
+  return layout(title, content, 'narrow');
 }
 
 /** Asks for confirmation before a browser or program is signed out. */

@@ -1,5 +1,14 @@
 import type { PageEntry } from './console.ts';
-import { askSignOut, getAccount, submitSignOut, getNewToken, submitToken, tokenRevocation } from './console_account.ts';
+import {
+  askDisconnect,
+  askSignOut,
+  getAccount,
+  submitDisconnect,
+  submitSignOut,
+  getNewToken,
+  submitToken,
+  tokenRevocation,
+} from './console_account.ts';
 import {
   credentialDeletion,
   submitCredential,
@@ -33,6 +42,8 @@ export const CONSOLE_ACCESS_PAGES: readonly PageEntry[] = [
   ['get', '/account', getAccount],
   ['get', '/account/sign-ins/{id}/end', askSignOut],
   ['post', '/account/sign-ins/{id}/end', submitSignOut],
+  ['get', '/account/mcp-clients/{id}/end', askDisconnect],
+  ['post', '/account/mcp-clients/{id}/end', submitDisconnect],
   ['get', '/account/tokens/new', getNewToken],
   ['post', '/account/tokens', submitToken],
   ['get', '/account/tokens/{id}/revoke', tokenRevocation.ask],

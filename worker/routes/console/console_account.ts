@@ -1,10 +1,11 @@
 import type { Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { SignInRecord } from '../../../shared/wire/sign_ins.ts';
-import { accountPage, signOutPage } from '../../pages/people/account.ts';
+import { accountPage, disconnectPage, signOutPage } from '../../pages/people/account.ts';
 import { describeUser } from '../../services/people/account.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listPersonalTokenPage, createPersonalToken, removePersonalToken } from '../../tokens/personal_tokens.ts';
+import { disconnectMcpClient, listMcpClientPage } from '../../tokens/mcp/mcp_connections.ts';
 import { endSignIn, listSignInPage } from '../../tokens/sign_ins.ts';
 import type { AppContext } from '../http/app_env.ts';
 import {
@@ -27,17 +28,35 @@ import { confirmedChange } from './confirmed_change.ts';
 
 const SHOWN = 50;
 
-/** `GET /account?sign_ins=&tokens=`: each list from its cursor on. */
+/** `GET /account?sign_ins=&tokens=&mcp_clients=`: each list from its cursor on. */
 export const getAccount = forReader(async (c, caller) => {
   const context = c.get('context');
-  const { sign_ins: after, tokens: tokensAfter, done: code } = c.req.query();
+  const { sign_ins: after, tokens: tokensAfter, mcp_clients: clientsAfter, done: code } = c.req.query();
   const signIns = await listSignInPage(context, caller, { limit: SHOWN, cursor: after });
   if (!signIns.ok) return problem(c, caller, signIns.error);
   const tokens = await listPersonalTokenPage(context, caller, { limit: SHOWN, cursor: tokensAfter });
   if (!tokens.ok) return problem(c, caller, tokens.error);
+  const mcpClients = await listMcpClientPage(context, caller, { limit: SHOWN, cursor: clientsAfter });
+  if (!mcpClients.ok) return problem(c, caller, mcpClients.error);
   const me = await describeUser(context, caller);
-  const view = { me, signIns: signIns.value, tokens: tokens.value, done: code, nowMs: context.clock.now() };
-  return consolePage(c, caller, accountPage(view));
+  const lists = { signIns: signIns.value, tokens: tokens.value, mcpClients: mcpClients.value };
+  return consolePage(c, caller, accountPage({ me, ...lists, done: code, nowMs: context.clock.now() }));
+});
+
+/** `GET /account/mcp-clients/{id}/end`: asks for confirmation. */
+export const askDisconnect = forReader(async (c, caller) => {
+  const client = await findListed(
+    c,
+    (query) => listMcpClientPage(c.get('context'), caller, query),
+    (id) => `there is no MCP client ${id}: the page Sign-ins and tokens lists yours`,
+  );
+  return client.ok ? consolePage(c, caller, disconnectPage(client.value)) : problem(c, caller, client.error);
+});
+
+/** `POST /account/mcp-clients/{id}/end` */
+export const submitDisconnect = forChange(async (c, caller) => {
+  const ended = await disconnectMcpClient(c.get('context'), caller, c.req.param('id') ?? '');
+  return ended.ok ? redirectDone(c, '/account', 'mcp_client_ended') : problem(c, caller, ended.error);
 });
 
 /** `GET /account/sign-ins/{id}/end`: asks for confirmation. */

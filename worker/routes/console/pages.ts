@@ -19,18 +19,19 @@ import { localPath } from '../auth/local_path.ts';
  * Pages load and run only files of their own origin, and their scripts cannot turn text into markup or code: trusted
  * types refuse that.
  */
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+const pagePolicy = (formTargets: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    `form-action 'self'${formTargets}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
 
 /** All ways to sign in. It replaces, with 401, a page that needs a session; the browser returns there after sign-in. */
 export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> {
@@ -79,21 +80,31 @@ const DESCRIPTION =
 
 /** One of our own pages that needs no sign-in. */
 export function page(c: AppContext, view: Page, status: ContentfulStatusCode): Promise<Response> {
-  return send(c, view, null, status);
+  return send(c, view, { person: null, status, redirectOrigin: null });
 }
 
-/** A console page, for signed-in users. */
+/**
+ * A console page, for signed-in users. `redirectOrigin`: where the answer to its form may redirect the browser, which the
+ * policy would prevent otherwise.
+ */
 export async function consolePage(
   c: AppContext,
   caller: Caller,
   view: Page,
   status: ContentfulStatusCode = 200,
+  redirectOrigin: string | null = null,
 ): Promise<Response> {
-  return send(c, view, await describePerson(c.get('context'), caller), status);
+  return send(c, view, { person: await describePerson(c.get('context'), caller), status, redirectOrigin });
 }
 
-async function send(c: AppContext, view: Page, person: Person | null, status: ContentfulStatusCode): Promise<Response> {
-  c.header('content-security-policy', PAGE_POLICY);
+interface Sent {
+  readonly person: Person | null;
+  readonly status: ContentfulStatusCode;
+  readonly redirectOrigin: string | null;
+}
+
+async function send(c: AppContext, view: Page, { person, status, redirectOrigin }: Sent): Promise<Response> {
+  c.header('content-security-policy', pagePolicy(redirectOrigin === null ? '' : ` ${redirectOrigin}`));
   c.header('cross-origin-opener-policy', 'same-origin');
   const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path });
   // Escapes invisible and bidirectional characters in every page, as a last line of defence.

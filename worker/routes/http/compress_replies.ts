@@ -9,7 +9,7 @@ const COMPRESSIBLE = /^(text\/html|application\/(schema\+)?json)\b/;
 /** Smaller replies gain nothing. */
 const LEAST_BYTES = 1024;
 /** Routes with codes and tokens in paths and pages. */
-const WITH_CODES = /^\/(auth|device|v1\/sidecar)(\/|$)/;
+const WITH_CODES = /^\/(auth|device|oauth|mcp|v1\/sidecar)(\/|$)/;
 
 /**
  * Compresses replies, or with `isPlatformDoing` leaves it to the platform. The length of a compressed reply reveals how

@@ -26,7 +26,7 @@ export function configurationOf(row: Pick<McpServerRow, 'record'>): McpConfigura
 }
 
 /** The server in the format of gateways. */
-function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) {
+export function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) {
   return toMcpServer({ ...configurationOf(row), id: row.id, revision: row.revision });
 }
 

@@ -12,6 +12,7 @@ import type {
   McpToolsReply,
   McpToolsReport,
   ReviewedTools,
+  WireToolDefinition,
 } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { bumpPolicy, policyVersion } from '../../store/accounts.ts';
 import type { Database } from '../../store/database.ts';
@@ -30,7 +31,6 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { sha256Hex } from '../../kernel/encoding.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 import { configurationOf } from './mcp_server_records.ts';
 import { mcpServerEvent, visibleMcpServer, writableMcpServer } from './mcp_servers.ts';
 
@@ -43,7 +43,7 @@ type Seen = SeenTool & { readonly text: string };
  */
 export async function noteTools(
   context: ServiceContext,
-  caller: SidecarCaller,
+  caller: Pick<Caller, 'userId' | 'enterpriseId'>,
   report: McpToolsReport,
 ): Promise<Result<number, ApiError>> {
   const seen = await Promise.all(report.tools.flatMap((tool) => lookAt(tool)));
@@ -72,6 +72,28 @@ export async function noteTools(
     });
   });
   return noted.ok ? ok(await policyVersion(context.database, caller.userId)) : noted;
+}
+
+/** Those of a server's tools that may be listed and called, after new and changed ones were noted. */
+export async function keepReviewed<T extends WireToolDefinition>(
+  context: ServiceContext,
+  caller: Pick<Caller, 'userId' | 'enterpriseId'>,
+  serverId: string,
+  tools: readonly T[],
+): Promise<readonly T[]> {
+  const looked = await Promise.all(
+    tools.map(async (tool) => {
+      const text = toolText(tool);
+      return { tool, hash: text === null ? null : await sha256Hex(text) };
+    }),
+  );
+  const known = await summariseMcpTools(context.database, serverId);
+  const isKnown = new Set<string | null>([null, ...known.map(({ hash }) => hash)]);
+  const news = looked.filter(({ hash }) => !isKnown.has(hash)).map(({ tool }) => tool);
+  if (news.length > 0) await noteTools(context, caller, { server_id: serverId, tools: news });
+  const after = news.length > 0 ? await summariseMcpTools(context.database, serverId) : known;
+  const reviewed = new Set<string | null>(after.filter(isReviewed).map(({ hash }) => hash));
+  return looked.filter(({ hash }) => reviewed.has(hash)).map(({ tool }) => tool);
 }
 
 const isReviewed = ({ state }: Pick<McpToolRow, 'state'>): boolean => state === 'reviewed';

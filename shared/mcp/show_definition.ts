@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listHiddenCharacters, showHidden } from '../../shared/model/shown_text.ts';
+import { listHiddenCharacters, showHidden } from '../model/shown_text.ts';
 
 /** The `_meta` key that lists the hidden characters made visible in a definition. */
 export const HIDDEN_CHARACTERS_META = 'svc/hidden-characters';

@@ -1,16 +1,18 @@
-import { canonicalJson } from '../../shared/audit/canonical_json.ts';
-import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { toShownLine } from '../../shared/model/shown_text.ts';
-import { sha256Hex } from '../../machine/sha256.ts';
+import { canonicalJson } from '../audit/canonical_json.ts';
+import type { McpServer } from '../model/mcp_server.ts';
+import { toShownLine } from '../model/shown_text.ts';
 
 type Args = Readonly<Record<string, unknown>>;
 
 const MOST_CHARACTERS = 500;
 const MOST_NAMES = 20;
 
-/** SHA-256 (hex) over the server's current configuration, the tool and the arguments: equal for identical calls only. */
-export function argumentsHash({ id, revision }: McpServer, tool: string, args: Args): string {
-  return sha256Hex(textOf([id, revision, tool, args]));
+/**
+ * The text of a call: the server's current configuration, the tool and the arguments. Equal for identical calls only. An
+ * approval covers the calls with one SHA-256 of it.
+ */
+export function callText({ id, revision }: McpServer, tool: string, args: Args): string {
+  return textOf([id, revision, tool, args]);
 }
 
 /** A fallback for arguments that canonical JSON cannot represent. */

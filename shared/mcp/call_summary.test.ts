@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { localServer } from '../../shared/mcp/testing/servers.ts';
-import { argumentsHash, callSummary } from './call_summary.ts';
+import { localServer } from './testing/servers.ts';
+import { callSummary, callText } from './call_summary.ts';
 
 const server = localServer({ name: 'files', description: 'Files of mine' });
 
@@ -22,15 +22,14 @@ test('is one line of limited length without control characters', () => {
   expect(summary.length).toBeLessThanOrEqual(500);
 });
 
-test('equal calls have equal hashes in any argument order; different calls differ', () => {
-  const hash = argumentsHash(server, 't', { a: 1, b: { c: [2] } });
-  expect(hash).toMatch(/^[0-9a-f]{64}$/);
-  expect(argumentsHash(server, 't', { b: { c: [2] }, a: 1 })).toBe(hash);
+test('equal calls have equal texts in any argument order; different calls differ', () => {
+  const text = callText(server, 't', { a: 1, b: { c: [2] } });
+  expect(callText(server, 't', { b: { c: [2] }, a: 1 })).toBe(text);
   const others = [
-    argumentsHash(server, 't', { a: 1, b: { c: [3] } }),
-    argumentsHash(server, 'u', { a: 1, b: { c: [2] } }),
-    argumentsHash({ ...server, revision: 2 }, 't', { a: 1, b: { c: [2] } }),
-    argumentsHash(server, 't', { a: '\uD800' }),
+    callText(server, 't', { a: 1, b: { c: [3] } }),
+    callText(server, 'u', { a: 1, b: { c: [2] } }),
+    callText({ ...server, revision: 2 }, 't', { a: 1, b: { c: [2] } }),
+    callText(server, 't', { a: '\uD800' }),
   ];
-  expect(new Set([hash, ...others]).size).toBe(5);
+  expect(new Set([text, ...others]).size).toBe(5);
 });

@@ -1,4 +1,4 @@
-import type { McpServer } from '../../shared/model/mcp_server.ts';
+import type { McpServer } from '../model/mcp_server.ts';
 
 const MAX_CHARACTERS = 48;
 

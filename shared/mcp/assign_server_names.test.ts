@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { localServer } from '../../shared/mcp/testing/servers.ts';
+import { localServer } from './testing/servers.ts';
 import { assignServerNames } from './assign_server_names.ts';
 
 const server = (id: string, name: string, owner: 'personal' | 'enterprise' = 'personal') =>

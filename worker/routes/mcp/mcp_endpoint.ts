@@ -1,0 +1,99 @@
+import type { Server } from '@modelcontextprotocol/server';
+import { parseJson } from '../../../shared/model/json.ts';
+import { MCP_SCOPE } from '../../../shared/wire/mcp/mcp_clients.ts';
+import { jsonCostProblem } from '../../../shared/wire/json_scan.ts';
+import { endOfWait } from '../../kernel/lifetime.ts';
+import { VERSION } from '../../services/people/account.ts';
+import { callServedTool, listServedTools, type ServedRequest } from '../../services/mcp/served/served_tools.ts';
+import { authenticateMcpClient, type McpClientCall } from '../../tokens/mcp/mcp_connections.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { resourceMetadataUrl } from './oauth_endpoints.ts';
+import { allowAnyOrigin, ANY_ORIGIN, whereServed } from './public_server.ts';
+
+/** `POST /mcp`: a message of a connected MCP client, by streamable HTTP without sessions. */
+export const postMcp = whereServed(async (c, publicUrl) => {
+  allowAnyOrigin(c);
+  const call = await authenticate(c);
+  if (call === null) return challenge(c, publicUrl);
+  if (!isExpectedOrigin(c, publicUrl, call)) return refuse(c, 403, 'this page is not one of the connected client');
+  const context = c.get('context');
+  const text = await c.req.text();
+  const cost = jsonCostProblem(text);
+  if (cost !== null) return refuse(c, 413, `the message ${cost}`);
+  const body = parseJson(text);
+  if (body === undefined) return refuse(c, 400, 'the message is not JSON', -32_700);
+  const slot = context.openCalls.enter('mcp request', call.caller.userId);
+  if (!slot.ok) return refuse(c, 429, slot.error.message);
+  try {
+    const signal = endOfWait(c.req.raw, context);
+    const { caller, clientId } = call;
+    return await answerMessage(c, body, { context, caller, clientId, signal });
+  } finally {
+    slot.value();
+  }
+});
+
+async function authenticate(c: AppContext): Promise<McpClientCall | null> {
+  const token = /^Bearer +([\w.~+/=-]+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
+  return token === undefined ? null : authenticateMcpClient(c.get('context'), token);
+}
+
+/** RFC 9728 section 5.1: where a client learns how to get a token. */
+function challenge(c: AppContext, publicUrl: string): Response {
+  const error = c.req.header('authorization') === undefined ? '' : ', error="invalid_token"';
+  const where = `resource_metadata="${resourceMetadataUrl(publicUrl)}"`;
+  c.header('www-authenticate', `Bearer ${where}, scope="${MCP_SCOPE}"${error}`);
+  return refuse(c, 401, 'connect this client first: the WWW-Authenticate header says where');
+}
+
+/**
+ * A browser names the page that calls. Only pages of the client's own site may use its token, and our own (revision
+ * 2025-11-25, Transports: validate the Origin header). Other programs send none.
+ */
+function isExpectedOrigin(c: AppContext, publicUrl: string, { redirectOrigin }: McpClientCall): boolean {
+  const origin = c.req.header('origin');
+  return origin === undefined || origin === publicUrl || origin === redirectOrigin;
+}
+
+function refuse(c: AppContext, status: 400 | 401 | 403 | 413 | 429, message: string, code = -32_600): Response {
+  return c.json({ jsonrpc: '2.0', error: { code, message }, id: null }, status);
+}
+
+/** Answered by the SDK, in either generation of the protocol. The reply is complete when this returns. */
+async function answerMessage(c: AppContext, body: unknown, request: ServedRequest): Promise<Response> {
+  const sdk = await import('@modelcontextprotocol/server');
+  const serve = (): Server => {
+    const server = new sdk.Server(
+      { name: 'svc', title: 'svc', version: VERSION },
+      { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    );
+    Object.assign(server, { onerror: () => undefined });
+    serveTools(server, request, (name) => {
+      const shown = JSON.stringify(name.slice(0, 128));
+      return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
+    });
+    return server;
+  };
+  const handler = sdk.createMcpHandler(serve, { maxSubscriptions: 0, keepAliveMs: 0 });
+  const reply = await handler.fetch(c.req.raw, { parsedBody: body });
+  const content = await reply.arrayBuffer();
+  const type = reply.headers.get('content-type');
+  const headers = { ...ANY_ORIGIN, ...(type !== null && { 'content-type': type }) };
+  return new Response(content.byteLength === 0 ? null : content, { status: reply.status, headers });
+}
+
+const INSTRUCTIONS =
+  'Tools of several remote MCP servers, each named <server>__<tool>. A server that cannot be reached, or that waits for a credential, is left out; _meta["svc/unavailable"] of the list says why.';
+
+function serveTools(server: Server, request: ServedRequest, unknown: (name: string) => Error): void {
+  server.setRequestHandler('tools/list', async () => {
+    const { tools, unavailable } = await listServedTools(request);
+    const hasAll = Object.keys(unavailable).length === 0;
+    return { tools: [...tools], ...(!hasAll && { _meta: { 'svc/unavailable': unavailable } }) };
+  });
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    const called = await callServedTool(request, { name: params.name, args: params.arguments ?? {} });
+    if (called === null) throw unknown(params.name);
+    return server.projectCallToolResult(called.result, called.outputSchema);
+  });
+}

@@ -1,0 +1,29 @@
+import { assignServerNames } from '../../../../shared/mcp/assign_server_names.ts';
+import type { McpServer } from '../../../../shared/model/mcp_server.ts';
+import type { McpServerRow } from '../../../store/mcp_servers.ts';
+import { type Caller, visibleOwners } from '../../../kernel/caller.ts';
+import type { ServiceContext } from '../../../kernel/service_context.ts';
+import { serverOf } from '../mcp_server_records.ts';
+import { listAllMcpServers } from '../mcp_servers.ts';
+
+/** A remote server that the control plane serves to a person's clients. */
+export interface ServedServer {
+  readonly row: McpServerRow;
+  readonly server: McpServer;
+  /** The prefix of its tools. */
+  readonly name: string;
+}
+
+/**
+ * The caller's enabled remote servers. A local one needs a machine to run on. One with the transport `sse` needs a
+ * connection that stays open, which a control plane without sessions does not hold.
+ */
+export async function listServedServers(context: ServiceContext, caller: Caller): Promise<readonly ServedServer[]> {
+  const rows = await listAllMcpServers(context, visibleOwners(caller));
+  const all = rows.map((row) => ({ row, server: serverOf(row) }));
+  // Local servers count, so that a server has the same name here and at the gateway of a machine.
+  const names = assignServerNames(all.map(({ server }) => server));
+  return all
+    .filter(({ server }) => server.enabled && server.mode === 'remote' && server.transport === 'streamable-http')
+    .map((each) => ({ ...each, name: names.get(each.server.id) ?? each.server.name }));
+}

@@ -1,0 +1,275 @@
+import type { CallToolResult, Client, Tool } from '@modelcontextprotocol/client';
+import { z } from 'zod';
+import { maskValue } from '../../../../shared/inject/scrub/mask_value.ts';
+import { callSummary, callText } from '../../../../shared/mcp/call_summary.ts';
+import { toShownDefinition } from '../../../../shared/mcp/show_definition.ts';
+import { formatToolName, splitToolName } from '../../../../shared/mcp/tool_names.ts';
+import { toolDecision } from '../../../../shared/mcp/tool_policy.ts';
+import type { AuditEventData, McpOutcome } from '../../../../shared/model/audit_event.ts';
+import { MAX_TOOLS_OF_SERVER } from '../../../../shared/model/mcp_tool.ts';
+import { err, ok, type Result } from '../../../../shared/model/result.ts';
+import type { Caller } from '../../../kernel/caller.ts';
+import { commit } from '../../../kernel/commit.ts';
+import { randomToken, sha256Hex } from '../../../kernel/encoding.ts';
+import { controlChain } from '../../../kernel/policy_change.ts';
+import type { ServiceContext } from '../../../kernel/service_context.ts';
+import { toolSubject } from '../../approvals/approval_subject.ts';
+import { askApproval } from '../../approvals/approvals.ts';
+import { keepReviewed } from '../mcp_tools.ts';
+import { describeServerError, openServer, type OpenServer } from './open_server.ts';
+import { listServedServers, type ServedServer } from './served_servers.ts';
+
+/** A client's request at the MCP server of a person. */
+export interface ServedRequest {
+  readonly context: ServiceContext;
+  readonly caller: Caller;
+  /** The client that a person connected, for the audit log. */
+  readonly clientId: string;
+  readonly signal: AbortSignal;
+}
+
+interface ServedTools {
+  readonly tools: readonly Tool[];
+  /** The servers that are left out, with the reason. */
+  readonly unavailable: Readonly<Record<string, string>>;
+}
+
+/** A server that does not answer in time does not hold up the list of the others. */
+const LIST_MS = 20_000;
+const MAX_PAGES = 20;
+
+/** The tools of the caller's remote servers, as `<server>__<tool>`. Tools that the policy denies are left out. */
+export async function listServedTools(request: ServedRequest): Promise<ServedTools> {
+  const served = await listServedServers(request.context, request.caller);
+  const listed = await Promise.all(served.map(async (each) => [each.name, await listOne(request, each)] as const));
+  const tools = listed.flatMap(([, result]) => (result.ok ? result.value : []));
+  const failed = listed.flatMap(([name, result]) => (result.ok ? [] : [[name, result.error] as const]));
+  return { tools: tools.toSorted((a, b) => (a.name < b.name ? -1 : 1)), unavailable: Object.fromEntries(failed) };
+}
+
+async function listOne(request: ServedRequest, served: ServedServer): Promise<Result<readonly Tool[], string>> {
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(LIST_MS)]);
+  const open = await openServer(request.context, served, signal);
+  if (!open.ok) return open;
+  const tools = await readTools(open.value, signal);
+  open.value.close();
+  if (!tools.ok) return tools;
+  const named = await namesOf(served, await keepReviewed(request.context, request.caller, served.row.id, tools.value));
+  return ok(named.filter(({ tool }) => decide(served, tool) !== 'denied').map(({ name, tool }) => ({ ...tool, name })));
+}
+
+/** What the policy of the server says about a tool that somebody has accepted. */
+function decide({ server }: ServedServer, tool: Tool): ReturnType<typeof toolDecision> {
+  return toolDecision(server.tools, tool);
+}
+
+const toolsPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+const isTool = z.looseObject({
+  name: z.string().min(1).max(1_024),
+  inputSchema: z.looseObject({ type: z.literal('object') }),
+});
+
+/**
+ * The server's tools with its credentials masked and hidden characters shown. An invalid or repeated item is left out. The
+ * error is a sentence for the person.
+ */
+async function readTools(
+  { client, patterns }: OpenServer,
+  signal: AbortSignal,
+): Promise<Result<readonly Tool[], string>> {
+  if (client.getServerCapabilities()?.tools === undefined) return ok([]);
+  const byName = new Map<string, Tool>();
+  try {
+    for (const item of await readItems(client, signal)) {
+      const tool = maskValue(item, patterns);
+      if (isServerTool(tool) && !byName.has(tool.name)) byName.set(tool.name, toShownDefinition(tool));
+    }
+  } catch (error) {
+    return err(describeServerError(error, patterns));
+  }
+  return ok([...byName.values()].slice(0, MAX_TOOLS_OF_SERVER));
+}
+
+function isServerTool(item: unknown): item is Tool {
+  return isTool.safeParse(item).success;
+}
+
+/** In the later generation, the SDK leaves out tools whose arguments cannot be repeated in headers. */
+async function readItems(client: Client, signal: AbortSignal): Promise<readonly unknown[]> {
+  if (client.getProtocolEra() === 'modern') return (await client.listTools(undefined, { signal })).tools;
+  const items: unknown[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MAX_PAGES && items.length < MAX_TOOLS_OF_SERVER; pages += 1) {
+    const params = cursor === undefined ? {} : { cursor };
+    const reply = await client.request({ method: 'tools/list', params }, toolsPage, { signal });
+    items.push(...reply.tools);
+    cursor = reply.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return items;
+}
+
+/** Each tool with its name for clients. */
+async function namesOf(
+  { name: server }: ServedServer,
+  tools: readonly Tool[],
+): Promise<readonly { readonly name: string; readonly tool: Tool }[]> {
+  const hashed = await Promise.all(tools.map(async ({ name }) => [name, await sha256Hex(name)] as const));
+  const hashes = new Map(hashed);
+  return tools.map((tool) => ({ name: formatToolName(server, tool.name, (text) => hashes.get(text) ?? ''), tool }));
+}
+
+/** A client's call of a tool. */
+interface ServedCall {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** The result with the output schema that the tool declares; null if there is no such tool. A refusal is a result. */
+interface ServedResult {
+  readonly result: CallToolResult;
+  readonly outputSchema: Tool['outputSchema'];
+}
+
+/**
+ * Calls a tool of one of the caller's servers. Only a listed tool can be called. Each call is in the audit log before its
+ * result is returned.
+ */
+export async function callServedTool(request: ServedRequest, call: ServedCall): Promise<ServedResult | null> {
+  const prefix = splitToolName(call.name)?.server;
+  const servers = await listServedServers(request.context, request.caller);
+  const served = servers.find(({ name }) => name === prefix);
+  if (served === undefined) return null;
+  const open = await openServer(request.context, served, request.signal);
+  if (!open.ok) return unusable(served, open.error);
+  try {
+    const tools = await readTools(open.value, request.signal);
+    if (!tools.ok) return unusable(served, tools.error);
+    const named = await namesOf(served, tools.value);
+    const tool = named.find(({ name }) => name === call.name)?.tool;
+    if (tool === undefined) return null;
+    const reviewed = await keepReviewed(request.context, request.caller, served.row.id, tools.value);
+    const isWaiting = !reviewed.includes(tool);
+    return await callTool(request, { served, tool, isWaiting, open: open.value, args: call.args });
+  } finally {
+    open.value.close();
+  }
+}
+
+function unusable({ name }: ServedServer, why: string): ServedResult {
+  return { result: failure(`The MCP server ${name} cannot be used: ${why}`), outputSchema: undefined };
+}
+
+interface FoundTool {
+  readonly served: ServedServer;
+  readonly tool: Tool;
+  /** Nobody has accepted this form of it. */
+  readonly isWaiting: boolean;
+  readonly open: OpenServer;
+  readonly args: ServedCall['args'];
+}
+
+async function callTool(request: ServedRequest, found: FoundTool): Promise<ServedResult> {
+  const { outputSchema } = found.tool;
+  const denied = await findDenial(request, found);
+  if (denied !== null) {
+    await record(request, found, 'mcp.tool.denied', { 'svc.mcp.reason': denied.reason });
+    return { result: failure(denied.message), outputSchema };
+  }
+  const startedAt = request.context.clock.now();
+  const { outcome, result } = await send(request, found);
+  const duration = Math.max(0, request.context.clock.now() - startedAt);
+  await record(request, found, 'mcp.tool.called', { 'svc.mcp.outcome': outcome, 'svc.mcp.duration_ms': duration });
+  return { result, outputSchema };
+}
+
+interface Denial {
+  readonly reason: 'tool_waiting' | 'tool_not_allowed' | 'approval_required' | 'approval_denied';
+  readonly message: string;
+}
+
+/** Why the call must not be sent; null if it may. An approval is used up. */
+async function findDenial(
+  request: ServedRequest,
+  { served, tool, isWaiting, args }: FoundTool,
+): Promise<Denial | null> {
+  if (isWaiting) return { reason: 'tool_waiting', message: WAITING };
+  const decision = decide(served, tool);
+  if (decision === 'allowed') return null;
+  if (decision === 'denied') return { reason: 'tool_not_allowed', message: NOT_ALLOWED };
+  const { server, row } = served;
+  const asked = await askApproval(
+    request.context,
+    { ...request.caller, sidecarId: null },
+    {
+      requestId: randomToken(),
+      subject: toolSubject(row, server.version, tool.name),
+      fingerprint: await sha256Hex(callText(server, tool.name, args)),
+      summary: callSummary(server, tool.name, args),
+      sessionId: null,
+    },
+  );
+  if (!asked.ok) return { reason: 'approval_required', message: asked.error.message };
+  const { state, id } = asked.value;
+  if (state === 'approved') return null;
+  if (state === 'denied') return { reason: 'approval_denied', message: 'A person has denied this call.' };
+  return { reason: 'approval_required', message: NEEDS_APPROVAL(id) };
+}
+
+const WAITING =
+  'This tool is new or has changed, and waits until a person has looked at it, with svc mcp tools on a machine.';
+const NOT_ALLOWED = 'The configuration of this server does not allow this tool.';
+const NEEDS_APPROVAL = (id: string) =>
+  `The call is not approved yet. You can approve it in the console, under Approvals (${id}). Then repeat the same call.`;
+
+const ANY_RESULT = z.looseObject({});
+const NEEDS_INPUT = 'The tool asks for input while it runs, which is only possible at a gateway on a machine.';
+
+async function send(
+  { signal }: ServedRequest,
+  { tool, args, open: { client, patterns } }: FoundTool,
+): Promise<{ readonly outcome: McpOutcome; readonly result: CallToolResult }> {
+  const { name, inputSchema } = tool;
+  const params = { name, arguments: { ...args } };
+  try {
+    const sent =
+      client.getProtocolEra() === 'modern'
+        ? client.callTool(params, { signal, allowInputRequired: true, toolDefinition: { name, inputSchema } })
+        : client.request({ method: 'tools/call', params }, ANY_RESULT, { signal });
+    const result: unknown = maskValue(await sent, patterns);
+    if (!isResult(result)) return { outcome: 'error', result: failure(NEEDS_INPUT) };
+    return { outcome: result.isError === true ? 'tool_error' : 'ok', result };
+  } catch (error) {
+    const why = describeServerError(error, patterns);
+    return { outcome: signal.aborted ? 'cancelled' : 'error', result: failure(`The call failed: ${why}`) };
+  }
+}
+
+const resultSchema = z.looseObject({ content: z.array(z.looseObject({ type: z.string() })) });
+
+function isResult(value: unknown): value is CallToolResult {
+  return resultSchema.safeParse(value).success;
+}
+
+async function record(
+  { context, caller, clientId }: ServedRequest,
+  { served: { row, server }, tool }: FoundTool,
+  type: 'mcp.tool.called' | 'mcp.tool.denied',
+  about: AuditEventData,
+): Promise<void> {
+  const data: AuditEventData = {
+    'svc.mcp.server': row.name,
+    'svc.mcp.server_id': row.id,
+    ...(row.registryId !== null && { 'svc.mcp.registry_id': row.registryId }),
+    ...(server.version !== null && { 'svc.mcp.version': server.version }),
+    'svc.mcp.tool': tool.name,
+    'svc.mcp.client': clientId,
+    ...about,
+  };
+  const events = [{ type, actor: caller.userId, data }];
+  await commit(context, controlChain(caller), async () => ok({ statements: [], events, value: null }));
+}
+
+function failure(message: string): CallToolResult {
+  return { content: [{ type: 'text', text: message }], isError: true };
+}
