@@ -1,6 +1,14 @@
 /** What is measured. One unit is one request, or one whole transfer. */
 
-export const CASE_IDS = ['keepalive_1', 'keepalive_32', 'new_tunnel', 'reply_64k', 'download', 'upload'] as const;
+export const CASE_IDS = [
+  'keepalive_1',
+  'keepalive_32',
+  'new_tunnel',
+  'reply_64k',
+  'download',
+  'upload',
+  'streams_100',
+] as const;
 export type CaseId = (typeof CASE_IDS)[number];
 
 export interface LoadCase {
@@ -20,7 +28,16 @@ export interface TransferCase {
   readonly upload: boolean;
 }
 
-export type Case = LoadCase | TransferCase;
+export interface StreamsCase {
+  readonly kind: 'streams';
+  readonly id: CaseId;
+  readonly title: string;
+  readonly path: string;
+  /** Requests at a time, on one connection of HTTP/2. */
+  readonly streams: number;
+}
+
+export type Case = LoadCase | TransferCase | StreamsCase;
 
 function load(id: CaseId, title: string, path: string, connections: number, newTunnel = false): LoadCase {
   return { kind: 'load', id, title, path, connections, newTunnel };
@@ -33,4 +50,11 @@ export const CASES: readonly Case[] = [
   load('reply_64k', '64 KiB reply, 16 connections', '/64k', 16),
   { kind: 'transfer', id: 'download', title: '256 MiB passthrough download', upload: false },
   { kind: 'transfer', id: 'upload', title: '256 MiB passthrough upload', upload: true },
+  {
+    kind: 'streams',
+    id: 'streams_100',
+    title: 'small request, 100 streams on 1 HTTP/2 connection',
+    path: '/small',
+    streams: 100,
+  },
 ];

@@ -7,6 +7,7 @@ import { CleanUp } from './clean_up.ts';
 import { NGINX, startNginx, type Upstream } from './load/nginx.ts';
 import { present } from './load/programs.ts';
 import { CURL } from './load/transfer.ts';
+import { H2LOAD } from './load/h2load.ts';
 import { WRK } from './load/wrk.ts';
 import { measure, type Subject, subjectOf } from './measure.ts';
 import { type Options, readOptions, USAGE } from './options.ts';
@@ -56,7 +57,7 @@ async function oneRound(
 const WARM_UP_SECONDS = 5;
 
 async function warmUp(cases: readonly Case[], subjects: readonly Subject[], upstream: Upstream): Promise<void> {
-  const loads = cases.filter((one) => one.kind === 'load');
+  const loads = cases.filter((one) => one.kind !== 'transfer');
   for (const subject of subjects) for (const one of loads) await measure(one, subject, upstream, WARM_UP_SECONDS);
 }
 
@@ -77,12 +78,12 @@ async function bench(options: Options, directory: string, cleanUp: CleanUp): Pro
   missing.forEach(say);
   const subjects: Subject[] = [];
   for (const proxy of [null, ...all]) {
-    const subject = await subjectOf(proxy, upstream);
-    cleanUp.add(subject.forwarder);
-    subjects.push(subject);
+    subjects.push(await subjectOf(proxy, upstream, cleanUp));
   }
-  const cases = CASES.filter((one) => one.kind === 'load' || present(CURL));
+  const chosen = CASES.filter(({ id }) => options.cases.length === 0 || options.cases.includes(id));
+  const cases = chosen.filter(({ kind }) => kind === 'load' || present(kind === 'streams' ? H2LOAD : CURL));
   if (!present(CURL)) say(`curl is not installed, the transfers are left out: ${CURL.install}`);
+  if (!present(H2LOAD)) say(`h2load is not installed, HTTP/2 is left out: ${H2LOAD.install}`);
   if (!options.quick || options.holdWorker) await warmUp(cases, subjects, upstream);
   if (options.holdWorker) holdWorker(svc, cleanUp);
   const samples: Sample[] = [];
@@ -133,7 +134,7 @@ async function main(): Promise<void> {
   cleanUp.do(() => rmSync(directory, { recursive: true, force: true }));
   cleanUp.onSignal();
   try {
-    if (options.profile) say(await profileSvc(directory, options.seconds, cleanUp));
+    if (options.profile) say(await profileSvc(directory, options, cleanUp));
     else await bench(options, directory, cleanUp);
   } finally {
     await cleanUp.run();

@@ -1,8 +1,10 @@
-import type { Case, LoadCase, TransferCase } from './cases.ts';
-import { BULK_BYTES, CREDENTIALED_HOST, PASSTHROUGH_HOST, type Upstream } from './load/nginx.ts';
+import type { CleanUp } from './clean_up.ts';
+import type { Case, LoadCase, StreamsCase, TransferCase } from './cases.ts';
+import { runH2load } from './load/h2load.ts';
+import { BULK_BYTES, CREDENTIALED_HOST, HTTP2_HOST, PASSTHROUGH_HOST, type Upstream } from './load/nginx.ts';
 import { cpuMicroseconds, forgetPeak, peakResidentMib, processTree, residentMib } from './load/process_stats.ts';
 import type { Listening } from './load/programs.ts';
-import { startForwarder } from './load/start_forwarder.ts';
+import { type ForwarderSettings, startForwarder } from './load/start_forwarder.ts';
 import { runTransfer } from './load/transfer.ts';
 import { runWrk } from './load/wrk.ts';
 import { forwarderSettingsOf, type Proxy } from './peers/proxy.ts';
@@ -11,13 +13,23 @@ import type { Sample } from './sample.ts';
 /** A way for the load; `direct` uses the same forwarder without a proxy behind it. */
 export interface Subject {
   readonly proxy: Proxy | null;
-  readonly forwarder: Listening;
+  /** Leads to the credentialed host; null if the proxy has no tunnels. */
+  readonly forwarder: Listening | null;
+  /** Leads to the credentialed host of HTTP/2; null if the proxy carries none. */
+  readonly streams: Listening | null;
 }
 
-export async function subjectOf(proxy: Proxy | null, upstream: Upstream): Promise<Subject> {
-  const settings =
-    proxy === null ? { port: upstream.port, connect: null } : forwarderSettingsOf(proxy, CREDENTIALED_HOST);
-  return { proxy, forwarder: await startForwarder(settings) };
+export async function subjectOf(proxy: Proxy | null, upstream: Upstream, cleanUp: CleanUp): Promise<Subject> {
+  const start = async (settings: ForwarderSettings): Promise<Listening> => cleanUp.add(await startForwarder(settings));
+  if (proxy === null) {
+    return { proxy, forwarder: await start({ port: upstream.port, connect: null }), streams: null };
+  }
+  if (proxy.kind === 'front') {
+    return { proxy, forwarder: null, streams: await start({ port: proxy.port, connect: null }) };
+  }
+  const forwarder = await start(forwarderSettingsOf(proxy, CREDENTIALED_HOST));
+  const streams = proxy.kind === 'tunnel' ? null : await start(forwarderSettingsOf(proxy, HTTP2_HOST));
+  return { proxy, forwarder, streams };
 }
 
 const NOT_MEASURED = { cpuMicroseconds: null, companionMicroseconds: null, residentMib: null, extraMib: null };
@@ -48,7 +60,7 @@ type Measured = Omit<Sample, 'round' | 'caseId' | 'subject'>;
 
 async function measureLoad(
   of: LoadCase,
-  { proxy, forwarder }: Subject,
+  { proxy, port }: { readonly proxy: Proxy | null; readonly port: number },
   upstream: Upstream,
   seconds: number,
 ): Promise<Measured> {
@@ -59,7 +71,7 @@ async function measureLoad(
   const headers = of.newTunnel ? [...own, 'Connection: close'] : own;
   const run = async () => {
     const { path, connections } = of;
-    const report = await runWrk({ port: forwarder.port, path, headers, connections, seconds });
+    const report = await runWrk({ port, path, headers, connections, seconds });
     // wrk's clock starts after the handshake, so it says nothing about new tunnels.
     const latency = of.newTunnel
       ? { p50Ms: null, p99Ms: null }
@@ -68,6 +80,20 @@ async function measureLoad(
   };
   if (proxy === null) return { ...NOT_MEASURED, ...(await run()) };
   return { ...(await withCpu(proxy, run)), extraMib: null };
+}
+
+async function measureStreams(of: StreamsCase, proxy: Proxy, port: number, seconds: number): Promise<Measured> {
+  const run = async () => {
+    const { requests, failed } = await runH2load({
+      port,
+      host: HTTP2_HOST,
+      path: of.path,
+      streams: of.streams,
+      seconds,
+    });
+    return { units: requests, seconds, failed };
+  };
+  return { ...(await withCpu(proxy, run)), p50Ms: null, p99Ms: null, extraMib: null };
 }
 
 const TRANSFER_ATTEMPTS = 5;
@@ -106,6 +132,11 @@ async function transferOnce(of: TransferCase, proxy: Proxy, upstream: Upstream):
 
 /** Runs one case through one subject; null if it does not apply. */
 export function measure(of: Case, subject: Subject, upstream: Upstream, seconds: number): Promise<Measured> | null {
-  if (of.kind === 'load') return measureLoad(of, subject, upstream, seconds);
-  return subject.proxy === null ? null : measureTransfer(of, subject.proxy, upstream);
+  const { proxy, forwarder, streams } = subject;
+  if (of.kind === 'streams') {
+    return proxy === null || streams === null ? null : measureStreams(of, proxy, streams.port, seconds);
+  }
+  if (forwarder === null) return null;
+  if (of.kind === 'load') return measureLoad(of, { proxy, port: forwarder.port }, upstream, seconds);
+  return proxy === null ? null : measureTransfer(of, proxy, upstream);
 }

@@ -1,6 +1,8 @@
 import type { CleanUp } from './clean_up.ts';
 import type { Upstream } from './load/nginx.ts';
 import { present } from './load/programs.ts';
+import { startBareStreams } from './peers/bare_streams.ts';
+import { NGHTTPX, startNghttpx } from './peers/nghttpx.ts';
 import type { Proxy, ProxyName } from './peers/proxy.ts';
 import { SANDBOX_RUNTIME, sandboxRuntimeVersion, startSandboxRuntime } from './peers/sandbox_runtime.ts';
 import { SQUID, startSquid } from './peers/squid.ts';
@@ -25,6 +27,8 @@ interface Peer {
 
 const PEERS: readonly Peer[] = [
   { name: 'squid', install: SQUID.install, find: () => (present(SQUID) ? startSquid : null) },
+  { name: 'nghttpx', install: NGHTTPX.install, find: () => (present(NGHTTPX) ? startNghttpx : null) },
+  { name: 'node:http2', install: '', find: () => startBareStreams },
   {
     name: 'sandbox-runtime',
     install: SANDBOX_RUNTIME.install,

@@ -28,6 +28,7 @@ const CPU_TARGETS: readonly CpuTarget[] = [
   ['reply_64k', 'squid', 0.6],
   ['download', 'squid', 0.7],
   ['upload', 'squid', 0.7],
+  ['streams_100', 'nghttpx', 1.5],
 ];
 
 const LATENCY_RATIO_TO_SQUID = 0.7;

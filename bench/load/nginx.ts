@@ -16,13 +16,16 @@ export const NGINX: Tool = {
 /** The credentialed host, and one without a binding. */
 export const CREDENTIALED_HOST = 'localhost';
 export const PASSTHROUGH_HOST = 'bulk.localhost';
+/** Credentialed too, with a port of its own that speaks HTTP/2. */
+export const HTTP2_HOST = 'http2.localhost';
 
 export const BULK_BYTES = 256 * 1024 * 1024;
 const REPLY_64K_BYTES = 64 * 1024;
 
-/** The upstream of every measurement. Both hosts use one port; the credentialed one answers 401 without its bearer. */
+/** The upstream of every measurement. Both hosts of HTTP/1.1 use one port; the credentialed one answers 401 without its bearer. */
 export interface Upstream extends Running {
   readonly port: number;
+  readonly http2Port: number;
   readonly caFile: string;
   /** Its own certificate and key, shared with other upstreams. */
   readonly certFile: string;
@@ -42,8 +45,10 @@ function makeFiles(directory: string): string {
   return bulk;
 }
 
+const SMALL_REPLY = '{"id":4711,"name":"a small reply","created_at":"2024-05-01T12:00:00Z","items":[1,2,3]}';
+
 /** Debian's nginx-light has WebDAV's PUT, which reads an upload to its end; a plain `return` would answer before. */
-function configuration(directory: string, port: number, bearer: string): string {
+function configuration(directory: string, port: number, http2Port: number, bearer: string): string {
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((kind) => `${kind}_temp_path ${directory}/temp/${kind};`)
     .join('\n  ');
@@ -68,7 +73,13 @@ http {
     server_name ${CREDENTIALED_HOST};
     root ${directory}/www;
     if ($admitted = 0) { return 401; }
-    location = /small { return 200 '{"id":4711,"name":"a small reply","created_at":"2024-05-01T12:00:00Z","items":[1,2,3]}'; }
+    location = /small { return 200 '${SMALL_REPLY}'; }
+  }
+  server {
+    listen 127.0.0.1:${http2Port} ssl http2;
+    server_name ${HTTP2_HOST};
+    if ($admitted = 0) { return 401; }
+    location = /small { return 200 '${SMALL_REPLY}'; }
   }
   server {
     listen 127.0.0.1:${port} ssl;
@@ -83,20 +94,20 @@ http {
 /** Starts nginx as one process of this user, with all its files below `directory`. Its certificate is valid for `moreHosts` too. */
 export async function startNginx(directory: string, moreHosts: readonly string[] = []): Promise<Upstream> {
   const ca = await createTestCa();
-  const leaf = await ca.issue([CREDENTIALED_HOST, PASSTHROUGH_HOST, ...moreHosts]);
+  const leaf = await ca.issue([CREDENTIALED_HOST, PASSTHROUGH_HOST, HTTP2_HOST, ...moreHosts]);
   const certFile = join(directory, 'leaf.pem');
   const keyFile = join(directory, 'leaf.key');
   writeFileSync(certFile, leaf.cert);
   writeFileSync(keyFile, leaf.key, { mode: 0o600 });
   const bulkFile = makeFiles(directory);
   const bearer = `bench_${randomBytes(24).toString('base64url')}`;
-  const port = await freePort();
+  const [port, http2Port] = [await freePort(), await freePort()];
   const file = join(directory, 'nginx.conf');
-  writeFileSync(file, configuration(directory, port, bearer));
+  writeFileSync(file, configuration(directory, port, http2Port, bearer));
   const log = join(directory, 'nginx.log');
   const running = await startServer(NGINX_PROGRAM, ['-c', file, '-p', directory, '-e', log], {
     port,
     log: () => textOf(log),
   });
-  return { ...running, port, caFile: ca.file, certFile, keyFile, bearer, bulkFile };
+  return { ...running, port, http2Port, caFile: ca.file, certFile, keyFile, bearer, bulkFile };
 }

@@ -1,12 +1,14 @@
 import type { ForwarderSettings } from '../load/start_forwarder.ts';
 
-export const PROXY_NAMES = ['svc', 'squid', 'sandbox-runtime'] as const;
+export const PROXY_NAMES = ['svc', 'squid', 'sandbox-runtime', 'nghttpx', 'node:http2'] as const;
 export type ProxyName = (typeof PROXY_NAMES)[number];
 
 /** A running proxy that intercepts TLS and adds the bearer for the credentialed host. */
 export interface Proxy {
   readonly name: ProxyName;
   readonly version: string;
+  /** Which cases it is in: a tunnel's of HTTP/1.1, of both versions, or as a server in front of the upstream those of HTTP/2. */
+  readonly kind: 'tunnel' | 'tunnel of both' | 'front';
   readonly port: number;
   /** The authority under which it reaches a host of the upstream. */
   authority(host: string): string;

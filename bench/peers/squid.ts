@@ -118,6 +118,7 @@ export async function startSquid(parent: string, upstream: Upstream): Promise<Pr
     ...running,
     name: 'squid',
     version,
+    kind: 'tunnel',
     port,
     authority: (host) => `${host}:${upstream.port}`,
     user: 'bench',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { ROOT } from '../../e2e/support/program.ts';
 import { type Session, Svc, type UpOptions } from '../../e2e/support/svc.ts';
-import { CREDENTIALED_HOST, PASSTHROUGH_HOST, type Upstream } from '../load/nginx.ts';
+import { CREDENTIALED_HOST, HTTP2_HOST, PASSTHROUGH_HOST, type Upstream } from '../load/nginx.ts';
 import { residentMib } from '../load/process_stats.ts';
 import { otherBoundHosts, type Proxy } from './proxy.ts';
 
@@ -45,7 +45,7 @@ async function fillHome(options: UpOptions, { upstream, boundHosts = [] }: SvcOp
   const svc = await Svc.up(options);
   try {
     await svc.secret('user/bench', upstream.bearer);
-    const bound = [CREDENTIALED_HOST, ...boundHosts];
+    const bound = [CREDENTIALED_HOST, HTTP2_HOST, ...boundHosts];
     return await addBindings(svc, [...otherBoundHosts(BINDINGS - bound.length), ...bound]);
   } finally {
     await svc.stop();
@@ -58,7 +58,11 @@ function upOptions({ directory, upstream, resolve = [], nodeFlags = [] }: SvcOpt
   return {
     home,
     upstreamCaFiles: [upstream.caFile],
-    resolve: [...[CREDENTIALED_HOST, PASSTHROUGH_HOST].map((host) => `${host}:127.0.0.1:${upstream.port}`), ...resolve],
+    resolve: [
+      ...[CREDENTIALED_HOST, PASSTHROUGH_HOST].map((host) => `${host}:127.0.0.1:${upstream.port}`),
+      `${HTTP2_HOST}:127.0.0.1:${upstream.http2Port}`,
+      ...resolve,
+    ],
     command: [process.execPath, ...nodeFlags, join(ROOT, 'cli/main.ts'), 'up'],
   };
 }
@@ -75,6 +79,7 @@ export async function startSvc(options: SvcOptions): Promise<SvcProxy> {
     return {
       name: 'svc',
       version: svc.runFile.version,
+      kind: 'tunnel of both',
       port: Number(new URL(session.proxyUrl).port),
       authority: (host) => `${host}:443`,
       user: session.sessionId,

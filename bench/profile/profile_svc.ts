@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CASES } from '../cases.ts';
+import { CASES, type CaseId } from '../cases.ts';
 import type { CleanUp } from '../clean_up.ts';
 import { startNginx } from '../load/nginx.ts';
 import { measure, subjectOf } from '../measure.ts';
@@ -18,17 +18,19 @@ function profileOf(folder: string, pid: number): string {
 }
 
 /** Runs svc alone, with Node's profiler, through every load, and reports where the sidecar's main thread spent its time. */
-export async function profileSvc(directory: string, seconds: number, cleanUp: CleanUp): Promise<string> {
+export async function profileSvc(
+  directory: string,
+  { seconds, cases }: { readonly seconds: number; readonly cases: readonly CaseId[] },
+  cleanUp: CleanUp,
+): Promise<string> {
   const folder = join(directory, 'profiles');
   const upstream = cleanUp.add(await startNginx(directory));
   const svc = cleanUp.add(
     await startSvc({ directory, upstream, nodeFlags: ['--cpu-prof', `--cpu-prof-dir=${folder}`] }),
   );
-  cleanUp.add(svc);
-  const subject = await subjectOf(svc, upstream);
-  cleanUp.add(subject.forwarder);
+  const subject = await subjectOf(svc, upstream, cleanUp);
   const windows: { title: string; window: Window; cpu: number }[] = [];
-  for (const one of CASES.filter(({ kind }) => kind === 'load')) {
+  for (const one of CASES.filter(({ kind, id }) => kind !== 'transfer' && (cases.length === 0 || cases.includes(id)))) {
     await measure(one, subject, upstream, WARM_UP_SECONDS);
     const from = monotonicMicroseconds();
     const found = await measure(one, subject, upstream, seconds);
