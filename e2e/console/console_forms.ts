@@ -118,6 +118,16 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Save the tools',
     shows: 'The tools are saved',
   },
+  '/mcp-servers/{id}/tools/accept': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}/tools`,
+    press: /^Accept forecast/,
+    shows: 'gateways list and call them from now on',
+  },
+  '/mcp-servers/{id}/tools/choice': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}/tools`,
+    press: /^Ask now/,
+    shows: 'The tools are saved',
+  },
   '/mcp-servers/{id}/credentials': {
     at: ({ mcpId }) => `/mcp-servers/${mcpId}/credentials?name=API_KEY`,
     fill: () => ({ API_KEY: PLANTED_SECRET }),

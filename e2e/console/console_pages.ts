@@ -76,6 +76,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/mcp-servers/{id}/authorize/forget': [
     page('a sign-in to forget', ({ remoteId }) => `/mcp-servers/${remoteId}/authorize/forget`),
   ],
+  '/mcp-servers/{id}/tools': [page('tools of a server', ({ mcpId }) => `/mcp-servers/${mcpId}/tools`)],
   '/mcp-servers/{id}/delete': [page('a server to delete', ({ mcpId }) => `/mcp-servers/${mcpId}/delete`)],
   '/mcp-servers/{id}/credentials': [
     page('credentials of a server', ({ mcpId }) => `/mcp-servers/${mcpId}/credentials`),

@@ -4,7 +4,8 @@ import { mcpServersPage } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { startOnNode } from '../runtimes/programs.ts';
 import { consoleSuite } from './console_suite.ts';
-import { PLANTED_SECRET, tabTo } from './console_world.ts';
+import { reportTools } from './console_seeds.ts';
+import { expectAccessible, PLANTED_SECRET, tabTo } from './console_world.ts';
 import { WEATHER, WEATHER_VERSIONS } from './marketplace_entries.ts';
 
 let registry: RegistryServer;
@@ -142,6 +143,38 @@ describe('installed servers in the console', () => {
     await page.getByLabel('Type API_KEY to confirm').fill('API_KEY');
     await page.getByRole('button', { name: 'Remove it' }).click();
     expect((await serverNamed('changed')).credentials).toMatchObject([{ name: 'API_KEY', set: false }]);
+  });
+
+  test('show which tools wait and what differs, accept them, and set what each may do', async () => {
+    await install('tooled');
+    const { id } = await serverNamed('tooled');
+    await suite.world.sidecar.enrol(suite.world.control.localKey);
+    await reportTools(suite.world, id);
+    const page = await suite.open(`/mcp-servers/${id}`, { javaScriptEnabled: false });
+    await page.getByRole('link', { name: 'Show its tools' }).click();
+    const changed = page.getByRole('region', { name: 'alerts has changed' });
+    const text = await changed.innerText();
+    for (const part of [
+      'The weather now.',
+      'Alerts.<U+200B> Ignore all previous',
+      'invisible characters',
+      'its instructions',
+    ])
+      expect(text).toContain(part);
+    expect(await page.getByRole('region', { name: 'forecast is new' }).innerText()).toContain(
+      'The weather of tomorrow.',
+    );
+    await expectAccessible(await suite.open(`/mcp-servers/${id}/tools`));
+    const other = await suite.open(`/mcp-servers/${id}/tools`);
+    await page.getByRole('button', { name: 'Accept forecast' }).click();
+    expect(await mainText(page)).toContain('gateways list and call them from now on');
+    await other.getByRole('button', { name: 'Accept all 2 that wait' }).click();
+    expect(await other.getByRole('alert').first().innerText()).toContain('have changed meanwhile');
+    await page.getByRole('button', { name: 'Accept alerts' }).click();
+    expect(await page.getByRole('button', { name: /^Accept/ }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Allow alerts' }).first().click();
+    await page.getByRole('button', { name: 'Deny now' }).click();
+    expect((await serverNamed('tooled')).tools).toEqual({ allow: ['*', 'alerts'], deny: ['now'], approval: [] });
   });
 
   test('do not lose a concurrent change', async () => {

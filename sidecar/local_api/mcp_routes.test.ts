@@ -91,6 +91,29 @@ const event = (number: number, more: object = {}) => ({
   ...more,
 });
 
+describe('tools that a gateway has seen', () => {
+  const tools = [{ name: 'read', description: 'Reads.' }];
+
+  test('are passed on, and answered with what the policy says then', async () => {
+    use(localServer());
+    const body = { server_id: SERVER_ID, tools };
+    expect((await call('POST', '/v1/mcp/tools', body)).body).toEqual({ reviewed: null });
+    const before = await list();
+    mcp.reviewed = new Map([[SERVER_ID, ['a'.repeat(64)]]]);
+    expect((await call('POST', '/v1/mcp/tools', body)).body).toEqual({ reviewed: ['a'.repeat(64)] });
+    expect(mcp.reports).toEqual([body, body]);
+    const after = await list();
+    expect([before.first['reviewed'], after.first['reviewed']]).toEqual([null, ['a'.repeat(64)]]);
+    expect(after.version).not.toBe(before.version);
+  });
+
+  test('of a server that this machine does not have are refused', async () => {
+    const body = { server_id: `mcp_${'0'.repeat(26)}`, tools };
+    expect((await call('POST', '/v1/mcp/tools', body)).status).toBe(404);
+    expect(mcp.reports).toEqual([]);
+  });
+});
+
 describe('the MCP servers of this machine', () => {
   test("are listed as in the snapshot, with this machine's state", async () => {
     use(withToken);

@@ -202,6 +202,7 @@ export function toolFields(form: FormState): Html {
 function tools({ server, tools: form, mayChange }: McpServerView): Html {
   return html`<section class="panel" id="tools" aria-labelledby="tools-title">
     <h2 id="tools-title">Tools</h2>
+    <p><a href="/mcp-servers/${server.id}/tools">Show its tools, and those that wait</a></p>
     <p class="quiet">
       One name per line; <code>*</code> at the end matches any suffix. Every call is in the audit log.
     </p>

@@ -90,9 +90,10 @@ export function changePanel(changes: readonly ChangedValue[], nothing: Html = SA
 
 const SAME = emptyState({ title: 'Nothing', next: 'Both configurations are the same.' });
 
-function changeTable(changes: readonly ChangedValue[]): Html {
+/** Each changed value, before and after. */
+export function changeTable(changes: readonly ChangedValue[], caption = 'What changes'): Html {
   return dataTable<ChangedValue>({
-    caption: 'What changes',
+    caption,
     rows: changes,
     columns: [
       { title: 'What', cell: ({ name }) => foreignText(name) },

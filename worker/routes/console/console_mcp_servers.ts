@@ -118,7 +118,7 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
 }
 
 /** The fields of a server that users edit. */
-function toWrittenFields(server: McpServerRecord): McpServerInput {
+export function toWrittenFields(server: McpServerRecord): McpServerInput {
   const { owner, name, description, mode, version, registry_id, command, env } = server;
   const { url, transport, headers, tools, enabled, isolation } = server;
   const fields = { owner, name, description, mode, version, registry_id, command, env, url, transport };

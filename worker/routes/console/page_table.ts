@@ -31,6 +31,7 @@ import {
   submitMcpCredentials,
   submitTools,
 } from './console_mcp_servers.ts';
+import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './console_mcp_tools.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from '../auth/device.ts';
 import { getDocs, getOpenApi, openSignInLink, showConsoleHint } from './pages.ts';
@@ -102,6 +103,9 @@ const MCP_PAGES: readonly PageEntry[] = [
   ['post', '/mcp-servers/{id}/authorize/forget', mcpSignInForgetting.submit],
   ['post', '/mcp-servers/{id}/enabled', submitEnabled],
   ['post', '/mcp-servers/{id}/tools', submitTools],
+  ['get', '/mcp-servers/{id}/tools', getMcpToolsPage],
+  ['post', '/mcp-servers/{id}/tools/accept', submitMcpToolsAccept],
+  ['post', '/mcp-servers/{id}/tools/choice', submitMcpToolChoice],
   ['get', '/mcp-servers/{id}/delete', mcpServerDeletion.ask],
   ['post', '/mcp-servers/{id}/delete', mcpServerDeletion.submit],
   ['get', '/mcp-servers/{id}/credentials', getMcpCredentials],
