@@ -25,6 +25,7 @@ export function addMcpCommands(line: CommandLine): Command {
   addAuthorize(line, mcp);
   addTools(line, mcp);
   addRollback(line, mcp);
+  addClients(line, mcp);
   return mcp;
 }
 
@@ -195,4 +196,17 @@ function addRollback(line: CommandLine, mcp: Command): void {
   handle<McpRollbackOptions>(line, rollback, async (call) =>
     (await import('./mcp_revisions.ts')).rollbackMcpServer(call),
   );
+}
+
+/** The clients of a hosted control plane's own MCP server. */
+function addClients(line: CommandLine, mcp: Command): void {
+  const list = mcp
+    .command('clients')
+    .description('list the MCP clients that you have connected to a hosted control plane');
+  handle(line, list, async (call) => (await import('./mcp_clients.ts')).listMcpClients(call));
+  const end = mcp
+    .command('disconnect')
+    .description('disconnect an MCP client: its next call is refused')
+    .argument('<id>', 'its id (mcc_...)');
+  handle(line, end, async (call) => (await import('./mcp_clients.ts')).disconnectMcpClient(call));
 }

@@ -244,7 +244,7 @@ export async function startOnWorkerd(
   const state = await mkdtemp(join(tmpdir(), 'svc-wrangler-'));
   const port = await freePort();
   const own = { SVC_LOCAL_KEY: newLocalKey(), SVC_LOCAL: '1' };
-  const settings = { ...databaseSettings(database), ...NO_REGISTRY, ...more, ...own };
+  const settings = { ...databaseSettings(database), ...NO_REGISTRY, ...own, ...more };
   const vars = Object.entries(settings).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
   const places = [
     '--ip',
