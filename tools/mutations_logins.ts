@@ -8,6 +8,7 @@ const OF_PENDING = 'worker/pending_logins.test.ts';
 const OF_MCP_OAUTH = 'worker/mcp_oauth.test.ts';
 const CAPTURE = 'sidecar/exchange/exchange_capture.ts';
 const OF_CAPTURE = 'sidecar/tunnel/captured_login.test.ts';
+const OWN = 'sidecar/exchange/exchange_login.ts';
 const ACCOUNT = 'sidecar/exchange/exchange_account.ts';
 const OF_ACCOUNT = 'sidecar/tunnel/asked_account.test.ts';
 const GH = 'cli/agents/gh_login.ts';
@@ -245,8 +246,8 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Agents: new logins',
     holds: 'of gh: its use for the question is recorded',
-    file: ACCOUNT,
-    text: '  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);\n',
+    file: OWN,
+    text: '  if (!ports.audit.accepting) return err(refuse(facts, auditUnavailable(), incoming));\n',
     replacement: '',
     tests: [OF_ACCOUNT],
   },
@@ -469,8 +470,8 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Agents: new logins',
     holds: 'a login is not captured with the name of another host',
-    file: CAPTURE,
-    text: '  if (!authority.ok) return refuse(facts, authority.error, incoming);\n',
+    file: OWN,
+    text: '  if (!authority.ok) return err(refuse(facts, authority.error, incoming));\n',
     replacement: '',
     tests: [OF_CAPTURE],
   },

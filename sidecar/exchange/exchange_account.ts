@@ -6,12 +6,13 @@ import { fieldValues, headerField } from '../../shared/net/http1_head.ts';
 import { authorityField } from '../../shared/net/http2_head.ts';
 import type { SessionLogin } from '../ports.ts';
 import { readReply } from './exchange_capture.ts';
+import { readOwnRequest } from './exchange_login.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { forward } from './forward.ts';
-import { checkAuthority, type Incoming } from './incoming.ts';
-import { abandon, auditUnavailable, type Facts, type Outcome, refuse, replyLocally } from './outcome.ts';
+import type { Incoming } from './incoming.ts';
+import { abandon, type Facts, type Outcome, refuse, replyLocally } from './outcome.ts';
 import type { Outgoing } from './outgoing.ts';
-import { bodyText, readBody } from './request_body.ts';
+import { bodyText } from './request_body.ts';
 import { forwardContext } from './send_credentialed.ts';
 
 /** Shares no connection with other requests of the session. */
@@ -41,11 +42,8 @@ export async function exchangeAccount(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
-  if (!authority.ok) return refuse(facts, authority.error, incoming);
-  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
-  const body = await readBody(incoming, tunnel, ports);
-  if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
+  const body = await readOwnRequest(incoming, facts, tunnel, ports);
+  if (!body.ok) return body.error;
   const { account } = login;
   const isAsked = account !== null && isAccountQuery(account, bodyText(body.value));
   body.value.buffered?.release();

@@ -3,19 +3,20 @@ import { isLoginGrant, isRefreshGrant, loginCode } from '../../shared/connect/to
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { LOGIN_CAPTURED } from '../../shared/model/audit_event.ts';
 import { connectorOfVaultPath, programOfLogin } from '../../shared/model/connector.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import { readWholeBody } from '../connector/whole_body.ts';
 import type { SessionLogin } from '../ports.ts';
-import { answerTokenRequest, forwardOwn, outgoingOwn } from './exchange_login.ts';
+import { answerTokenRequest, forwardOwn, loginPlaceholders, outgoingOwn, readOwnRequest } from './exchange_login.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { forward } from './forward.ts';
 import type { Reply } from './outgoing.ts';
-import { checkAuthority, type Incoming } from './incoming.ts';
-import { abandon, auditUnavailable, type Facts, type Outcome, refuse, replyLocally, replyWith } from './outcome.ts';
-import { bodyText, readBody, type RequestBody } from './request_body.ts';
+import type { Incoming } from './incoming.ts';
+import { abandon, type Facts, type Outcome, refuse, replyLocally, replyWith } from './outcome.ts';
+import { bodyText, type RequestBody } from './request_body.ts';
 import { forwardContext } from './send_credentialed.ts';
 
 /** A reply with tokens is a few KiB. */
@@ -42,15 +43,12 @@ export async function exchangeCapture(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
-  if (!authority.ok) return refuse(facts, authority.error, incoming);
-  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
-  const body = await readBody(incoming, tunnel, ports);
-  if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
+  const body = await readOwnRequest(incoming, facts, tunnel, ports);
+  if (!body.ok) return body.error;
   try {
     const text = bodyText(body.value);
     if (!isLoginGrant(login, text)) {
-      const placeholders = [login.placeholder, ...placeholdersOfLogins(policy)];
+      const placeholders = [login.placeholder, ...loginPlaceholders(policy, isOfProgram)];
       const request = { placeholders, clientId: login.clientId, seconds: FIRST_SECONDS };
       const forwardRest: typeof forwardOwn = isRefreshGrant(text)
         ? forwardOwn
@@ -69,11 +67,8 @@ export async function exchangeCapture(
   }
 }
 
-function placeholdersOfLogins({ placeholders }: Policy): readonly string[] {
-  return placeholders.flatMap(({ emit, credential }) => {
-    const fqn = connectorOfVaultPath(credential.path) ?? '';
-    return emit.mechanism === 'sentinel-swap' && programOfLogin(fqn) !== null ? [emit.sentinel] : [];
-  });
+function isOfProgram({ path }: HostBinding['credential']): boolean {
+  return programOfLogin(connectorOfVaultPath(path) ?? '') !== null;
 }
 
 async function capture(

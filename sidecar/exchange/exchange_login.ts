@@ -2,8 +2,10 @@ import type { ConnectorOperation } from '../../shared/connect/connector_index.ts
 import { decideTokenRequest, placeholderReply } from '../../shared/connect/token_request.ts';
 import { enforceOperation } from '../../shared/enforce/operation.ts';
 import { ANSWERED_LOCALLY } from '../../shared/model/audit_event.ts';
-import type { InstalledConnector, ProgramLogin } from '../../shared/model/connector.ts';
-import { refusal } from '../../shared/model/refusal.ts';
+import type { ProgramLogin } from '../../shared/model/connector.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { forward } from './forward.ts';
@@ -35,19 +37,38 @@ export async function exchangeLogin(
 ): Promise<Outcome> {
   const operation = { match, givenInputs: new Set<string>(), approvalId: null };
   const facts: Facts = { host, method, path, binding: null, operation };
-  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
-  if (!authority.ok) return refuse(facts, authority.error, incoming);
-  const contract = enforceOperation(match.operation, incoming.head.fields, incoming.target.query);
-  if (!contract.ok) return refuse(facts, contract.error, incoming);
-  if (!ports.audit.accepting) return refuse(facts, auditUnavailable(), incoming);
-  const body = await readBody(incoming, tunnel, ports);
-  if (!body.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, body.error);
+  const enforce = () => enforceOperation(match.operation, incoming.head.fields, incoming.target.query);
+  const body = await readOwnRequest(incoming, facts, tunnel, ports, enforce);
+  if (!body.ok) return body.error;
   try {
-    const request = { placeholders: placeholdersOf(policy, match.connector), clientId: login.clientId };
+    const { path: own, owner } = match.connector.credential;
+    const placeholders = loginPlaceholders(policy, (used) => used.path === own && used.owner === owner);
+    const request = { placeholders, clientId: login.clientId };
     return await answerTokenRequest(incoming, body.value, request, facts, tunnel, ports);
   } finally {
     body.value.buffered?.release();
   }
+}
+
+/**
+ * Reads the whole body of a request that the sidecar treats itself: what precedes that is the same for each. The error is the
+ * outcome. `enforce` checks what else the request has to be.
+ */
+export async function readOwnRequest(
+  incoming: Incoming,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+  enforce: () => Result<unknown, Refusal> = () => ok(undefined),
+): Promise<Result<RequestBody, Outcome>> {
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  if (!authority.ok) return err(refuse(facts, authority.error, incoming));
+  const contract = enforce();
+  if (!contract.ok) return err(refuse(facts, contract.error, incoming));
+  if (!ports.audit.accepting) return err(refuse(facts, auditUnavailable(), incoming));
+  const body = await readBody(incoming, tunnel, ports);
+  if (body.ok) return body;
+  return err(tunnel.client.closed ? abandon(facts) : refuse(facts, body.error));
 }
 
 /** The known placeholders of a login, and its client. */
@@ -82,12 +103,13 @@ export async function answerTokenRequest(
   return forwardRest(incoming, body, { host, method, path, binding: null }, tunnel, ports);
 }
 
-/** The placeholders that stand for this login's access token. */
-function placeholdersOf(policy: Policy, { credential }: InstalledConnector): readonly string[] {
-  return policy.placeholders.flatMap(({ emit, credential: used }) =>
-    emit.mechanism === 'sentinel-swap' && used.path === credential.path && used.owner === credential.owner
-      ? [emit.sentinel]
-      : [],
+/** The placeholders that stand for the access tokens of these credentials. */
+export function loginPlaceholders(
+  { placeholders }: Policy,
+  isOfLogin: (credential: HostBinding['credential']) => boolean,
+): readonly string[] {
+  return placeholders.flatMap(({ emit, credential }) =>
+    emit.mechanism === 'sentinel-swap' && isOfLogin(credential) ? [emit.sentinel] : [],
   );
 }
 
