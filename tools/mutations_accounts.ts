@@ -204,17 +204,17 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
   {
     row: FILE_ROW,
     holds: 'a link is not followed',
-    file: FOLDER,
-    text: 'constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK',
-    replacement: 'constants.O_RDONLY | constants.O_NONBLOCK',
+    file: 'machine/regular_file.ts',
+    text: ' | constants.O_NOFOLLOW',
+    replacement: '',
     tests: [TRUST_TEST],
   },
   {
     row: FILE_ROW,
     holds: 'a file over 16 KiB is not used',
-    file: FOLDER,
-    text: 'if (length > MAX_FOLDER_FILE_BYTES) return err',
-    replacement: 'if (length < 0) return err',
+    file: 'machine/regular_file.ts',
+    text: 'if (length > maxBytes) return null;',
+    replacement: 'if (length < 0) return null;',
     tests: [TRUST_TEST],
   },
   {

@@ -83,7 +83,7 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Agents: own profiles',
     holds: 'a profile that is a link is not used',
-    file: PROFILES,
+    file: 'machine/regular_file.ts',
     text: ' | constants.O_NOFOLLOW',
     replacement: '',
     tests: [OF_USER],

@@ -7,7 +7,6 @@ const SESSIONS = 'sidecar/session/sessions.ts';
 const KEEPER_TEST = 'sidecar/session/session_keeper.test.ts';
 const PANIC = 'cli/teardown/panic_command.ts';
 const LAUNCHERS = 'cli/launch/launcher_processes.ts';
-const FOLDERS = 'cli/up/session_folders.ts';
 const PANIC_TEST = 'cli/teardown/panic_command.test.ts';
 const LAUNCHERS_TEST = 'cli/launch/launcher_processes.test.ts';
 const PANIC_ROW = 'svc panic';
@@ -42,9 +41,9 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
     holds: 'a link is not followed',
-    file: SAVED,
-    text: 'constants.O_RDONLY | constants.O_NOFOLLOW',
-    replacement: 'constants.O_RDONLY',
+    file: 'machine/regular_file.ts',
+    text: ' | constants.O_NOFOLLOW',
+    replacement: '',
     tests: [KEEPER_TEST],
   },
   {
@@ -195,7 +194,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     row: PANIC_ROW,
     holds: 'a link in the folder of a session is not followed',
-    file: FOLDERS,
+    file: 'machine/regular_file.ts',
     text: ' | constants.O_NOFOLLOW',
     replacement: '',
     tests: [LAUNCHERS_TEST],

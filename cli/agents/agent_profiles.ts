@@ -1,8 +1,8 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { mayBeCredential } from '../../shared/model/credential_shapes.ts';
-import { errorCode } from '../../shared/model/error_code.ts';
+import { readRegularFile } from '../../machine/regular_file.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { modeText } from '../up/home.ts';
@@ -105,32 +105,17 @@ function isOfAgent(
  */
 function readOwnFile(folder: string, file: string, uid: number | undefined): string {
   requireOwn(folder, lstatSync(folder), uid);
-  const fd = openOwn(file);
-  try {
-    const stats = fstatSync(fd);
-    if (!stats.isFile()) throw new CliError(EXIT.failed, `${file} is not a file`);
-    requireOwn(file, stats, uid);
-    if (stats.size > MAX_PROFILE_BYTES) {
-      throw new CliError(
-        EXIT.failed,
-        `${file} is larger than ${MAX_PROFILE_BYTES} bytes: it is no profile of an agent`,
-      );
-    }
-    return readFileSync(fd, 'utf8');
-  } finally {
-    closeSync(fd);
-  }
+  const read = readRegularFile(file, MAX_PROFILE_BYTES);
+  if (!read.ok) throw unreadError(file, read.error);
+  requireOwn(file, read.value.stats, uid);
+  return read.value.bytes.toString('utf8');
 }
 
-function openOwn(file: string): number {
-  try {
-    return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    if (errorCode(error) === 'ELOOP') {
-      throw new CliError(EXIT.failed, `${file} is a link: put the profile itself there`);
-    }
-    throw new CliError(EXIT.failed, `${file} cannot be read: ${errorCode(error)}`);
-  }
+function unreadError(file: string, { reason, code }: { readonly reason: string; readonly code: string }): CliError {
+  if (reason === 'link') return new CliError(EXIT.failed, `${file} is a link: put the profile itself there`);
+  if (reason === 'not_a_file') return new CliError(EXIT.failed, `${file} is not a file`);
+  if (reason !== 'too_large') return new CliError(EXIT.failed, `${file} cannot be read: ${code}`);
+  return new CliError(EXIT.failed, `${file} is larger than ${MAX_PROFILE_BYTES} bytes: it is no profile of an agent`);
 }
 
 function requireOwn(

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
+import { readRegularFile } from '../../machine/regular_file.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
 import { mayBeCredential } from '../../shared/model/credential_shapes.ts';
-import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -102,28 +101,15 @@ export function readFolderFile(folder: string): Result<FolderFile | null, string
   return ok({ sha256, secrets: parseFolderFile(text) });
 }
 
-/** A link is not followed: it could lead to any file of the user. Nothing waits for the other end of a pipe. */
 function readRegular(path: string): Result<Buffer | null, string> {
-  let file: number;
-  try {
-    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    const code = errorCode(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return ok(null);
-    return err(code === 'ELOOP' ? 'it is a link, and svc follows none' : `it cannot be read (${code})`);
-  }
-  try {
-    if (!fstatSync(file).isFile()) return err('it is not a file');
-    const buffer = Buffer.alloc(MAX_FOLDER_FILE_BYTES + 1);
-    let length = 0;
-    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
-      read = readSync(file, buffer, length, buffer.length - length, null);
-    }
-    if (length > MAX_FOLDER_FILE_BYTES) return err(`it is larger than ${MAX_FOLDER_FILE_BYTES / 1024} KiB`);
-    return ok(buffer.subarray(0, length));
-  } finally {
-    closeSync(file);
-  }
+  const file = readRegularFile(path, MAX_FOLDER_FILE_BYTES);
+  if (file.ok) return ok(file.value.bytes);
+  const { reason, code } = file.error;
+  if (reason === 'absent') return ok(null);
+  if (reason === 'link') return err('it is a link, and svc follows none');
+  if (reason === 'not_a_file') return err('it is not a file');
+  if (reason === 'too_large') return err(`it is larger than ${MAX_FOLDER_FILE_BYTES / 1024} KiB`);
+  return err(`it cannot be read (${code})`);
 }
 
 /** What the folders above a working directory say about secrets. */

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
 import { bootId, identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { pause } from '../../machine/pause.ts';
-import { listSessionFolders, readRegularFile } from '../up/session_folders.ts';
+import { listSessionFolders, readSessionText } from '../up/session_folders.ts';
 
 /** The part of a saved session's signed text that names its launcher and the proxy. Who may restore it is the sidecar's to check. */
 const launcher = z.object({
@@ -53,7 +53,7 @@ export function namesLauncher(folder: string): boolean {
 }
 
 function readLauncher(path: string): z.infer<typeof launcher> | null {
-  const payload = Buffer.from(readRegularFile(path)?.split('.')[1] ?? '', 'base64url').toString('utf8');
+  const payload = Buffer.from(readSessionText(path)?.split('.')[1] ?? '', 'base64url').toString('utf8');
   return launcher.safeParse(parseJson(payload)).data ?? null;
 }
 

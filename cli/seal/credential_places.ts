@@ -1,7 +1,6 @@
-import { constants } from 'node:fs';
-import { lstat, open, realpath } from 'node:fs/promises';
+import { lstat, realpath } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { errorCode } from '../../shared/model/error_code.ts';
+import { readRegularFile } from '../../machine/regular_file.ts';
 import type { CliContext } from '../context.ts';
 import type { FileFormat } from './find_credentials.ts';
 
@@ -77,26 +76,24 @@ export async function readPlace(path: string): Promise<ReadPlace | null> {
   if (stats === null) return null;
   if (stats.isSymbolicLink()) return { kind: 'left', why: 'is a symbolic link' };
   if (!stats.isFile()) return { kind: 'left', why: 'is not a regular file' };
-  try {
-    // A pipe or a link that took the file's place since would block, or lead elsewhere.
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const opened = await file.stat();
-      if (!opened.isFile()) return { kind: 'left', why: 'is not a regular file' };
-      if (opened.size > MAX_FILE_BYTES) return { kind: 'left', why: 'is larger than 1 MiB' };
-      if (process.getuid !== undefined && opened.uid !== process.getuid()) {
-        return { kind: 'left', why: 'belongs to another user' };
-      }
-      const text = decode(await file.readFile());
-      if (text === null) return { kind: 'left', why: 'is not UTF-8 text' };
-      return { kind: 'text', text, mode: opened.mode & 0o777 };
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    return { kind: 'left', why: `cannot be read (${errorCode(error) || 'unknown'})` };
+  // Read as it is by now: a pipe or a link may have taken the file's place since.
+  const file = readRegularFile(path, MAX_FILE_BYTES);
+  if (!file.ok)
+    return { kind: 'left', why: LEFT[file.error.reason] ?? `cannot be read (${file.error.code || 'unknown'})` };
+  const { bytes, stats: opened } = file.value;
+  if (process.getuid !== undefined && opened.uid !== process.getuid()) {
+    return { kind: 'left', why: 'belongs to another user' };
   }
+  const text = decode(bytes);
+  if (text === null) return { kind: 'left', why: 'is not UTF-8 text' };
+  return { kind: 'text', text, mode: opened.mode & 0o777 };
 }
+
+const LEFT: Readonly<Record<string, string>> = {
+  link: 'is a symbolic link',
+  not_a_file: 'is not a regular file',
+  too_large: 'is larger than 1 MiB',
+};
 
 function decode(bytes: Buffer): string | null {
   try {

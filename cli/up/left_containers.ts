@@ -5,7 +5,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import { HOME_LABEL, homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import type { CliContext } from '../context.ts';
-import { listSessionFolders, readRegularFile } from './session_folders.ts';
+import { listSessionFolders, readSessionText } from './session_folders.ts';
 
 interface RemovedContainers {
   readonly removed: readonly string[];
@@ -45,7 +45,7 @@ const containerRecord = z.object({ endpoint: z.string().startsWith('unix:///') }
 /** The engines that the records of sessions name. */
 export function readEndpoints(home: string): readonly string[] {
   const found = listSessionFolders(home).map(({ path }) => {
-    const text = readRegularFile(join(path, 'container.json'));
+    const text = readSessionText(join(path, 'container.json'));
     return containerRecord.safeParse(parseJson(text ?? '')).data?.endpoint;
   });
   return [...new Set(found.filter((endpoint) => endpoint !== undefined))];

@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { readRegularFile } from '../../machine/regular_file.ts';
 
 const SESSION_NAME = /^ses_[0-9a-z]{26}$/;
 const MOST_BYTES = 1024 * 1024;
@@ -12,27 +13,10 @@ export function listSessionFolders(home: string): readonly { readonly id: string
   return names.map((id) => ({ id, path: join(directory, id) })).filter(({ path }) => isFolder(path));
 }
 
-/**
- * Reads a file that programs of the same user can replace; null if it is not a regular file of a plausible size. A link is not
- * followed, and a named pipe does not block.
- */
-export function readRegularFile(path: string): string | null {
-  let file: number;
-  try {
-    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch {
-    return null;
-  }
-  try {
-    const { size } = fstatSync(file);
-    if (!fstatSync(file).isFile() || size > MOST_BYTES) return null;
-    const bytes = Buffer.alloc(size);
-    return bytes.subarray(0, readSync(file, bytes, 0, size, 0)).toString('utf8');
-  } catch {
-    return null;
-  } finally {
-    closeSync(file);
-  }
+/** Reads a file that programs of the same user can replace; null if it is not a regular file of a plausible size. */
+export function readSessionText(path: string): string | null {
+  const file = readRegularFile(path, MOST_BYTES);
+  return file.ok ? file.value.bytes.toString('utf8') : null;
 }
 
 function isFolder(path: string): boolean {

@@ -1,7 +1,7 @@
-import { constants } from 'node:fs';
-import { lstat, open } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { readRegularFile } from '../../machine/regular_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { EGRESS_MODES } from '../../shared/model/egress.ts';
@@ -144,14 +144,10 @@ export async function readSessionFile(
   try {
     const folder = await lstat(directory);
     if (!folder.isDirectory() || !isPrivate(folder, uid)) return err('session_file_exposed');
-    const file = await open(join(directory, SESSION_FILE), constants.O_RDONLY | constants.O_NOFOLLOW);
-    try {
-      const found = await file.stat();
-      if (!found.isFile() || !isPrivate(found, uid) || found.size > MAX_BYTES) return err('session_file_exposed');
-      return ok(await file.readFile('utf8'));
-    } finally {
-      await file.close();
-    }
+    const file = readRegularFile(join(directory, SESSION_FILE), MAX_BYTES);
+    if (!file.ok) return err(file.error.reason === 'absent' ? 'absent' : 'session_file_exposed');
+    const { bytes, stats } = file.value;
+    return isPrivate(stats, uid) ? ok(bytes.toString('utf8')) : err('session_file_exposed');
   } catch (error) {
     return err(errorCode(error) === 'ENOENT' ? 'absent' : 'session_file_exposed');
   }
